@@ -23,7 +23,7 @@ HOSTILE = "</script><b onclick=alert(1)>\"'${x}%%STYLE%% datum.x"
 LABELS = {"one": HOSTILE, "two": "Model two", "still": "Without steps"}
 
 
-KEYS = ("name", "label", "axis", "description", "suspect_above")
+KEYS = ("name", "label", "axis", "family", "description", "suspect_above")
 
 
 def claimed(view: str, *, measures=(), tables=()) -> dict:

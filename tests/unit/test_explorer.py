@@ -137,7 +137,7 @@ def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view
 
 
 @made.needs_chromium
-def test_claims_that_are_measured_come_first_and_lead_to_their_curves(opening):
+def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_curves(opening):
     opened = opening()
     claims = opened.page.locator("article")
     counted = "4 claims: 1 supported, 2 undecided, 1 not measured"
@@ -145,7 +145,10 @@ def test_claims_that_are_measured_come_first_and_lead_to_their_curves(opening):
     first = claims.first.inner_text()
     assert "Claimed: growth & <i>more</i>" in first
     assert "Estimate 0.25, 95 % interval 0.125 to 0.5; 0.1 from the bound" in first
-    assert "not measured" in claims.last.inner_text()
+    folded = opened.page.locator("details article")
+    assert not folded.is_visible()
+    opened.page.get_by_text("1 not measured", exact=True).click()
+    assert "Claimed: fall" in folded.inner_text()
     claims.first.get_by_role("link").click()
     summary = opened.page.locator("#summary")
     expect(summary).to_contain_text("Anisotropy by training step, average over layers: 1 line")
@@ -154,6 +157,14 @@ def test_claims_that_are_measured_come_first_and_lead_to_their_curves(opening):
     claims.nth(1).get_by_role("link").click()
     expect(summary).to_contain_text("Share between types by training step")
     assert [row["value"] for row in opened.rows()] == ["0.3", "0.94"]
+
+
+@made.needs_chromium
+def test_a_view_that_would_be_empty_is_not_offered(opening):
+    opened = opening("#view=heat&measure=loss&model=one")
+    assert [row["layer"] for row in opened.rows()] == [""] * 4
+    views = opened.page.locator("input[name=view]")
+    assert [views.nth(place).is_enabled() for place in range(3)] == [False, True, False]
 
 
 @made.needs_chromium

@@ -27,7 +27,6 @@ LAYERS = 4
 MODELS = {
     name: EvidenceModel(name, role, LAYERS) for name, role in (("d", "decoder"), ("e", "encoder"))
 }
-PROTOCOL = {"windows": 128, "window_characters": 512, "source": "enwik8", "checkpoints": 8}
 CLAIM = Claim(
     name="high",
     sentence="The measure is high.",
@@ -183,9 +182,7 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
         tmp_path / "x.png",
         (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
     )
-    judge_choices.main(
-        [CHOICES.for_jobs()], protocol=PROTOCOL, output=(table, page), curves=[png], **measured()
-    )
+    judge_choices.main([CHOICES.for_jobs()], output=(table, page), curves=[png], **measured())
     rows = pd.read_csv(table, index_col="choice")
     assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]
     others = rows.drop("first_token")
@@ -233,10 +230,10 @@ def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
 def test_a_curve_has_a_reference_only_where_that_is_the_verdict_of_the_page(measured):
     """With fewer windows than the claim has, the first specification examines another verdict."""
     of = judged(measured())
-    looks = {less: specification_curve(replace(CHOICES, less=less), of, PROTOCOL)
+    looks = {less: specification_curve(replace(CHOICES, less=less), of)
              for less in ("", "50 % of the windows")}  # fmt: skip
     texts = {
         less: [t.get_text() for t in d.figure.legends[0].get_texts()] for less, d in looks.items()
     }
     assert ["reference" in texts[less] for less in looks] == [True, False]
-    assert "examines another verdict" in looks["50 % of the windows"].caption
+    assert "has another verdict" in looks["50 % of the windows"].caption

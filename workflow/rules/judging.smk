@@ -170,11 +170,6 @@ rule judge_choices:
         claims=lambda wildcards: at_the_door(CHOICES.for_jobs),
         models=RUN.evidence_models(),
         suspect_above=suspect_above(CHOICES.measures),
-        protocol={
-            **SETTINGS["sampling"],
-            "source": SETTINGS["corpus"]["source"],
-            "checkpoints": SETTINGS["choices"]["checkpoints"],
-        },
     script:
         "../scripts/judge_choices.py"
 

@@ -143,7 +143,14 @@ def _without_entry(
     named = {each["name"] for each in known}
     for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in named):
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-        yield {"name": name, "label": label, "axis": axis, "description": "", "suspect_above": None}
+        yield {
+            "name": name,
+            "label": label,
+            "axis": axis,
+            "description": "",
+            "suspect_above": None,
+            "family": "",
+        }
 
 
 def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[dict[str, Any]]:

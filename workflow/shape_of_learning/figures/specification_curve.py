@@ -4,7 +4,6 @@ Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behavi
 """
 
 import textwrap
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,12 @@ from shape_of_learning.claims.judging import (
     SUPPORTED,
     UNDECIDED,
 )
-from shape_of_learning.claims.rules import in_words, only_bound
+from shape_of_learning.claims.rules import only_bound
 from shape_of_learning.claims.specifications import Specified
-from shape_of_learning.figures.captions import enumerated, joined, range_of
+from shape_of_learning.figures.captions import enumerated, joined
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
-from shape_of_learning.metrics.measure_entry import Rows
+from shape_of_learning.metrics.registry import find_measure, measure_names
 
 # Told apart by shape and by lightness, too.
 LOOKS = {
@@ -39,29 +38,35 @@ LOOKS = {
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
-OF_WINDOWS = "from leaving out each of 16 groups of windows"
-OF_SEEDS = "over seeds and from leaving out each of 16 groups of windows"
-OVER_PAIRS = "of means over pairs of one seed each"
+# Options of choices in words, where they are not yet.
+WORDS = {
+    ("text", "own"): "the run's windows",
+    ("text", "resampled"): "other windows",
+    ("token_types", "all"): "all vectors",
+    ("token_types", "one"): "one vector of each type",
+    **{(rows, "keep"): "kept" for rows in ("first_token", "special_tokens", "massive_tokens")},
+    **{(rows, "drop"): "left out" for rows in ("first_token", "special_tokens", "massive_tokens")},
+}
 SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
-def specification_curve(
-    of: ClaimChoices, judged: Specified, protocol: Mapping[str, Any]
-) -> Drawing:
-    """Draw one claim.
+def specification_curve(of: ClaimChoices, judged: Specified) -> Drawing:
+    """Draw one claim; of one without any estimate, say why there is none.
 
     Parameters
     ----------
     of : ClaimChoices
     judged : mapping of tuple of str to Judgement
         From :func:`.judged_specifications`.
-    protocol : mapping
-        What the caption says of the sample: `windows`, `window_characters`, `source`, and `checkpoints`, at
-        how many a long training is measured.
     """
     table = _table(of, judged)
-    title = textwrap.wrap(of.claim.sentence, 120)
+    title = textwrap.wrap(of.claim.sentence, 120) + ([f"With {of.less}."] if of.less else [])
+    if table["estimate"].isna().all():
+        words = [*title, *textwrap.wrap(table["because"].iloc[0].replace("`", ""), 120)]
+        figure = Figure(figsize=(TEXT_WIDTH, TITLE_HEIGHT * (len(words) + 1)))
+        figure.text(0.01, 0.5, "\n".join(words), va="center", fontsize=7.5, color=INK)
+        return Drawing(figure, table, _caption(of, judged, table))
     options = sum(map(len, of.varied.values()))
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.varied) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
@@ -93,7 +98,7 @@ def specification_curve(
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), **spaces)
-    return Drawing(figure, table, _caption(of, judged, table, protocol))
+    return Drawing(figure, table, _caption(of, judged, table))
 
 
 def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
@@ -111,62 +116,29 @@ def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
     return table
 
 
-def _spoken(of: ClaimChoices, choice: str, option: str) -> str:
-    """An option in words; names of estimators stay as they are."""
-    return option if choice in of.decided_by.values() else option.replace("_", " ")
+def _spoken(choice: str, option: str) -> str:
+    """An option in words: an estimator by its label and the settings that it has there."""
+    name, _, settings = option.rstrip(")").partition("(")
+    if name in measure_names():
+        return find_measure(name).label + (f" ({settings.replace('=', ' = ')})" if settings else "")
+    if choice.endswith("_share"):
+        return f"{100 * float(option):g} %"
+    return WORDS.get((choice, option), option.replace("_", " "))
 
 
-def _caption(
-    of: ClaimChoices, judged: Specified, table: pd.DataFrame, protocol: Mapping[str, Any]
-) -> str:
-    claim = of.claim
-    counts = table["verdict"].value_counts()
+def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
+    claim, counts = of.claim, table["verdict"].value_counts()
     verdicts = enumerated([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
-    measured = table.loc[table["estimate"].notna(), ["estimate", "low", "high"]]
-    different = len(measured.map("{:.6g}".format).drop_duplicates())
-    bars = OVER_PAIRS if claim.statistic == "twins_less_originals" else OF_WINDOWS
+    over = "pairs" if claim.statistic == "twins_less_originals" else "windows"
     if any(OTHER_SEEDS in part.unit for each in judged.values() for part in each.parts):
-        bars = OF_SEEDS
-    sizes = [float(n) for each in judged.values() for n in each.n]
-    models = sorted({name for each in judged.values() for name in each.models})
-    at = "at the last checkpoint"
-    if claim.checkpoints == "training":
-        at = f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank"
-    fixed = [
-        f"{name.replace('_', ' ')} {of.choices[name][0]}"
-        for name, usual in vars(Rows()).items()
-        if name not in of.varied and of.choices[name][0] != usual
-    ]
-    reference = [
-        f"{choice.replace('_', ' ')} {_spoken(of, choice, options[0])}"
-        for choice, options in of.varied.items()
-    ]
-    rules = [
-        f"{verdict.capitalize()}: {in_words(claim.rule[verdict]).replace('`', '')}."
-        for verdict in (SUPPORTED, CONTRADICTED)
-    ]
+        over = "seeds and windows"
     return joined(
-        f"{claim.sentence} ({claim.where}.)",
-        f"The claim under {len(table):,} specifications, every combination of the choices below, by "
-        f"effect: {verdicts}.",
-        f"Some choices change nothing: there are {different:,} different effects."
-        if different < len(measured)
-        else "",
-        f"Effect: {claim.statistic} of {enumerated(list(claim.estimators))}, or of what stands for it; "
-        f"bars: 95 % intervals {bars}; line: bound of the rule.",
-        *rules,
-        f"Models: {enumerated(models)}, {at}." if models else "",
-        f"{protocol['windows']} windows of {protocol['window_characters']} characters of "
-        f"{protocol['source']}, or a share of them; batches of {range_of(sizes)} vectors."
-        if sizes
-        else "",
-        f"All with {enumerated(fixed)}." if fixed else "",
-        "Specifications share windows and models, so that they are not independent tests.",
-        f"First specification: {', '.join(reference)}. It examines another verdict than that on the page of "
-        f"claims, with {of.less}."
+        claim.sentence,
+        f"All {len(table):,} combinations of choices: {verdicts}. Bars: 95 % over {over}.",
+        "The page of claims has another verdict, of all windows and vectors."
         if of.less
-        else f"Reference, the verdict by {enumerated(list(claim.estimators))} on the page of claims: "
-        f"{', '.join(reference)}.",
+        else "Ring: the verdict on the page of claims.",
+        "Without weights of plausibility, a curve of all choices is no verdict.",
     )
 
 
@@ -186,10 +158,6 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
         bars = {"color": look["color"], "linewidth": min(1, size / 3)}
         axes.vlines(known["rank"], known["low"], known["high"], **bars)
         handles.append(_dots(axes, known, size, 4, label=f"{verdict}: {len(own):,}", **look))
-    if table["estimate"].isna().all():
-        reason = textwrap.fill(table["because"].iloc[0], 90)
-        axes.text(0.5, 0.6, reason, transform=axes.transAxes, ha="center")
-        axes.set_yticks([])
     return handles
 
 
@@ -208,7 +176,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
     labels, height = {}, 0.0
     for choice, options in of.varied.items():
         axes.annotate(
-            choice if choice in options else choice.replace("_", " "),
+            _spoken("", choice),
             (-(LABEL_WIDTH - 0.08) * 72, height),
             xycoords=("axes points", "data"),
             va="center",
@@ -223,7 +191,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
-            labels[height] = _spoken(of, choice, option)
+            labels[height] = _spoken(choice, option)
             height += 1
         height += 0.6
     axes.set(ylim=(height - 1.1, -0.6))

@@ -13,7 +13,7 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Interval, Measure
 
-# What captions say of them; ``{parameter}`` is the value of a setting.
+# How the protocol of a run defines them; ``{parameter}`` is the value of a setting.
 CLAUSES = {
     "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
     "two_nn": "TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",

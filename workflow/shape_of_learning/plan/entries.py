@@ -99,7 +99,7 @@ class Training(Section):
     warmup_steps
         until which the learning rate rose, for a claim that asks; a `pretraining` has it in its recipe
     note
-        a sentence for the captions of figures by training step
+        a sentence below figures by training step
     """
 
     revision: Revision | None = None

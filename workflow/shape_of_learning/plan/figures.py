@@ -87,10 +87,10 @@ def protocol(run: Run) -> list[str]:
         tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
-    clauses = [each.description for each in run.every_measure.values() if each.description]
+    clauses = dict.fromkeys(m.description for m in run.every_measure.values() if m.description)
     return [
         f"{_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
-        f"n is the mean number of vectors of a batch; batches hold about {measurement['batch_vectors']:,}. "
+        f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "
         f"Intervals are of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the "
         "standard deviation over batches, the column batch_sd of the numbers.",
         " ".join(f"{clause[:1].upper()}{clause[1:]}." for clause in clauses),
@@ -180,14 +180,16 @@ def require_shown(run: Run, target: str) -> None:
 
 def explored(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
-    keys = ("name", "label", "axis", "description", "suspect_above")
+    keys = ("name", "label", "axis", "family", "description", "suspect_above")
     measures = run.every_measure.values()
     return {
         "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
         "papers": [
             _explored_paper(run, paper)
-            for paper in run.papers
+            for paper in sorted(
+                run.papers, key=lambda paper: paper.prefix != ""
+            )  # the main one first
             if paper.name in run.claims or {*paper.figures} & {*run.shown}
         ],
         "claimed": {

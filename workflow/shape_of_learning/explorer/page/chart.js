@@ -25,9 +25,10 @@ function specification(results, state, lines, width) {
   const names = namesOfLines(results, state, lines);
   const measures = [...new Set(lines.map((each) => each.series.measure))];
   const panels = isHeat ? lines.map((each) => [each]) : measures.map((name) => lines.filter((each) => each.series.measure === name));
-  // Heat maps of one measure are beside each other, unless there is but one of each.
-  const ofMeasure = measures.map((name) => panels.filter(([line]) => line.series.measure === name));
-  const groups = ofMeasure.some((each) => each.length > 1) ? ofMeasure : [panels];
+  // Heat maps of one model are beside each other, unless there is but one measure, or one of each.
+  const models = isHeat ? [...new Set(lines.map((each) => each.series.model))] : [];
+  const ofModel = models.map((name) => panels.filter(([line]) => line.series.model === name));
+  const groups = measures.length > 1 && ofModel.some((each) => each.length > 1) ? ofModel : [panels];
   const fitting = width < WIDE ? 1 : Math.floor((width + GAP) / NARROWEST[state.view]);
   const columns = Math.min(Math.max(...groups.map((each) => each.length)), fitting);
   const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
@@ -115,6 +116,7 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
         mark: { type: "point", filled: true, tooltip: { content: "data" } },
         encoding: { ...shared, size: emphasised(130, 90, 18), opacity: emphasised(1, 1, isSparse ? 1 : 0) },
       },
+      ...axisBreak(state, values),
       ...[[NOT_OK, "circle"], [SUSPECT, "diamond"]].map(([mark, shape]) => ({
         transform: [{ filter: `datum.mark === '${mark}'` }],
         mark: { type: "point", shape, filled: false, fill: styled("surface"), size: 40, strokeWidth: 1.4, opacity: 1, tooltip: { content: "data" } },
@@ -122,6 +124,15 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
       })),
     ].filter(Boolean),
   };
+}
+
+// Two slashes on a log axis between 0, which has no logarithm, and the first place beyond it.
+function axisBreak(state, rows) {
+  const places = ascending(rows.map((row) => row.x));
+  if (state.view !== "step" || !state.log || places[0] !== 0 || places.length < 2) return [];
+  const at = { x: { datum: (Math.SQRT2 - 1) * places[1] }, y: { value: "height" } }; // half way, on a symlog scale
+  const text = (words, color, fontSize) => ({ mark: { type: "text", text: words, color, fontSize, tooltip: null }, encoding: at });
+  return [text("█", styled("surface"), 9), text("//", styled("quiet"), 12)].map((each) => ({ data: { values: [{}] }, ...each }));
 }
 
 function axisAcross(state, rows) {

@@ -2,6 +2,12 @@
 
 const all = (selector) => [...document.querySelectorAll(selector)];
 
+// Measures by what they are taken of.
+const FAMILIES = {
+  isotropy: "Anisotropy", dimension: "Intrinsic dimension", spectrum: "Spectrum", linearity: "Blocks",
+  windows: "Cosines of windows", weights: "Matrices of the model",
+};
+
 class Controls {
   constructor(results, change) {
     this.results = results;
@@ -13,10 +19,16 @@ class Controls {
       rows: results.selections.map((name) => [name, selectionLabel(name)]),
     };
     for (const [name, entries] of Object.entries(lists)) {
-      const boxes = entries.map(([value, label]) =>
-        make("label", {}, make("input", { type: "checkbox", name, value }), make("span", { textContent: label })),
+      const groups = {};
+      for (const [value, label] of entries) {
+        const box = make("label", {}, make("input", { type: "checkbox", name, value }), make("span", { textContent: label }));
+        (groups[name === "measure" ? results.measuresByName.get(value).family : ""] ??= []).push(box);
+      }
+      const isGrouped = Object.keys(groups).length > 1;
+      const parts = Object.entries(groups).flatMap(([family, boxes]) =>
+        isGrouped ? make("details", { className: "group" }, make("summary", { textContent: FAMILIES[family] ?? "Others" }), ...boxes) : boxes,
       );
-      document.querySelector(`[data-list=${name}]`).append(...boxes);
+      document.querySelector(`[data-list=${name}]`).append(...parts);
     }
     element("page").addEventListener("change", ({ target }) => {
       if (target.name) change({ [target.name]: this.valueOf(target) });
@@ -56,6 +68,7 @@ class Controls {
       input.checked = isListed ? state[name].includes(value) : type === "radio" ? state[name] === value : state[name];
       if (isListed) input.parentElement.hidden = !choices[name].includes(value);
     }
+    for (const group of all(".group:has(:checked)")) group.open = true;
     const bounds = [state.from, state.to].filter((each) => each !== null);
     const places = ascending([...allPlaces(this.results, state), ...bounds]);
     for (const [name, word] of [["from", "the first"], ["to", "the last"]]) {
@@ -95,28 +108,31 @@ class Controls {
 
 // Claims of the chosen papers with their verdicts, each with a link to what it rests on.
 
-const [OUTSIDE, NOT_MEASURED] = ["outside the claim", "not measured"];
+const NOT_MEASURED = "not measured";
 const VERDICT_SIGNS = {
-  supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", [OUTSIDE]: "○", [NOT_MEASURED]: "–",
+  supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", "outside the claim": "○", [NOT_MEASURED]: "–",
 };
 
-// What is measured comes first.
+// In the order of the ledger; what is not measured is folded.
 function showClaims(results, state) {
-  const isOpen = (claim) => [OUTSIDE, NOT_MEASURED].includes(claim.verdict);
   const papers = results.papers
     .filter((each) => !state.paper.length || state.paper.includes(each.name))
-    .map((paper) => [paper, results.claims.filter((each) => each.paper === paper.name).sort((a, b) => isOpen(a) - isOpen(b))])
-    .filter(([, claims]) => claims.length)
-    .sort(([, a], [, b]) => a.every(isOpen) - b.every(isOpen));
+    .map((paper) => [paper, results.claims.filter((each) => each.paper === paper.name)])
+    .filter(([, claims]) => claims.length);
   const verdicts = papers.flatMap(([, claims]) => claims.map((each) => each.verdict));
   const counted = Object.keys(VERDICT_SIGNS)
     .map((verdict) => [verdicts.filter((each) => each === verdict).length, verdict])
     .filter(([number]) => number > 0);
   element("to-claims").textContent = `${count(verdicts.length, "claim")}: ${counted.map((each) => each.join(" ")).join(", ")}`;
   element("to-claims").hidden = element("claims").hidden = !papers.length;
-  element("claim-list").replaceChildren(
-    ...papers.map(([{ title }, claims]) => make("section", {}, make("h3", { textContent: title }), ...claims.map((each) => claimElement(results, each)))),
-  );
+  const sections = papers.map(([{ title }, claims]) => {
+    const isOpen = (claim) => claim.verdict === NOT_MEASURED;
+    const [open, others] = [claims.filter(isOpen), claims.filter((each) => !isOpen(each))];
+    const elements = (of) => of.map((each) => claimElement(results, each));
+    const folded = make("details", {}, make("summary", { textContent: `${open.length} not measured` }), ...elements(open));
+    return make("section", {}, make("h3", { textContent: title }), ...elements(others), ...(open.length ? [folded] : []));
+  });
+  element("claim-list").replaceChildren(...sections);
 }
 
 function claimElement(results, claim) {

@@ -80,15 +80,16 @@ function make(tag, properties = {}, ...children) {
 
 // What is shown: a state, whose keys are those of the page's address and names of controls.
 
+const VIEWS = ["layer", "step", "heat"];
 const LAST = "last"; // each model's last checkpoint
 const MEAN = "average"; // over layers
 const WHOLE = "whole"; // of what has no layers
-const DIMENSION = "Intrinsic dimension"; // the axis of its measures
+const [ANISOTROPY, DIMENSION] = ["Anisotropy", "Intrinsic dimension"]; // axes of measures
 const MOST_AT_FIRST = 8; // models
 
 function startState(results) {
-  const axis = (name) => results.measuresByName.get(name).axis;
-  const first = [results.measured[0], results.measured.find((name) => axis(name) === DIMENSION)];
+  const of = (axis) => results.measured.find((name) => results.measuresByName.get(name).axis === axis);
+  const first = [of(ANISOTROPY) ?? results.measured[0], of(DIMENSION)];
   const measure = [...new Set(first.filter(Boolean))];
   const shown = new Set(results.series.filter((each) => measure.includes(each.measure)).map((each) => each.model));
   return {
@@ -112,7 +113,7 @@ const numberOr = (word) => (text) => (text === word ? word : number(text));
 const named = (key) => (text, results) => among(...results[key].map((each) => each.name ?? each))(text);
 const READERS = {
   __proto__: null, // what all objects inherit is no key of an address
-  view: among("layer", "step", "heat"),
+  view: among(...VIEWS),
   paper: named("papers"), model: named("models"), measure: named("measures"), rows: named("selections"),
   at: numberOr(LAST), keep: numberOr(LAST), layer: numberOr(MEAN), keep_layer: numberOr(MEAN),
   from: number, to: number,

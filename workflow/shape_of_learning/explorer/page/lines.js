@@ -166,7 +166,6 @@ function wholeMeasures(results, lacking) {
 }
 
 function nothing(results, state, lacking) {
-  const whole = state.view === "step" ? "" : wholeMeasures(results, lacking);
   const models = labelsOf(results.modelsByName, lacking.map((each) => each.series.model));
   const reasons = [
     [!results.measured.length, "the table of estimates is empty"],
@@ -174,7 +173,6 @@ function nothing(results, state, lacking) {
     [!state.model.length, "choose a model"],
     [!state.measure.length, "choose a measure"],
     [!chosenSeries(results, state).length, "the chosen models have none of the chosen measures with this selection of tokens"],
-    [whole, `${whole} has no layers; choose By step`],
     [true, `no checkpoint here of ${models}`],
   ];
   return `Nothing is drawn: ${reasons.find(([holds]) => holds)[1]}.`;

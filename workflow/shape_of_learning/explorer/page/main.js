@@ -109,8 +109,12 @@ class Explorer {
   }
 
   drawNow() {
+    const ofViews = VIEWS.map((view) => [view, drawnLines(this.results, { ...this.state, view })]);
+    const full = ofViews.filter(([, drawn]) => drawn.lines.length).map(([view]) => view);
+    if (full.length && !full.includes(this.state.view)) this.state = { ...this.state, view: full[0] };
     this.controls.show(this.state);
-    this.drawn = drawnLines(this.results, this.state);
+    for (const input of all("[name=view]")) input.disabled = !full.includes(input.value);
+    this.drawn = Object.fromEntries(ofViews)[this.state.view];
     const unknown = this.unknown.length ? [`Not in these results, and ignored: ${this.unknown.join(", ")}.`] : [];
     const summary = summaryOf(this.results, this.state, this.drawn);
     element("summary").replaceChildren(...[...unknown, ...summary].flatMap((textContent) => [make("span", { textContent }), " "]));
