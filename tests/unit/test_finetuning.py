@@ -101,7 +101,7 @@ def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(t
     task, output = tmp_path / "words.csv", (tmp_path / "model", tmp_path / "table.csv")
     write_task(task, TASK)
     names = {"model": "plain", "revision": "main"}
-    arguments = f"'tuned', {names}, {origin!r}, '', 'encoder', {task!r}, {TUNING}, {output!r}"
+    arguments = f"'tuned', {names}, {origin!r}, '', '', 'encoder', {task!r}, {TUNING}, {output!r}"
     in_another_process("finetune_model", arguments)
     again = tuned(origin, "encoder", tmp_path / "again")
     for step in (f"step{step}" for step in SAVED):

@@ -22,7 +22,7 @@ def test_one_version_is_named_everywhere():
 def test_links_of_the_pages_lead_somewhere():
     pages = [
         *REPOSITORY.glob("*.md"),
-        *REPOSITORY.glob("docs/*.md"),
+        *REPOSITORY.glob("docs/**/*.md"),
         REPOSITORY / "config/README.md",
     ]
     dead = [

@@ -88,4 +88,5 @@ def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
     last = checkout.folder / RUN / "checkpoint-6"
     shutil.copytree(last, last.with_name("checkpoint-8"))
     planned = checkout.planned("figure_2", *OWN)
-    assert planned["measure_checkpoint"] == 1
+    # The new one; and that which was the last, of which figures of last checkpoints drew more.
+    assert planned["measure_checkpoint"] == 2

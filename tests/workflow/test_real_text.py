@@ -165,7 +165,7 @@ def test_one_model_without_the_workflow_has_the_same_rows_to_the_byte(two_cores,
 def test_every_figure_is_there_and_hidden_states_are_removed_once_they_are_measured(two_cores):
     results = two_cores.folder / "results"
     drawn = {path.stem for path in results.glob("figures/*.png")}
-    assert drawn == FIGURES.keys() - {"table_1"}
+    assert FIGURES.keys() - {"table_1"} <= drawn
     assert not list((results / "embeddings").rglob("*.h5"))
     assert not two_cores.partial_files()
 

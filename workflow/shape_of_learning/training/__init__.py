@@ -1,11 +1,7 @@
 """Small models, pretrained and fine-tuned by the workflow; and the shape of a model of yours while it trains."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from shape_of_learning.training.callback import ShapeCallback as ShapeCallback
-    from shape_of_learning.training.callback import ShapeProbe as ShapeProbe
+from typing import Any
 
 __all__ = ["ShapeCallback", "ShapeProbe"]
 
