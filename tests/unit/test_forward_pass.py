@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 import tiny_models as tiny
 from runs import WINDOWS, Kept, run, sample_of
-from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, rounding_of
 from shape_of_learning.embeddings.model import require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
@@ -152,19 +152,18 @@ def test_both_last_layers_are_those_of_a_run_with_either(name, tmp_path):
 
 
 def test_a_forward_pass_computes_in_full_precision():
+    before = {path: rounding_of(path).fp32_precision for path in ROUNDING}
     matmul = torch.backends.cuda.matmul
-    torch.set_float32_matmul_precision("medium")
-    torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
     try:
+        for path in ROUNDING:
+            rounding_of(path).fp32_precision = "tf32"
         model = hf.AutoModel.from_config(tiny.CONFIGURATIONS["gpt_neox"]())
         ForwardPass(model, None, last_layer="after_final_norm")
-        assert torch.get_float32_matmul_precision() == "highest"
-        assert not matmul.allow_tf32
-        assert not torch.backends.cudnn.allow_tf32
+        assert {rounding_of(path).fp32_precision for path in ROUNDING} == {"ieee"}
         assert not matmul.allow_bf16_reduced_precision_reduction
     finally:
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = False
+        for path, value in before.items():
+            rounding_of(path).fp32_precision = value
 
 
 def refusal(checkpoint, windows=WINDOWS, widths=tiny.WIDTHS["gpt_neox"]):

@@ -9,6 +9,8 @@ from numpy.testing import assert_equal  # which takes NaN for NaN
 from scipy.spatial.distance import cdist
 
 from shape_of_learning.estimators.dimension import two_nn
+from shape_of_learning.estimators.neighbours import nearest_neighbours
+from shape_of_learning.metrics.batches import NeighbourLists
 from shape_of_learning.metrics.measure import (
     measure_layer,
     measure_parts,
@@ -135,6 +137,13 @@ def test_neighbours_of_the_same_window_can_be_left_out(sample):
         values.append(two_nn(np.sort(np.where(same, np.inf, distances), axis=1)[:, :2]))
     assert found[choices[1], "two_nn"] == pytest.approx(np.mean(values), rel=1e-6)
     assert found[choices[1], "two_nn"] != found[choices[0], "two_nn"]
+
+
+def test_a_vector_that_is_in_several_windows_is_a_neighbour_in_each():
+    vectors = np.array([[0, 0], [1, 0], [0, 0], [9, 9]], np.float32)
+    lists = NeighbourLists(*nearest_neighbours(vectors, 2), np.arange(4))
+    kept = lists.in_other_windows(np.array([0, 0, 1, 1]), 1)
+    assert kept.distances[kept.distinct_of[1], 0] == 1
 
 
 def test_too_few_rows_are_not_measured(sample):

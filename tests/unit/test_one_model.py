@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 import shape_of_learning as sol
 import tiny_models
 from shape_of_learning.command_line import app
+from shape_of_learning.embeddings.forward_pass import ROUNDING, rounding_of
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import ShapeCallback, ShapeProbe
 
@@ -71,6 +73,8 @@ def test_one_array_is_one_layer():
         ({"model": np.ones((2, 5, 3))}, "10 tokens"),
         ({"model": np.ones((9, 50, 3)), "measures": ["two_n"]}, "two_nn"),
         ({"model": np.ones((9, 50, 3)), "measures": ["gain_length"]}, "weights"),
+        ({"model": np.ones((9, 50, 3)), "layers": [1]}, "no layer 1"),
+        ({"model": np.ones((9, 50, 3)), "mask": np.zeros((9, 50))}, "0 tokens"),
     ],
 )
 def test_what_cannot_be_measured_is_said(given, said):
@@ -157,8 +161,29 @@ def test_a_probe_leaves_modes_and_settings_as_they_were_and_goes_on_with_its_tab
         input_ids=torch.ones(1, 5, dtype=torch.long), labels=torch.ones(1, 5, dtype=torch.long)
     ).loss
     loss.backward()  # nothing that the probe left behind is in its way
+    other = ShapeProbe(
+        tokenizer, WINDOWS, table=tmp_path / "shape.csv", name="other", layers=[0, 3]
+    )
+    other(model, 10)
+    assert pd.read_csv(tmp_path / "shape.csv")["model"].nunique() == 2
+    with pytest.raises(InputError, match="list of texts"):
+        ShapeProbe(tokenizer, "one text")
     with pytest.raises(InputError, match="rankme"):
         ShapeProbe(tokenizer, WINDOWS, bands={"rankme": (0, 1)})
+
+
+def test_whatever_precision_a_user_chose_is_restored(checkpoint, tokenizer):
+    before = {path: rounding_of(path).fp32_precision for path in ROUNDING}
+    try:
+        torch.set_float32_matmul_precision("medium")
+        model = fresh(checkpoint, attn_implementation="eager", output_attentions=True)
+        for _ in range(2):
+            sol.measure(model, tokenizer, WINDOWS, measures=["anisotropy"])
+        assert torch.get_float32_matmul_precision() == "medium"
+        assert model.config.output_attentions
+    finally:
+        for path, value in before.items():
+            rounding_of(path).fp32_precision = value
 
 
 def run(*arguments, code=0):
@@ -210,6 +235,25 @@ def test_a_model_does_not_differ_from_itself(measured, checkpoint):
     differences = pd.read_csv(csv)
     assert len(differences) == 2 * 5
     assert (differences[["difference", "low", "high"]] == 0).all(axis=None)
+
+
+def test_a_copy_under_another_name_does_not_differ_and_layers_of_unlike_depths_are_not_compared(
+    measured, checkpoint, tmp_path
+):
+    """Several batches, which are drawn by the name of a model, but the same ones for both."""
+    copy = tmp_path / "another name"
+    shutil.copytree(checkpoint, copy)
+    (tmp_path / "deep").mkdir()
+    deeper = tiny_models.save_tiny_model(tmp_path / "deep", "bloom", seed=1)
+    config = json.loads((deeper / "config.json").read_text()) | {"n_layer": 2}
+    (deeper / "config.json").write_text(json.dumps(config))
+    csv, small = tmp_path / "differences.csv", ["--batch-vectors", 600]
+    run("compare", checkpoint, copy, *measured[2], *small, "--csv", csv)
+    assert (pd.read_csv(csv)["difference"] == 0).all()
+    run("compare", checkpoint, deeper, *measured[2], *small, "--csv", csv)
+    differences = pd.read_csv(csv)
+    assert differences["layer"].isna().all()
+    assert len(differences) == 2
 
 
 def test_a_wrong_command_says_why_and_exits_as_documented(tmp_path, checkpoint):

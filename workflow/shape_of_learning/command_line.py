@@ -16,12 +16,19 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from shape_of_learning.checkpoints.local import PACKAGE
 from shape_of_learning.errors import InputError, without_secrets
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
-from shape_of_learning.metrics.registry import MEASURES, find_measure
+from shape_of_learning.metrics.registry import MEASURES, find_measure, measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.measured import OF_THE_PAPER, WINDOW_CHARACTERS, WINDOWS, Measured
+from shape_of_learning.one_model.measured import (
+    BATCH_VECTORS,
+    OF_THE_PAPER,
+    WINDOW_CHARACTERS,
+    WINDOWS,
+    Measured,
+)
 
 EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)
@@ -33,6 +40,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # whose help has boxes, also where there is no terminal
 )
+# What messages call by its key in the configuration.
+OPTIONS = {
+    "sampling.windows": "--windows",
+    "sampling.window_characters": "--window-characters",
+    "measurement.batch_vectors": "--batch-vectors",
+    "corpus.sources": "--text",
+}
 MARKS = {
     "*": "most nearest neighbours are copies or the same token: the value says more of the text than of the model",
     "~": "no interval: there is none that holds, or few windows decide the value",
@@ -50,6 +64,7 @@ Measures = Annotated[
 ]
 Windows = Annotated[int, typer.Option(help="Windows of the text.", min=1)]
 Characters = Annotated[int, typer.Option(help="Of a window; fewer for a short context.", min=1)]
+Vectors = Annotated[int, typer.Option(help="Of a batch; dimensions depend on it.", min=129)]
 Threads = Annotated[int | None, typer.Option(help="By default one per core.", min=1)]
 Csv = Annotated[Path | None, typer.Option(help="Write all digits, intervals and n.")]
 
@@ -63,6 +78,7 @@ def measure(  # noqa: PLR0913 (options)
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
     window_characters: Characters = WINDOW_CHARACTERS,
+    batch_vectors: Vectors = BATCH_VECTORS,
     threads: Threads = None,
     csv: Csv = None,
     json: Annotated[Path | None, typer.Option(help="The same as a list of objects.")] = None,
@@ -70,8 +86,10 @@ def measure(  # noqa: PLR0913 (options)
     explorer: Annotated[Path | None, typer.Option(help="An interactive HTML page.")] = None,
 ) -> None:
     """Measure every layer of one model."""
-    with _explained():
-        sample = windows, window_characters
+    with _explained(csv, json, plot, explorer):
+        if plot and plot.suffix.lower() not in (".png", ".pdf"):
+            raise InputError(f"{plot} must end in .png or .pdf; correct --plot")
+        sample = windows, window_characters, batch_vectors
         found = _measure(model, revision, text, measures, sample, threads, name)
         table = found.table()
         _print(table)
@@ -92,7 +110,7 @@ def measure(  # noqa: PLR0913 (options)
 @app.command(
     epilog="Example: shape-of-learning compare EleutherAI/pythia-70m@step0 EleutherAI/pythia-70m"
 )
-def compare(
+def compare(  # noqa: PLR0913 (options)
     first: Annotated[
         str, typer.Argument(help="As of `measure`; MODEL@REVISION for one of the Hub.")
     ],
@@ -101,16 +119,22 @@ def compare(
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
     window_characters: Characters = WINDOW_CHARACTERS,
+    batch_vectors: Vectors = BATCH_VECTORS,
     threads: Threads = None,
     csv: Csv = None,
 ) -> None:
     """How much higher the second model is than the first, with intervals of the same windows."""
-    with _explained():
-        both = []
-        for given in (first, second):
-            name, _, revision = given.partition("@")
-            sample = windows, window_characters
-            both.append(_measure(name, revision or "main", text, measures, sample, threads))
+    with _explained(csv):
+        both: list[Measured] = []
+        names = (first, second) if Path(first).name == Path(second).name else ("", "")
+        for given, name in zip((first, second), names, strict=True):
+            is_here = given.startswith(PACKAGE) or Path(given).expanduser().exists()
+            model, _, revision = (given, "", "") if is_here else given.partition("@")
+            how = (windows, window_characters, batch_vectors), threads, name
+            shuffled_as = both[0].model.name if both else ""
+            both.append(
+                _measure(model, revision or "main", text, measures, *how, shuffled_as=shuffled_as)
+            )
         table = both[0].compared(both[1])
         _print(table, "difference")
         if csv:
@@ -124,7 +148,7 @@ def explore(
     page: Annotated[Path, typer.Argument(help="HTML file to write.")],
 ) -> None:
     """Make an interactive page of a table."""
-    with _explained():
+    with _explained(page):
         if not table.is_file():
             raise InputError(f"{table} is missing; correct the path")
         _write(page, _explorer_page(table))
@@ -161,15 +185,19 @@ def doctor() -> None:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """End with one sentence on what was given, and exit code 1."""
+def _explained(*outputs: Path | None) -> Iterator[None]:
+    """Refuse files that cannot be written, and end with one sentence on what was given, and exit code 1."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     try:
+        for path in filter(None, outputs):
+            if path.is_dir():
+                raise InputError(f"{path} is a folder; name a file")
         yield
     except (InputError, OSError) as error:
-        told.print(
-            f"ERROR: {without_secrets(str(error))}", markup=False, highlight=False, soft_wrap=True
-        )
+        said = without_secrets(str(error))
+        for key, option in OPTIONS.items():
+            said = said.replace(f"`{key}`", option).replace(key, option)
+        told.print(f"ERROR: {said}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
 
 
@@ -178,9 +206,11 @@ def _measure(
     revision: str,
     text: Path | None,
     measures: str,
-    sample: tuple[int, int],
+    sample: tuple[int, int, int],
     threads: int | None,
     name: str = "",
+    *,
+    shuffled_as: str = "",
 ) -> Measured:
     """Fetch what is meant, and measure it, with a bar on the terminal."""
     from huggingface_hub.utils import disable_progress_bars
@@ -207,6 +237,8 @@ def _measure(
             measures=[each.strip() for each in measures.split(",")],
             windows=sample[0],
             window_characters=sample[1],
+            batch_vectors=sample[2],
+            shuffled_as=shuffled_as,
             threads=threads,
             progress=progress,
         )
@@ -269,8 +301,6 @@ def _write(path: Path, content: str) -> None:
 
 def _plot(found: Measured, path: Path) -> None:
     """Draw a panel per measure."""
-    if path.suffix not in (".png", ".pdf"):
-        raise InputError(f"{path} must end in .png or .pdf; correct --plot")
     from shape_of_learning.figures.by_layer import overview
     from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
     from shape_of_learning.figures.style import theme
@@ -287,7 +317,7 @@ def _plot(found: Measured, path: Path) -> None:
         )
         drawing = overview(inputs)
         with atomic_write(path) as partial:
-            drawing.figure.savefig(partial, format=path.suffix[1:])
+            drawing.figure.savefig(partial, format=path.suffix[1:].lower())
 
 
 def _explorer_page(estimates: Path) -> str:
@@ -297,7 +327,9 @@ def _explorer_page(estimates: Path) -> str:
     from shape_of_learning.explorer.explorer_page import content_of, explorer_page
 
     try:
-        table = pd.read_csv(estimates, usecols=["model", "estimator"])
+        table = pd.read_csv(estimates, usecols=list(ESTIMATE_COLUMNS))
+        if table.empty or not set(table["estimator"]) <= set(measure_names()):
+            raise ValueError("it has no row, or one of an unknown measure")
     except ValueError as error:
         raise InputError(
             f"{estimates} is no table of estimates ({error}); give one that `measure --csv` "

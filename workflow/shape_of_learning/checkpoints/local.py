@@ -38,7 +38,7 @@ def local_checkpoint(path: str) -> Path:
                 f"{path}: there is no package `{name}`; install it where this runs, or correct the name"
             )
         found = Path(package.submodule_search_locations[0], inside)
-    return unpacked(found) if found.suffix == GGUF else found
+    return unpacked(found) if found.suffix.lower() == GGUF else found
 
 
 def unpacked(file: Path) -> Path:
@@ -105,8 +105,8 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
         If there is none.
     """
     path = Path(model).expanduser()
-    if model.startswith(PACKAGE) or path.exists() or path.suffix == GGUF:
-        return path.stem if path.suffix == GGUF else path.name, local_checkpoint(model)
+    if model.startswith(PACKAGE) or path.exists() or path.suffix.lower() == GGUF:
+        return path.stem if path.suffix.lower() == GGUF else path.name, local_checkpoint(model)
     from huggingface_hub import snapshot_download
 
     from shape_of_learning.checkpoints import hub

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -239,14 +239,23 @@ def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:
     return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
+# Whose products of float32 may be rounded: TF32 keeps 10 bits of mantissa, too few for distances between neighbours.
+ROUNDING = ("", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul")
+
+
+def rounding_of(path: str) -> Any:
+    """The part of ``torch.backends`` that has an attribute ``fp32_precision``."""
+    import torch
+
+    return reduce(getattr, path.split(".") if path else [], torch.backends)
+
+
 def _compute_exactly() -> None:
     """Let no GPU round more than the numbers' own type does."""
     import torch
 
-    # TF32 keeps 10 bits of mantissa, too few for distances between neighbours.
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    for path in ROUNDING:
+        rounding_of(path).fp32_precision = "ieee"
     # Sums of 16-bit products are formed in float32 to the end, also where they are split.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

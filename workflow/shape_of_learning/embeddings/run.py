@@ -365,7 +365,9 @@ class StatesInMemory:
             if self.bytes > SHARE_OF_FREE_MEMORY * free:
                 self.device = torch.device("cpu")
         shapes = zip(sizes, sample.widths, strict=True)
-        self._states = [torch.empty(shape, device=self.device) for shape in shapes]
+        self._states = [
+            torch.empty(shape, dtype=torch.float32, device=self.device) for shape in shapes
+        ]
 
     def write(self, state: int, rows: slice, values: Any) -> None:
         """Keep of `values`, float32 of shape (rows, width), what is wanted."""

@@ -162,11 +162,13 @@ class NeighbourLists(NamedTuple):
     def in_other_windows(self, windows: np.ndarray, number: int) -> "NeighbourLists":
         """So many neighbours, without those of a vector's own window, (n,) of int.
 
-        Copies of a vector are as near as they were, whatever window they are in.
+        A vector with copies in several windows is of none; copies are as near as they were.
         """
+        pairs = np.unique(np.column_stack([self.distinct_of, windows]), axis=0)
         own = np.empty(len(self.distances), np.int64)
-        own[self.distinct_of[::-1]] = windows[::-1]  # of copies the first
-        same = own[self.indices] == own[:, None]
+        own[pairs[:, 0]] = pairs[:, 1]
+        is_in_one = np.bincount(pairs[:, 0], minlength=len(own)) == 1
+        same = (own[self.indices] == own[:, None]) & is_in_one[:, None] & is_in_one[self.indices]
         order = np.argsort(same, axis=1, kind="stable")[:, :number]
         distances = np.where(same, np.nan, self.distances)
         distances, indices = (np.take_along_axis(x, order, 1) for x in (distances, self.indices))

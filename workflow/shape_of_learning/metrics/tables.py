@@ -182,7 +182,7 @@ def estimate_rows(
             yield [*identity, *place, *_estimate(row, batches, [layer])]
         defined = [layer for layer, row in layers.items() if not math.isnan(row.value)]
         averaged = [layer for layer in defined if layer >= model.first]
-        first = layers[max(model.first, min(layers))]
+        first = layers[min((each for each in layers if each >= model.first), default=min(layers))]
         mean = average([layers[layer] for layer in averaged], first)
         place = [None, None, curve.estimator, mean.selection]
         yield [*identity, *place, *_estimate(mean, batches, averaged)]

@@ -40,6 +40,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     batch_vectors: int = BATCH_VECTORS,
     threads: int | None = None,
     progress: Progress | None = None,
+    shuffled_as: str = "",
 ) -> Measured:
     """Measure a checkpoint as the workflow does: the same rows of ``tables/estimates.csv``, bit for bit.
 
@@ -57,6 +58,8 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         By default as many as there are cores.
     progress : callable, optional
         Is told what is done, how much of it, and how much there is.
+    shuffled_as : str
+        A model whose batches it has, so that the two can be compared pair by pair; by default its own.
 
     Returns
     -------
@@ -79,13 +82,14 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         checkpoint, drawn, sampling, asdict(shape), threads=threads, in_memory=True, with_head=False
     )
     states = StatesInMemory(sample)
-    how = MeasuringProtocol(name, windows, seed, batch_vectors, NEIGHBOURS)
+    how = MeasuringProtocol(shuffled_as or name, windows, seed, batch_vectors, NEIGHBOURS)
     how.require_batches(states.rows, chosen)
     sample.into(_Watched(states, windows, progress) if progress else states)
     return measured(
         *(states, chosen, how, shape.role, (revision, None, None)),
         threads=threads if states.measured_on.type == "cpu" else 1,
         progress=progress,
+        name=name,
     )
 
 

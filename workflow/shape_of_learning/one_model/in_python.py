@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.shapes import role_of
-from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, rounding_of
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.errors import InputError
@@ -89,6 +89,7 @@ def measure(  # noqa: PLR0913 (keywords)
     (4, 2)
     """
     chosen = chosen_measures(measures)
+    model = getattr(model, "module", model)  # of one that is spread over several GPUs
     if hasattr(model, "get_input_embeddings"):
         with _as_it_was(model):
             states: HiddenStates = _states_of(model, tokenizer, texts, name)
@@ -96,11 +97,14 @@ def measure(  # noqa: PLR0913 (keywords)
     else:
         states, role = GivenStates(model, mask), ""
     tokens = len(states.rows["windows"])
+    if wrong := set(layers or ()) - set(range(states.layers + 1)):
+        raise InputError(f"there is no layer {min(wrong)}; layers are 0 to {states.layers}")
+    if batch_vectors <= NEIGHBOURS:
+        raise InputError(f"`batch_vectors` is {batch_vectors}; give more than {NEIGHBOURS}")
     if tokens < batch_vectors:
         logger.warning("%d tokens are one batch, smaller than %d vectors", tokens, batch_vectors)
-    how = MeasuringProtocol(
-        name, int(states.rows["windows"].max()) + 1, seed, min(tokens, batch_vectors), NEIGHBOURS
-    )
+    windows = int(states.rows["windows"].max(initial=0)) + 1
+    how = MeasuringProtocol(name, windows, seed, min(tokens, batch_vectors), NEIGHBOURS)
     if tokens <= how.neighbours:
         raise InputError(
             f"the texts have {tokens} tokens, but the neighbours of each are searched among more than "
@@ -170,14 +174,15 @@ def _states_of(
 def _as_it_was(model: "PreTrainedModel") -> Iterator[None]:
     """Evaluate a model that may be in training, and leave no trace of it."""
     config, matmul = model.config, torch.backends.cuda.matmul
-    own = {key: getattr(config, key, None) for key in ("use_cache", "output_hidden_states")}
+    keys = ("use_cache", "output_hidden_states", "output_attentions")
+    own = {key: getattr(config, key) for key in keys if hasattr(config, key)}
     training = [module for module in model.modules() if module.training]
-    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    flags = matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    reduced = (
-        matmul.allow_bf16_reduced_precision_reduction,
-        matmul.allow_fp16_reduced_precision_reduction,
+    threads, rounding = (
+        torch.get_num_threads(),
+        {p: rounding_of(p).fp32_precision for p in ROUNDING},
     )
+    reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
+    reduced = {key: getattr(matmul, key) for key in reductions}
     try:
         with torch.random.fork_rng():
             model.eval()
@@ -188,7 +193,7 @@ def _as_it_was(model: "PreTrainedModel") -> Iterator[None]:
         for key, value in own.items():
             setattr(config, key, value)
         torch.set_num_threads(threads)
-        torch.set_float32_matmul_precision(precision)
-        matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = flags
-        matmul.allow_bf16_reduced_precision_reduction = reduced[0]
-        matmul.allow_fp16_reduced_precision_reduction = reduced[1]
+        for path, value in rounding.items():
+            rounding_of(path).fp32_precision = value
+        for key, value in reduced.items():
+            setattr(matmul, key, value)

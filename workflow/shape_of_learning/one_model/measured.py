@@ -88,6 +88,8 @@ class Measured:
             pair = [self._at(one, are_alike), other._at(two, are_alike)]
             rows += list(change_rows(self.model, curve, pair))
         columns = list(CHANGE_COLUMNS)
+        if not are_alike:  # what stands for a layer is the mean
+            rows = [row for row in rows if row[columns.index("layer")] is None]
         return pd.DataFrame(rows, columns=columns).astype({"layer": "Int64"})
 
     def _at(self, at: AtCheckpoint, all_layers: bool) -> AtCheckpoint:
@@ -102,7 +104,9 @@ class Measured:
 def chosen_measures(names: Sequence[str]) -> list[Measure]:
     """Look measures up, with the settings that are their own."""
     known, found = measure_names(), []
-    for name in names:
+    if isinstance(names, str):
+        raise InputError(f"measures are a list of names, not {names!r}")
+    for name in dict.fromkeys(names):
         if name not in known:
             raise unknown_name(name, known, "measure", "the measures")
         measure = find_measure(name).chosen(name, {})
@@ -118,7 +122,7 @@ def chosen_measures(names: Sequence[str]) -> list[Measure]:
     return found
 
 
-def measured(
+def measured(  # noqa: PLR0913 (keywords)
     states: HiddenStates,
     measures: Sequence[Measure],
     how: MeasuringProtocol,
@@ -128,8 +132,9 @@ def measured(
     *,
     threads: int = 1,
     progress: Progress | None = None,
+    name: str = "",
 ) -> Measured:
-    """Measure the layers."""
+    """Measure the layers; `name` is the model's in tables, if its batches are those of another one."""
     found: list[TidyRow] = []
     number, last = len(places) or states.layers + 1, None
     for layer, *_, rows in measure_layers(states, [Part(how, measures)], threads, places):
@@ -144,5 +149,5 @@ def measured(
             curves.append((curve, at_checkpoint(checkpoint, own, Path(how.model))))
     has_blocks = any(row.layer for row in found)
     averaged = "block_outputs" if has_blocks else "all_layers"
-    model = MeasuredModel(how.model, role, max(states.layers, 1), [checkpoint], averaged)
+    model = MeasuredModel(name or how.model, role, max(states.layers, 1), [checkpoint], averaged)
     return Measured(model, curves)

@@ -82,7 +82,7 @@ def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str)
     InputError
         If there is none.
     """
-    stated = str(Path(entry.tokenizer).expanduser()) if entry.tokenizer else ""
+    stated = str(local_checkpoint(entry.tokenizer)) if entry.tokenizer else ""
     for folder in [stated] if stated else [each.path for each in checkpoints]:
         if not tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
             raise InputError(

@@ -12,6 +12,7 @@ from transformers import TrainerCallback
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.in_python import measure
+from shape_of_learning.one_model.measured import chosen_measures
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class ShapeProbe:
     layers : sequence of int, optional
         0 is the embedding output; by default the first block, the middle one and the last.
     bands : mapping of str to (float, float)
-        By measure, where the mean over the chosen layers should stay; a warning is logged when it does not.
+        By measure, where the mean over the chosen blocks should stay; a warning is logged when it does not.
     table : Path or str
         CSV file with the columns of ``tables/estimates.csv``, written anew after each step. A training that
         resumes goes on with it.
@@ -66,6 +67,9 @@ class ShapeProbe:
         table: Path | str = "shape.csv",
         name: str = "model",
     ):
+        if isinstance(texts, str) or not len(texts):
+            raise InputError("a probe needs a list of texts")
+        chosen_measures(measures)
         self.tokenizer, self.texts, self.measures = tokenizer, list(texts), tuple(measures)
         self.layers, self.bands, self.table, self.name = (
             layers,
@@ -84,8 +88,9 @@ class ShapeProbe:
         Returns
         -------
         dict of str to float
-            By ``shape/MEASURE/layer_LAYER`` and ``shape/MEASURE``, the mean over the chosen layers.
+            By ``shape/MEASURE/layer_LAYER`` and ``shape/MEASURE``, the mean over the chosen blocks.
         """
+        model = getattr(model, "module", model)
         last = model.config.get_text_config().num_hidden_layers
         layers = self.layers or sorted({1, max(1, last // 2), last})
         found = measure(
@@ -112,7 +117,8 @@ class ShapeProbe:
             old = pd.read_csv(
                 self.table, dtype={"step": "Int64", "tokens": "Int64", "layer": "Int64"}
             )
-            rows = pd.concat([old[old["step"] < step], rows], ignore_index=True)
+            kept = old[(old["step"] < step) | (old["model"] != self.name)]
+            rows = pd.concat([kept, rows], ignore_index=True)
         self.table.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.table.with_suffix(".partial")
         rows.to_csv(unfinished, index=False)
@@ -149,6 +155,8 @@ class ShapeCallback(TrainerCallback):
         tokenizer: Any = None,
         **options: Any,
     ):
+        if every < 1:
+            raise InputError(f"`every` is {every}; measure every 1 or more steps")
         self.every, self._log = every, trainer.log
         self.probe = ShapeProbe(tokenizer or trainer.processing_class, texts, **options)
         trainer.add_callback(self)
