@@ -20,6 +20,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_copy_source = False
+html_show_copyright = False
 autodoc_typehints = "none"  # docstrings say shapes and dtypes, too
 napoleon_google_docstring = False
 exclude_patterns = ["_build"]

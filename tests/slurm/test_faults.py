@@ -65,7 +65,7 @@ def test_a_killed_snakemake_is_started_again_once_its_jobs_are_cancelled(
     at_kill = pretrained.jobs()
     dumped = {job.comment for job in at_kill if job.state == "COMPLETED"}
     assert dumped
-    # As README says: what still runs would write beside what is started again.
+    # As docs/how_to/cluster.md says: what still runs would write beside what is started again.
     subprocess.run(["scancel", "--user=root"], check=True)
     pretrained.wait_for(lambda job: job.number == group.number and job.state == "CANCELLED")
     pretrained.run("--unlock")
