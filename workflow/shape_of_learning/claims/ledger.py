@@ -69,7 +69,9 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
         "# All verdicts as one family",
         "",
         f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be tested, since each claim can be supported "
-        f"or contradicted; {len(decided)} were reached. Of verdicts whose q is {FALSE_SHARE:g} at most, no more than "
+        f"or contradicted; {len(decided)} were reached, and those without an interval have no p and are not here. "
+        "p is over windows of text, or seeds, of these models, and not over models. "
+        f"Of verdicts whose q is {FALSE_SHARE:g} at most, no more than "
         f"{100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger q, which may be chance: {also}.",
         "",
         "| Claim | Tested | p | q | Decided |",
@@ -112,7 +114,11 @@ def _verdicts(judged: Judged) -> list[str]:
 
 def _section(claim: Claim, of: Judgement) -> list[str]:
     could = "these data could not have shown it"
-    if of.to_contradict < np.inf:
+    if of.to_contradict == 0:
+        could = (
+            "what decides has no interval, so that nothing tells what these data could have shown"
+        )
+    elif of.to_contradict < np.inf:
         could = f"these data would have shown it at {of.to_contradict:.2g} or more beyond the bound"
     lines = [
         f"## {claim.name}",
