@@ -151,8 +151,8 @@ class SampleRun:
         """
         name, entry = str(checkpoint), Shape(**shape)
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
-        own = load_tokenizer(Path(tokenizer) if tokenizer else checkpoint)
-        tokenised, device = tokenise(own, windows), device or default_device()
+        loaded = load_tokenizer(Path(tokenizer) if tokenizer else checkpoint)
+        tokenised, device = tokenise(loaded, windows), device or default_device()
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
         if in_memory and device.type == "cpu":
             require_memory(
@@ -165,14 +165,14 @@ class SampleRun:
         )
         forward = ForwardPass(model, head, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
-        predicted, mask = None, own.mask_token_id
+        predicted, mask = None, loaded.mask_token_id
         if head is not None and with_head:
             predicted = predicted_tokens(
                 tokenised, entry.role, head.vocabulary, mask, protocol.seed
             )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
-        padding = own.pad_token_id or 0
+        padding = loaded.pad_token_id or 0
         how = entry.layers, widths, threads
         return SampleRun(forward, name, tokenised, predicted, padding, *how)
 
