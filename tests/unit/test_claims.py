@@ -16,6 +16,8 @@ from shape_of_learning.claims import (
     training_statistics,
 )
 from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.judging import judge
 from shape_of_learning.claims.rules import needed_weight
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
@@ -348,3 +350,11 @@ def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
     with_one = judged(low, named, models=[EvidenceModel("x", "decoder", 2)])
     assert with_one.verdict == "not measured"
     assert judged(low, {"models": ["x"]}).verdict == "not measured"
+
+
+def test_a_model_with_one_checkpoint_is_outside_a_claim_on_a_training_unless_others_lack_a_measure():
+    of = {"d": EvidenceModel("d", "decoder", 2)}
+    claim, last = Claim(name="c", **CLAIM | TRAINING), curve({8: [1, 2]})
+    assert judge(claim, Evidence(of, {("d", "linearity"): last})).verdict == "outside the claim"
+    both = {("d", "linearity"): last, ("d", "other"): curve({0: [1, 2], 8: [1, 2]})}
+    assert judge(claim, Evidence(of, both)).verdict == "not measured"

@@ -279,7 +279,7 @@ def _print(table: Any, value: str = "value") -> None:
         own = [name for name, each in named.items() if each.family == family]
         printed = Table(box=None, pad_edge=False)
         for label in ("layer", *(named[name].label for name in own)):
-            printed.add_column(label, justify="right", max_width=14)
+            printed.add_column(label, justify="right", max_width=16)
         for place, rows in table[table["estimator"].isin(own)].groupby("place", sort=False):
             by_name = {row["estimator"]: row for _, row in rows.iterrows()}
             printed.add_row(place, *(cell(by_name[n]) if n in by_name else "" for n in own))

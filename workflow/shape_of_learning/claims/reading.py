@@ -151,7 +151,11 @@ class Reading:
         if self.claim.checkpoints == "last" and (guesses := self._guesses(model)):
             self.outside[model] = guesses
             return None
-        if self.claim.checkpoints == "training" and len(curve.steps) == 1 and not self.control:
+        if (
+            self.claim.checkpoints == "training"
+            and not self.control
+            and self._has_no_training(model)
+        ):
             self.outside[model] = "has one checkpoint"
             return None
         own = self.evidence.curves.get((model, estimator))
@@ -223,6 +227,11 @@ class Reading:
             apart = np.abs(np.log(_mean_of_draws(curve) / median)) > np.log(FACTOR)
         of_copies = True if curve.same_token is None else ~(curve.same_token <= MOST_COPIES)
         return suspect | (apart & of_copies)
+
+    def _has_no_training(self, model: str) -> bool:
+        """Whether all that is measured of a model is of one checkpoint."""
+        of_model = (of for (name, *_), of in self.evidence.curves.items() if name == model)
+        return max(len(curve.steps) for curve in of_model) == 1
 
     def _guesses(self, model: str) -> str:
         """What says that a model is untrained: at its last checkpoint it does hardly better than a guess."""
