@@ -13,9 +13,9 @@ from scipy.spatial.distance import pdist, squareform
 import tiny_runs
 from checkouts import Checkout, check_out
 from shape_of_learning.files import write_table
+from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.checkpoint import measure_checkpoint
-from shape_of_learning.one_model.measured import OF_THE_PAPER
 from shape_of_learning.random_streams import random_stream
 
 STEPS = [0, 1]

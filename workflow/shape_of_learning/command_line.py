@@ -20,15 +20,9 @@ from shape_of_learning.checkpoints.local import PACKAGE
 from shape_of_learning.errors import InputError, without_secrets
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
-from shape_of_learning.metrics.registry import MEASURES, find_measure, measure_names
+from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER, find_measure, measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.measured import (
-    BATCH_VECTORS,
-    OF_THE_PAPER,
-    WINDOW_CHARACTERS,
-    WINDOWS,
-    Measured,
-)
+from shape_of_learning.one_model.measured import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS, Measured
 
 EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)

@@ -235,8 +235,7 @@ def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
     inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
     counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
     the geometric mean comes near it is found by trying, on simulated and on real hidden states
-    (docs/explanation/statistics.md). For MADA, MOM and Gride it is too
-    small, so they have `anew` as it is.
+    (docs/explanation/statistics.md). For MADA, MOM and Gride it is too small, so they have `anew` as it is.
     """
     shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0
     return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())
@@ -298,7 +297,7 @@ def parts_of_choices(
     if not choices:
         how.require_batches(rows, measures)
         return [Part(how, measures)]
-    parts: dict[tuple[bytes, str, int, tuple[str, ...]], Part] = {}
+    parts: dict[tuple[object, ...], Part] = {}
     for choice in choices:
         # With batches of another size, only what is taken of batches is another.
         is_own_size = choice.batch_share == choices[0].batch_share
@@ -320,8 +319,8 @@ def parts_of_choices(
                 vectors = min(size, len(kept))
                 own = replace(how, selection=selection, batch_vectors=vectors)
                 names = tuple(each.name for each in together)
-                switches = f"{selection.massive_tokens} {selection.same_window}"
-                key = kept.tobytes(), switches, vectors, names
+                beyond_rows = selection.massive_tokens, selection.same_window
+                key = kept.tobytes(), beyond_rows, vectors, names
                 parts.setdefault(key, Part(own, together)).choices.append(choice)
     return list(parts.values())
 

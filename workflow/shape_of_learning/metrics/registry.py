@@ -13,6 +13,12 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Interval, Measure
 
+# Those of the first paper, which are measured by default.
+OF_THE_PAPER = (
+    *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
+    *("average_cosine", "average_cosine_centered"),
+    *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
+)
 # How the protocol of a run defines them; ``{parameter}`` is the value of a setting.
 CLAUSES = {
     "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over the sum of all",

@@ -11,17 +11,17 @@ from shape_of_learning.checkpoints.shapes import Shape, completed, read_configur
 from shape_of_learning.corpus.clean import clean
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.one_model.measured import (
     BATCH_VECTORS,
     NEIGHBOURS,
-    OF_THE_PAPER,
     WINDOW_CHARACTERS,
     WINDOWS,
     Measured,
     Progress,
-    chosen_measures,
     measured,
+    measures_named,
 )
 
 ALPHABET_SIZE = 205
@@ -70,7 +70,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     InputError
         As the workflow, with one sentence for all that can be wrong with the checkpoint or the text.
     """
-    chosen = chosen_measures(measures)
+    chosen = measures_named(measures)
     shape = completed(Shape(), shape_of(read_configuration_file(checkpoint), name), name)
     sampling = SamplingProtocol(windows, window_characters, seed)
     threads = threads or len(os.sched_getaffinity(0))

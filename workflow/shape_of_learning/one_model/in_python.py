@@ -15,14 +15,9 @@ from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure import HiddenStates
 from shape_of_learning.metrics.measure_entry import AFTER
+from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
-from shape_of_learning.one_model.measured import (
-    BATCH_VECTORS,
-    NEIGHBOURS,
-    OF_THE_PAPER,
-    chosen_measures,
-    measured,
-)
+from shape_of_learning.one_model.measured import BATCH_VECTORS, NEIGHBOURS, measured, measures_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +83,7 @@ def measure(  # noqa: PLR0913 (keywords)
     >>> table.pivot(index="layer", columns="estimator", values="value").shape
     (4, 2)
     """
-    chosen = chosen_measures(measures)
+    chosen = measures_named(measures)
     model = getattr(model, "module", model)  # of one that is spread over several GPUs
     if hasattr(model, "get_input_embeddings"):
         with _as_it_was(model):

@@ -27,12 +27,7 @@ from shape_of_learning.refusals import unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
-# What config.yaml has for the first paper, and how it takes them.
-OF_THE_PAPER = (
-    *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
-    *("average_cosine", "average_cosine_centered"),
-    *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
-)
+# As by default in the configuration.
 WINDOWS, WINDOW_CHARACTERS, BATCH_VECTORS, NEIGHBOURS = 128, 512, 4096, 128
 # Above it most neighbours of TwoNN are the same token, and it says more of the text than of the model.
 MOST_COPIES = 0.5
@@ -101,7 +96,7 @@ class Measured:
         return AtCheckpoint(named, [], {self.model.first: average(blocks, blocks[0])})
 
 
-def chosen_measures(names: Sequence[str]) -> list[Measure]:
+def measures_named(names: Sequence[str]) -> list[Measure]:
     """Look measures up, with the settings that are their own."""
     known, found = measure_names(), []
     if isinstance(names, str):

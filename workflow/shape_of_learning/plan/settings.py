@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.plan.texts import Corpus, Task
 from shape_of_learning.refusals import Name, Names, Section, Words, must_be, refused, unique
@@ -147,11 +148,7 @@ class Measurement(Section):
     token_types: TokenTypes = "all"
     massive_tokens: Switch = "keep"
     same_window: Switch = "keep"
-    estimators: Annotated[Words, Field(min_length=1)] = [
-        *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
-        *("average_cosine", "average_cosine_centered"),
-        *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
-    ]
+    estimators: Annotated[Words, Field(min_length=1)] = [*OF_THE_PAPER]
     parameters: dict[str, dict[str, Any]] = {}
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ from transformers import TrainerCallback
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.in_python import measure
-from shape_of_learning.one_model.measured import chosen_measures
+from shape_of_learning.one_model.measured import measures_named
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class ShapeProbe:
     ):
         if isinstance(texts, str) or not len(texts):
             raise InputError("a probe needs a list of texts")
-        chosen_measures(measures)
+        measures_named(measures)
         self.tokenizer, self.texts, self.measures = tokenizer, list(texts), tuple(measures)
         self.layers, self.bands, self.table, self.name = (
             layers,
