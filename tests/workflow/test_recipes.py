@@ -1,53 +1,102 @@
-"""The recipes of docs/how_to, run as they are written, on tiny models and a small text."""
+"""The recipes of docs/how_to: files are written and commands run as the pages say, on a tiny model and a small text."""
 
+import os
 import re
-import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from pydoc_data.topics import topics
 
 import pytest
+import yaml
 
-import tiny_models
 from checkouts import REPOSITORY, Checkout, check_out
+from test_own_training import RUN, train
+from tiny_models import save_tiny_model
 
-PAGES = REPOSITORY / "docs/how_to"
-FILE = re.compile(r"```\{code-block\} yaml\n:caption: (\S+)\n\n(.*?)```", re.DOTALL)
-COMMAND = re.compile(r"```sh\n(snakemake .*?)\n```", re.DOTALL)
-SMALL = {"windows: 128": "windows: 24", "window_characters: 512": "window_characters: 60"}
-SMALL |= {"batch_vectors: 4096": "batch_vectors: 500", "source: enwik8": "source: python_topics"}
+# A file with its name, or commands.
+BLOCK = re.compile(
+    r"^```(?:\{code-block\} \w+\n:caption: (\S+)\n\n|sh\n)(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+# What a recipe leaves in results/, by its page. Other pages are run elsewhere: `paper` in tests/nightly/test_quick.py
+# with a Hub on this machine, `cluster` in tests/slurm, `environments` by `make test-conda`, `other_executors` nowhere.
+MADE = {
+    "own_model": "figures/dimension_by_depth.png explorer.html my-model/explorer.html",
+    "own_run": "my-run/figures/heat_map.png my-run/figures/figure_2.png",
+    "text": "one-key/explorer.html my-text/explorer.html",
+    "measure": "my-model/tables/estimates.csv",
+    "figure": "figures/my_mle_by_layer.png",
+    "rerun": "my-model/figures/figure_1.pdf",
+    "share": "my-model/ro-crate-metadata.json ../report.zip",
+    "robustness": "my-model/claims/choices.md my-model/figures/controls_by_layer.png",
+}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Checkout:
-    """A clone whose defaults are small, with a model, a training run and a text of a user's."""
-    checkout = check_out(tmp_path_factory.mktemp("recipes"))
-    defaults = checkout.folder / "config/config.yaml"
-    text = defaults.read_text()
-    for old, new in SMALL.items():
-        assert old in text
-        text = text.replace(old, new, 1)
-    defaults.write_text(text)
-    tiny_models.save_tiny_model(checkout.folder / "my-model", "gpt_neox", head=True)
-    for number, step in enumerate((0, 100, 200)):
-        run = checkout.folder / f"run/checkpoint-{step}"
-        tiny_models.save_tiny_model(run, "gpt_neox", head=True, seed=number)
-    (checkout.folder / "my-text.txt").write_text("".join(tiny_models.TEXT * 100))
-    return checkout
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make demo` makes, but for packages, which are those of this environment."""
+    folder = tmp_path_factory.mktemp("environment") / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    own = Path(sysconfig.get_path("purelib", "venv", {"base": folder, "platbase": folder}))
+    (own / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    for name in ("pip", "snakemake"):
+        program = folder / f"bin/{name}"
+        program.write_text(f'#!/bin/sh\nexec {folder}/bin/python -m {name} "$@"\n')
+        program.chmod(0o755)
+    (folder / "workflow").touch()  # as if just installed
+    return folder
 
 
-@pytest.mark.parametrize(
-    ("page", "files"),
-    [
-        ("own_model", ["results/figures/dimension_by_depth.png", "results/my-model/explorer.html"]),
-        ("own_run", ["results/my-run/figures/heat_map.png", "results/my-run/figures/figure_2.png"]),
-        ("text", ["results/one-key/explorer.html", "results/my-text/explorer.html"]),
-    ],
-)
-def test_the_commands_of_a_page_make_what_it_says(folder, page, files):
-    text = (PAGES / f"{page}.md").read_text()
-    for name, content in FILE.findall(text):
-        (folder.folder / name).write_text(content)
-    commands = COMMAND.findall(text)
-    assert commands
-    for command in commands:
-        folder.snakemake(*shlex.split(command)[1:])
-    for file in files:
-        assert (folder.folder / file).exists(), file
+def follow(page: str, folder: Path, environment: Path) -> None:
+    """Do what a page says."""
+    blocks = BLOCK.findall((REPOSITORY / f"docs/how_to/{page}.md").read_text(encoding="utf-8"))
+    assert blocks
+    variables = Checkout(folder).environment(PIP_NO_INDEX="1", PIP_NO_BUILD_ISOLATION="0")
+    variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
+    for name, content in blocks:
+        if name:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+        else:
+            run = ["bash", "-euc", f"exec 2>&1\n{content}"]
+            done = subprocess.run(run, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True)
+            assert done.returncode == 0, f"{content}\n{done.stdout[-5000:]}"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Path:
+    """A clone with tiny defaults, in which a model of one's own has been measured, by the first recipe."""
+    clone = check_out(tmp_path_factory.mktemp("recipes") / "clone")
+    for name in ("Snakefile", "Makefile", "requirements.txt", "requirements-torch.txt", "profiles"):
+        shutil.copy2(REPOSITORY / name, clone.folder / name, follow_symlinks=False)
+    (clone.folder / ".venv").symlink_to(environment)
+    defaults = yaml.safe_load((clone.folder / "config/config.yaml").read_text())
+    defaults["corpus"]["source"] = "python_topics"
+    defaults["sampling"] |= {"windows": 32, "window_characters": 100}
+    defaults["measurement"] |= {"batch_vectors": 1000, "estimators": ["anisotropy", "two_nn"]}
+    clone.write("config/config.yaml", defaults)
+    save_tiny_model(clone.folder / "my-model", "gpt_neox", head=True)
+    (clone.folder / "my-text.txt").write_text("\n\n".join(topics.values()))
+    follow("own_model", clone.folder, environment)
+    return clone.folder
+
+
+@pytest.mark.parametrize("page", MADE)
+def test_a_recipe_leaves_what_it_promises(page, measured, environment, tmp_path):
+    clone = shutil.copytree(measured, tmp_path / "clone", symlinks=True)
+    if page == "own_run":
+        train(clone)
+        shutil.move(clone / RUN, clone / "run")
+    if page != "own_model":
+        follow(page, clone, environment)
+    made = [clone / "results" / name for name in MADE[page].split()]
+    assert [file for file in made if not file.exists()] == []
+    assert page != "measure" or "spectral_entropy" in made[0].read_text()
+
+
+def test_another_workflow_takes_the_rules(environment, tmp_path):
+    check_out(tmp_path / "shape-of-learning")
+    save_tiny_model(tmp_path / "my-model", "gpt_neox", head=True)
+    follow("module", tmp_path, environment)
