@@ -3,21 +3,24 @@
     python -m benchmarks.coverage 200 1
 
 writes benchmarks/results/coverage.csv, of 200 draws by one process: for each simulation and measure the share of
-intervals that hold the mean of all draws, and the mean standard error over the true standard deviation. Intervals that
-are withheld, since few windows decide, count in these as if they were not; the last columns say how many they are, and
-how often the others hold it.
+intervals that hold the mean of all draws, and the mean standard error over the true standard deviation. What is
+measured of a block is to hold the value of 400,000 independent vectors instead, so that a bias counts, too. Intervals
+that are withheld, since few windows decide, count in these as if they were not; the last columns say how many they are,
+and how often the others hold it.
 """
 
 import csv
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from shape_of_learning.estimators.linearity import linearity_adjusted, linearity_increment_adjusted
 from shape_of_learning.metrics import measure
 from shape_of_learning.metrics.intervals import interval, standard_error
 from shape_of_learning.metrics.measure import measure_layer
@@ -32,21 +35,24 @@ ESTIMATORS = (
     *("participation_ratio", "participation_ratio_corrected", "isoscore"),
     *("two_nn", "two_nn_authors", "mada", "mom", "mle", "gride_8", "gride_32"),
 )
+OF_BLOCKS = {
+    f"{target}{suffix}": target
+    for target in ("linearity", "linearity_increment")
+    for suffix in ("", "_adjusted")
+}
 
 
-class OneLayer:
-    """The hidden states of one layer, as :func:`.measure_layer` reads them."""
+class States:
+    """Hidden states, as :func:`.measure_layer` reads them."""
 
-    layers = 0
-
-    def __init__(self, vectors: np.ndarray, windows: np.ndarray) -> None:
+    def __init__(self, *layers: np.ndarray, windows: np.ndarray) -> None:
         nothing = np.zeros(len(windows), np.int64)
-        self.vectors = vectors
+        self.each, self.layers = layers, len(layers) - 1
         self.rows = {"windows": windows, "special": nothing.astype(bool)}
         self.rows |= {"positions": nothing, "token_ids": nothing}
 
     def __getitem__(self, state: int) -> np.ndarray:
-        return self.vectors
+        return self.each[state]
 
 
 def shifted(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -104,6 +110,37 @@ def _bent(latent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (embedded + embedded**2 / 100).astype(np.float32), windows
 
 
+def block(
+    random: np.random.Generator, vectors: int, own: float, windows: int = WINDOWS
+) -> tuple[np.ndarray, ...]:
+    """States of 128 coordinates before and after a block; a share of all variance is a window's own."""
+
+    def normal() -> np.ndarray:
+        means = np.sqrt(own) * random.normal(size=(windows, 1, 128))
+        states = means + np.sqrt(1 - own) * random.normal(size=(windows, vectors, 128))
+        return states.reshape(-1, 128)
+
+    X = normal()
+    weights = np.random.default_rng(4).normal(size=(128, 128)) / np.sqrt(128)
+    Y = X + np.tanh(X @ weights) + normal() / 2
+    return X, Y, np.repeat(np.arange(windows), vectors)
+
+
+@cache
+def truth(own: float) -> dict[str, float]:
+    """The scores of a block, of so many windows that no bias is left."""
+    X, Y, _ = block(np.random.default_rng(5), 1, own, windows=400_000)
+    return {
+        "linearity": linearity_adjusted(X, Y),
+        "linearity_increment": linearity_increment_adjusted(X, Y),
+    }
+
+
+BLOCKS = {
+    f"{vectors} vectors per dimension, {100 * own:.0f} % the window's own": (vectors, own)
+    for own in (0.1, 0.5)
+    for vectors in (4, 8, 16, 32)
+}
 SIMULATIONS = {
     **{"shifted means": shifted, "shifted means and spread": spread, "token types": typed},
     **{"heavy tails": heavy, "unequal windows": unequal},
@@ -111,19 +148,26 @@ SIMULATIONS = {
         f"massive tokens in {100 * share:.0f} %": partial(massive, share=share)
         for share in (0.01, 0.03, 0.1, 1)
     },
+    **{kind: partial(block, vectors=of[0], own=of[1]) for kind, of in BLOCKS.items()},
 }
+
+
+def names_of(kind: str) -> Sequence[str]:
+    """The measures of a simulation."""
+    return list(OF_BLOCKS) if kind in BLOCKS else ESTIMATORS
 
 
 def measured(kind: str, number: int) -> dict[str, np.ndarray]:
     """Measure one simulated sample: by estimator effective windows, the value, the values without each group."""
     measure.FEWEST_WINDOWS = 0  # so that nothing is withheld
-    states = OneLayer(*SIMULATIONS[kind](np.random.default_rng(number)))
-    measures = [MEASURES[name].chosen(name, {}) for name in ESTIMATORS]
+    *layers, windows = SIMULATIONS[kind](np.random.default_rng(number))
+    states = States(*layers, windows=windows)
+    measures = [MEASURES[name].chosen(name, {}) for name in names_of(kind)]
     protocol = MeasuringProtocol("draw", WINDOWS, number, BATCH, NEIGHBOURS)
     rows = [
         row
-        for family in ("isotropy", "dimension")
-        for row in measure_layer(states, 0, family, measures, protocol)
+        for family in dict.fromkeys(measure.family for measure in measures)
+        for row in measure_layer(states, states.layers, family, measures, protocol)
     ]
     return {
         row.estimator: np.array([row.effective_windows, row.value, *row.without])
@@ -140,11 +184,14 @@ def main(draws: int = DRAWS, processes: int | None = None) -> None:
     ) as pool:
         for kind in SIMULATIONS:
             found = list(pool.map(measured, [kind] * draws, range(draws)))
-            for name in ESTIMATORS:
+            for name in names_of(kind):
                 effective, values, *left_out = np.array([draw[name] for draw in found]).T
                 left_out = np.transpose(left_out)
                 low, high = interval(values, left_out)
-                covers = (low <= values.mean()) & (values.mean() <= high)
+                true = values.mean()
+                if kind in BLOCKS:
+                    true = truth(BLOCKS[kind][1])[OF_BLOCKS[name]]
+                covers = (low <= true) & (true <= high)
                 ratio = np.sqrt(np.mean(standard_error(left_out) ** 2)) / values.std(ddof=1)
                 given = ~(effective < FEWEST_WINDOWS)
                 among = f"{covers[given].mean():.3f}" if given.any() else ""
