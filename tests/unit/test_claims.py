@@ -243,7 +243,10 @@ def test_isotropy_of_weights_goes_with_the_loss_where_their_changes_do():
     falls = -np.abs(random.normal(size=20)).cumsum()
     assert of_losses(-falls, falls).verdict == "supported"
     assert of_losses(falls, falls).verdict == "contradicted"
-    assert "a loss at 5 steps from 1 on, and 6 are needed" in of_losses(falls[:6], falls).because
+    assert (
+        "a loss at 5 of its steps from step 1 on, and 6 are needed"
+        in of_losses(falls[:6], falls).because
+    )
     # Of independent curves that rise and fall throughout, few are taken to go together.
     rises = np.abs(random.normal(size=(200, 20))).cumsum(axis=1)
     found = [of_losses(up, falls).verdict for up in rises]
@@ -327,7 +330,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert (row["revisions"], row["statistic"]) == ("d@step4", "mean_over_layers(linearity)")
     assert (row["n"], row["selections"]) == ("4096", "all")
     assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
-    assert "| d | linearity | 0.9 |" in page.read_text()
+    assert "| d | `linearity` | 0.9 |" in page.read_text()
 
 
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():

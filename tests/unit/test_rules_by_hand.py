@@ -97,6 +97,35 @@ def test_verdicts_on_profiles_and_curves_are_what_their_sentences_say(claim, val
     assert judge(CLAIMS[claim], evidence(CLAIMS[claim], values)).verdict == verdict
 
 
+def asked_in(condition):
+    """The parts that a rule asks for."""
+    inside = [*condition.get("all_of", []), *condition.get("any_of", [])]
+    inside += [condition["holds"]] if "holds" in condition else []
+    own = set() if inside else {condition.get("of", "value")}
+    return own.union(*map(asked_in, inside))
+
+
+def test_pages_say_in_words_what_a_rule_asks_for():
+    for claim in CLAIMS.values():
+        assert {
+            part for rule in claim.rule.values() for part in asked_in(rule)
+        } == claim.parts.keys()
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([0.073, 0.08, 0.103, 0.506, 0.4, 0.271, 0.255], {"moving_on"}),
+        ([0.2, 0.21, 0.22, 0.22, 0.22, 0.22, 0.22], {"growth"}),
+        ([4, 3, 2, 1, 1, 1, 1], {"growth", "moving_on"}),
+    ],
+)
+def test_a_reason_names_only_what_decides(values, named):
+    claim = CLAIMS[GROWTH]
+    because = judge(claim, evidence(claim, {"d": values})).because
+    assert {part for part, words in claim.parts.items() if words in because} == named
+
+
 def test_peaks_at_one_multiple_of_all_warm_ups_follow_them():
     """Six models, whose dimension peaks at eight times the warm-up, whichever that is."""
     claim, steps = CLAIMS[WARM_UP], (0, 40, 80, 160, 320, 640, 1280, 2560)

@@ -39,6 +39,8 @@ class Claim:
         Other tables that it reads, by the names that paper.yaml `reads`.
     rule : mapping
         ``supported`` and ``contradicted``, a condition each, see :mod:`shape_of_learning.claims.rules`.
+    parts : mapping of str to str
+        What each part of the statistic is, in the words of pages; ``value`` of a single one.
     models : str or sequence of str
         Names of entries, all of which it needs, or those of the run that are
         ``decoders``, ``encoders``, ``all`` (of both), ``fine_tunings`` or ``twins``.
@@ -67,6 +69,7 @@ class Claim:
     rule: Mapping[str, Any]
     models: str | Sequence[str]
     estimators: Sequence[str] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
     others: Sequence[Sequence[str]] = ()
     also: Mapping[str, Sequence[str]] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)

@@ -137,7 +137,9 @@ def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) ->
         other = next((of for of in known if of.verdict in DECIDED), known[0])
         which = listed([name for name, of in by.items() if of.verdict == other.verdict])
         return replace(
-            other, because=f"By {which}: {other.because} By {next(iter(by))}: {own.because}"
+            other,
+            because=f"By {which}: {other.because} By `{next(iter(by))}`: {own.because} "
+            f"Numbers are by {listed([name for name, of in by.items() if of is other])}.",
         )
     return own
 
@@ -321,7 +323,8 @@ def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Fam
         return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
     condition = rule[verdict]
     count = _count(condition, units, families)
-    words = rules.in_words(condition["holds"] if count else condition)
+    condition = rules.fired(condition, units, families)
+    words = rules.in_words(condition["holds"] if count else condition, claim.parts)
     return f"{capitalised(f'{count}: {words}' if count else words)}."
 
 

@@ -128,8 +128,8 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         f"**{capitalised(of.verdict)}.** {of.because}",
         "",
         f"- Statistic: `{statistic_of(claim)}`",
-        f"- Supported if {rules.in_words(claim.rule[SUPPORTED])}",
-        f"- Contradicted if {rules.in_words(claim.rule[CONTRADICTED])}"
+        f"- Supported if {rules.in_words(claim.rule[SUPPORTED], claim.parts)}",
+        f"- Contradicted if {rules.in_words(claim.rule[CONTRADICTED], claim.parts)}"
         + (f"; {could}" if of.parts else ""),
     ]
     lines += [f"- What matters: {claim.matters}"] if claim.matters else []
@@ -147,8 +147,8 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [
-            f"| {_cell(each.unit) or 'all together'} | {each.part} | {_number(each.estimate)} "
-            f"| {_interval(each.low, each.high)} |"
+            f"| {_cell(each.unit) or 'all together'} | {_cell(rules.part_in_words(each.part, claim.parts))} "
+            f"| {_number(each.estimate)} | {_interval(each.low, each.high)} |"
             for each in of.parts[:MOST_PARTS]
         ]
         if (more := len(of.parts) - MOST_PARTS) > 0:

@@ -21,6 +21,7 @@ its bound, of `all_of` the least one, of `any_of` the largest, of a number of un
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -173,8 +174,26 @@ def without_hurdles(condition: Condition) -> Condition:
     return {key: kept for key in condition} if kept else {}
 
 
-def in_words(condition: Condition) -> str:
-    """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
+def fired(
+    condition: Condition,
+    units: Units,
+    families: Families | None = None,
+    of: Sequence[str | None] = (None,),
+) -> Condition:
+    """Leave out of each `any_of` what is not shown of any unit, and so does not decide."""
+    if "holds" in condition:
+        return {**condition, "holds": fired(condition["holds"], units, families, units_of(units))}
+    if not (inside := inner(condition)):
+        return condition
+    if "any_of" in condition:
+        tails = [[margin(c, units, u, families).bounds(TAIL, TAIL)[0] for u in of] for c in inside]
+        inside = [c for c, ends in zip(inside, tails, strict=True) if max(ends) > 0] or inside
+    kept = [fired(each, units, families, of) for each in inside]
+    return kept[0] if len(kept) == 1 else {next(iter(condition)): kept}
+
+
+def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Say a condition, such as "in at least 75 % of cases the rise is above 0.05", of parts in given words."""
     if "holds" in condition:
         number = condition["in"]
         share = (
@@ -183,16 +202,22 @@ def in_words(condition: Condition) -> str:
             else f"{number} cases"
         )
         where = NUMBERS.get(number, f"at least {share}")
-        return f"in {where} {in_words(condition['holds'])}"
+        return f"in {where} {in_words(condition['holds'], parts)}"
     if inside := inner(condition):
-        parts = [in_words(each) for each in inside]
+        said = [in_words(each, parts) for each in inside]
         # Brackets around what is joined by the other word.
-        joined = [f"({part})" if " or " in part or " and " in part else part for part in parts]
+        joined = [f"({each})" if " or " in each or " and " in each else each for each in said]
         return (" and " if "all_of" in condition else " or ").join(joined)
     comparison, bound = comparison_of(condition)
-    part = f"`{condition['of']}`" if "of" in condition else "the statistic"
+    part = part_in_words(condition.get("of", "value"), parts)
     words = comparison.replace("not_", "not_shown_to_be_").replace("_", " ")
     return f"{part} is {words} {bound:g}"
+
+
+def part_in_words(name: str, parts: Mapping[str, str]) -> str:
+    """What a part of a statistic is."""
+    unnamed = "the statistic" if name == "value" else f"`{name}`"
+    return parts.get(name, parts.get("value", unnamed))
 
 
 def _only_unit(units: Units) -> str:

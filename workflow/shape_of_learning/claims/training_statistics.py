@@ -207,8 +207,8 @@ def correlation_with_loss(reading: Reading, estimators: tuple[str], from_step: i
         both = measured.merge(losses, on=["model", "revision"]).dropna(subset=["value", "loss"])
         if len(both) < FEWEST_OF_CHANGES:
             raise NotMeasured(
-                f"`{name}` has `{estimators[0]}` and a loss at {len(both)} steps from {from_step} on, "
-                f"and {FEWEST_OF_CHANGES} are needed"
+                f"`{name}` has both `{estimators[0]}` and a loss at {len(both)} of its steps from step "
+                f"{from_step:,} on, and {FEWEST_OF_CHANGES} are needed"
             )
         value, loss = both.sort_values("step")[["value", "loss"]].diff().iloc[1:].to_numpy().T
         with np.errstate(invalid="ignore"):  # undefined where one does not vary

@@ -130,6 +130,7 @@ class ClaimEntry(Section):
     others: list[Words] = []
     also: dict[str, Words] = {}
     arguments: dict[str, Any] = {}
+    parts: dict[str, Text] = {}
     reads: Annotated[Words, Field(min_length=1)] | None = None
     models: Annotated[
         Literal["decoders", "encoders", "all", "fine_tunings", "twins"]
