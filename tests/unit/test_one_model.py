@@ -91,6 +91,7 @@ def test_a_suspect_value_is_one_whose_neighbours_are_copies():
         found = sol.measure(states, measures=["two_nn", "mada"])
         suspect = found[found["estimator"] == "two_nn"]["suspect"].iloc[0]
         assert bool(suspect) is expected
+        assert found["same_token"].isna().all()  # nothing says which tokens they are of
 
 
 def trained(checkpoint, tokenizer, folder, *, bf16, probed):
@@ -231,7 +232,8 @@ def test_a_command_writes_the_files_that_are_asked_for(measured):
 
 def test_a_model_does_not_differ_from_itself(measured, checkpoint):
     csv = measured[0]["csv"].with_name("differences.csv")
-    run("compare", checkpoint, checkpoint, *measured[2], "--csv", csv)
+    printed = run("compare", checkpoint, checkpoint, *measured[2], "--csv", csv)
+    assert ("* most nearest neighbours" in printed) == ("* most nearest neighbours" in measured[1])
     differences = pd.read_csv(csv)
     assert len(differences) == 2 * 5
     assert (differences[["difference", "low", "high"]] == 0).all(axis=None)

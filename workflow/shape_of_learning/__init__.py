@@ -53,7 +53,19 @@ def __getattr__(name: str) -> Any:
     # Imported on first use: the Snakefile imports this package at every start and needs no NumPy.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return found(name, _HOME[name])
+
+
+def found(name: str, module: str) -> Any:
+    """Import what a module of this package has; what that lacks is named with the remedy."""
+    try:
+        return getattr(import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"`{name}` needs the package `{error.name}`; install the extra `models`: "
+            "`pip install '.[models]'` in a clone of the repository",
+            name=error.name,
+        ) from None
 
 
 def __dir__() -> list[str]:

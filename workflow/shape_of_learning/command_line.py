@@ -21,7 +21,7 @@ from shape_of_learning.errors import InputError, without_secrets
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER, find_measure, measure_names
-from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
+from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.one_model.measured import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS, Measured
 
 EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
@@ -133,7 +133,7 @@ def compare(  # noqa: PLR0913 (options)
         _print(table, "difference")
         if csv:
             with atomic_write(csv) as partial:
-                table.to_csv(partial, index=False, lineterminator="\n")
+                table.to_csv(partial, columns=CHANGE_COLUMNS, index=False, lineterminator="\n")
 
 
 @app.command(epilog="Example: shape-of-learning explore shape.csv shape.html")
@@ -261,10 +261,7 @@ def _print(table: Any, value: str = "value") -> None:
 
     def cell(row: Any) -> str:
         half = (row["high"] - row["low"]) / 2
-        is_suspect, has_none = (
-            bool(row.get("suspect", False)),
-            half != half and row[value] == row[value],
-        )
+        is_suspect, has_none = bool(row["suspect"]), half != half and row[value] == row[value]
         marks["*"] |= is_suspect
         marks["~"] |= has_none
         return f"{row[value]:.3g}{'*' * is_suspect} " + ("~" if half != half else f"±{half:.1g}")

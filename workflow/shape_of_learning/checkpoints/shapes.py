@@ -146,8 +146,13 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     Raises
     ------
     InputError
-        If it does not state layers and width, or states what cannot be or that weights are quantised.
+        If it does not state layers and width, states what cannot be or that weights are quantised, or is of an
+        encoder and a decoder at once.
     """
+    if (role := role_of(config)) == "encoder-decoder":
+        raise InputError(
+            f"{where}: an encoder-decoder has two stacks of layers and cannot be measured; name an encoder or a decoder"
+        )
     if config.get("quantization_config") is not None:
         raise InputError(
             f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
@@ -158,7 +163,7 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
     if config.get("model_type") == "opt" and config.get("word_embed_proj_dim"):
         last = _stated(config, ("word_embed_proj_dim",), MOST_WIDTH, where)
-    return Shape(role_of(config) or "", layers, width, last)
+    return Shape(role or "", layers, width, last)
 
 
 def completed(entry: Shape, own: Shape, where: str) -> Shape:

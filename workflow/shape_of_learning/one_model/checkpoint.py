@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from shape_of_learning.checkpoints.shapes import Shape, completed, read_configuration_file, shape_of
+from shape_of_learning.checkpoints.shapes import read_configuration_file, shape_of
 from shape_of_learning.corpus.clean import clean
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
@@ -71,7 +71,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         As the workflow, with one sentence for all that can be wrong with the checkpoint or the text.
     """
     chosen = measures_named(measures)
-    shape = completed(Shape(), shape_of(read_configuration_file(checkpoint), name), name)
+    shape = shape_of(read_configuration_file(checkpoint), name)
     sampling = SamplingProtocol(windows, window_characters, seed)
     threads = threads or len(os.sched_getaffinity(0))
     with TemporaryDirectory() as folder:

@@ -106,7 +106,8 @@ def measure(  # noqa: PLR0913 (keywords)
             f"{how.neighbours}; give more texts"
         )
     places = [(layer, AFTER) for layer in layers or ()]
-    return measured(states, chosen, how, role, ("main", step, None), places).table()
+    table = measured(states, chosen, how, role, ("main", step, None), places).table()
+    return table.assign(same_token=np.nan) if isinstance(states, GivenStates) else table
 
 
 class GivenStates:

@@ -72,8 +72,8 @@ class Measured:
         Returns
         -------
         pandas.DataFrame
-            The columns of ``tables/changes.csv``. Layers are compared if both have as many; means over blocks
-            in any case.
+            The columns of ``tables/changes.csv``, and ``suspect``, of either checkpoint. Layers are compared if both
+            have as many; means over blocks in any case.
         """
         import pandas as pd
 
@@ -85,7 +85,10 @@ class Measured:
         columns = list(CHANGE_COLUMNS)
         if not are_alike:  # what stands for a layer is the mean
             rows = [row for row in rows if row[columns.index("layer")] is None]
-        return pd.DataFrame(rows, columns=columns).astype({"layer": "Int64"})
+        table = pd.DataFrame(rows, columns=columns).astype({"layer": "Int64"})
+        place = ["estimator", "layer"]
+        either = pd.concat([each.table()[[*place, "suspect"]] for each in (self, other)])
+        return table.merge(either.groupby(place, dropna=False, as_index=False).any(), "left", place)
 
     def _at(self, at: AtCheckpoint, all_layers: bool) -> AtCheckpoint:
         """Its layers, or their mean alone, named after the model."""

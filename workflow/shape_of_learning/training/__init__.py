@@ -1,7 +1,8 @@
 """Small models, pretrained and fine-tuned by the workflow; and the shape of a model of yours while it trains."""
 
-from importlib import import_module
 from typing import Any
+
+from shape_of_learning import found
 
 __all__ = ["ShapeCallback", "ShapeProbe"]
 
@@ -10,4 +11,4 @@ def __getattr__(name: str) -> Any:
     # Imported on first use, since the Snakefile reads recipes at every start and needs no PyTorch.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.callback"), name)
+    return found(name, "training.callback")
