@@ -302,6 +302,11 @@ def test_linearity_falls_from_where_the_figure_begins():
     assert verdict(0.60, 0.95, 0.85, 0.76, 0.75) == "supported"
     assert verdict(0.60, 0.75, 0.8, 0.9, 0.95) == "contradicted"
     assert verdict(0.60, 0.95, 0.40, 0.75, 0.75) == "undecided"  # most of the fall comes back
+    # Saved at powers of two, of which 128 is the first that counts.
+    powers = {2**n: [0.95 - 0.03 * n] * 2 for n in range(11)}
+    known = {"d": EvidenceModel("d", "decoder", 3)}
+    curves = {("d", e): curve(powers, 1e-4) for e in claim.estimators}
+    assert judge(claim, Evidence(known, curves)).verdict == "supported"
     # Half of the training, and not of what was seen of it.
     short = curve({0: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 40, last_step=100)}

@@ -146,7 +146,7 @@ def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) ->
 
 def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[str]:
     """Whether a claim that is supported is met by more than by each control that is measured."""
-    if own.verdict != SUPPORTED:
+    if own.verdict != SUPPORTED or not claim.estimators:  # other tables have no controls
         return []
     condition = rules.without_hurdles(claim.rule[SUPPORTED])
     own_units, own_families = grouped_units(claim, Reading(claim, evidence))

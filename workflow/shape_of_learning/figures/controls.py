@@ -151,6 +151,8 @@ def line_panels(
         for kind, look in kinds[0].items():
             line = own[own["kind"] == kind].sort_values(x)
             if len(line):
+                if x == "step":  # a control of few steps is not drawn through those between
+                    line = line.set_index(x).reindex(sorted(own[x].unique())).reset_index()
                 label = kinds[1][kind]
                 drawn = marks.draw_line(axes, line, x, look, label=label, markers=x == "step")
                 named.setdefault(label, drawn)
