@@ -318,7 +318,8 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
         assert set(claim.estimators) <= set(run.every_measure)
         named = [] if isinstance(claim.models, str) else claim.models
         of_states = [e for e in claim.estimators if e in run.measures]
-        where = {True} if claim.checkpoints == "training" else {True, False}  # at every checkpoint, or the last
+        # At every checkpoint, or at the last one alone.
+        where = {True} if claim.checkpoints == "training" else {True, False}
         whole = [m for m in named if all(run.wanted.get((m, e)) in where for e in of_states)]
         assert not named or len(whole) >= claim.needed, claim.name
 

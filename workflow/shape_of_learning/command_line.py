@@ -24,7 +24,7 @@ from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER, find_meas
 from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.one_model.measured import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS, Measured
 
-EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
+EXIT_CODES = "Exit codes: 0, done; 1, what you gave cannot be used (see the last line); 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)
 KNOWN = [n for n, m in MEASURES.items() if m.family in FAMILIES and "last_layer" not in m.rows]
 app = typer.Typer(
@@ -42,32 +42,33 @@ OPTIONS = {
     "corpus.sources": "--text",
 }
 MARKS = {
-    "*": "most nearest neighbours are copies or the same token: the value says more of the text than of the model",
-    "~": "no interval: there is none that holds, or few windows decide the value",
+    "*": "most nearest neighbours are copies or the same token: the value says more about the text "
+    "than about the model",
+    "~": "no interval: none is known to hold, or few windows decide the value",
 }
 shown, told = Console(), Console(stderr=True)
 
 Text = Annotated[
     Path | None,
     typer.Option(
-        help="Plain text in UTF-8 to draw windows from; without it Python's own documentation."
+        help="Plain text in UTF-8 to draw windows from; by default Python's own documentation."
     ),
 ]
 Measures = Annotated[
     str, typer.Option(help=f"Names, with commas between: {', '.join(KNOWN)}.", show_default=False)
 ]
-Windows = Annotated[int, typer.Option(help="Windows of the text.", min=1)]
-Characters = Annotated[int, typer.Option(help="Of a window; fewer for a short context.", min=1)]
-Vectors = Annotated[int, typer.Option(help="Of a batch; dimensions depend on it.", min=129)]
+Windows = Annotated[int, typer.Option(help="Number of windows of text.", min=1)]
+Characters = Annotated[int, typer.Option(help="Per window; fewer for a short context.", min=1)]
+Vectors = Annotated[int, typer.Option(help="Per batch; dimensions depend on it.", min=129)]
 Threads = Annotated[int | None, typer.Option(help="By default one per core.", min=1)]
-Csv = Annotated[Path | None, typer.Option(help="Write all digits, intervals and n.")]
+Csv = Annotated[Path | None, typer.Option(help="A CSV file with all digits, intervals and n.")]
 
 
 @app.command(epilog="Example: shape-of-learning measure gpt2 --text my.txt --plot gpt2.png")
 def measure(  # noqa: PLR0913 (options)
     model: Annotated[str, typer.Argument(help="Hub id, folder, GGUF file, or package:NAME/PATH.")],
     revision: Annotated[str, typer.Option(help="Branch, tag or commit on the Hub.")] = "main",
-    name: Annotated[str, typer.Option(help="What tables call it.")] = "",
+    name: Annotated[str, typer.Option(help="The model's name in tables.")] = "",
     text: Text = None,
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
@@ -75,7 +76,7 @@ def measure(  # noqa: PLR0913 (options)
     batch_vectors: Vectors = BATCH_VECTORS,
     threads: Threads = None,
     csv: Csv = None,
-    json: Annotated[Path | None, typer.Option(help="The same as a list of objects.")] = None,
+    json: Annotated[Path | None, typer.Option(help="The same as a JSON list of objects.")] = None,
     plot: Annotated[Path | None, typer.Option(help="PNG or PDF: a panel per measure.")] = None,
     explorer: Annotated[Path | None, typer.Option(help="An interactive HTML page.")] = None,
 ) -> None:
@@ -106,9 +107,9 @@ def measure(  # noqa: PLR0913 (options)
 )
 def compare(  # noqa: PLR0913 (options)
     first: Annotated[
-        str, typer.Argument(help="As of `measure`; MODEL@REVISION for one of the Hub.")
+        str, typer.Argument(help="As for `measure`; MODEL@REVISION for one on the Hub.")
     ],
-    second: Annotated[str, typer.Argument(help="What it is compared with.")],
+    second: Annotated[str, typer.Argument(help="The model to compare with it.")],
     text: Text = None,
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
@@ -117,7 +118,7 @@ def compare(  # noqa: PLR0913 (options)
     threads: Threads = None,
     csv: Csv = None,
 ) -> None:
-    """How much higher the second model is than the first, with intervals of the same windows."""
+    """Say how much higher the second model is than the first on the same windows, with paired intervals."""
     with _explained(csv):
         both: list[Measured] = []
         names = (first, second) if Path(first).name == Path(second).name else ("", "")
@@ -221,7 +222,7 @@ def _measure(
     name = name or own
     with TemporaryDirectory() as temporary, _bar(name) as progress:
         if text is None:
-            told.print("Text: the documentation that comes with Python; --text FILE for another.")
+            told.print("Text: the documentation that comes with Python; --text FILE takes another.")
             text = Path(temporary, "python_topics.txt")
             text.write_text(demo_text(), encoding="utf-8")
         return measure_checkpoint(

@@ -29,7 +29,7 @@ ASIDE = re.compile("Assuming|Building DAG|Using shell|Conda env|Select jobs|Remo
 class LogHandlerSettings(LogHandlerSettingsBase):
     """What `--logger-shape-...` says."""
 
-    json: bool = field(default=False, metadata={"help": "One JSON object a line, on stdout."})
+    json: bool = field(default=False, metadata={"help": "One JSON object per line, on stdout."})
 
 
 class Job(NamedTuple):
@@ -88,7 +88,7 @@ class LogHandler(LogHandlerBase):
         if self.failures:
             first, *others = self.failures.values()
             also = f" ({len(others)} more failed)" if others else ""
-            again = "Finished jobs are kept; the same command goes on from here."
+            again = "Finished jobs are kept; give the same command again to continue."
             self._say("failed", f"Failed: {first}{also}\n{again}", ERROR)
             self.failures.clear()
         super().close()

@@ -151,11 +151,12 @@ def line_panels(
         for kind, look in kinds[0].items():
             line = own[own["kind"] == kind].sort_values(x)
             if len(line):
-                if x == "step":  # a control of few steps is not drawn through those between
-                    line = line.set_index(x).reindex(sorted(own[x].unique())).reset_index()
                 label = kinds[1][kind]
-                drawn = marks.draw_line(axes, line, x, look, label=label, markers=x == "step")
-                named.setdefault(label, drawn)
+                # Of a control of few steps nothing is known in between.
+                is_whole = x == "layer" or len(line) == own[x].nunique()
+                for part in [line] if is_whole else np.split(line, len(line)):
+                    drawn = marks.draw_line(axes, part, x, look, label=label, markers=x == "step")
+                    named.setdefault(label, drawn)
         if x == "step":
             scales.set_progress_axis(axes, of["step"])
         else:

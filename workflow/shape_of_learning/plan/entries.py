@@ -91,13 +91,14 @@ class Training(Section):
         instead or besides: a list of `step`, `revision` and, where they differ, `tokens`, `repository`,
         `subfolder` and `name` (of its folder under `results`)
     last_step
-        the last step of training, which keeps its name where others hold its weights; needed where `steps`
-        is a list that may end before it; of a `path` it is otherwise the last step on the disk
+        the last step of training, which owns its weights if other steps hold them, too; needed if `steps` is
+        a list that may end before it; for a `path`, the last step on the disk by default
     known_bad
         revisions that are not what their names say: `steps` (a list, or `from` and `to`), `because` or
         `same_as` (the step whose weights they are), and `source` (where that is reported)
     warmup_steps
-        until which the learning rate rose, for a claim that asks; a `pretraining` has it in its recipe
+        steps until the learning rate reached its peak, for claims that need it; a `pretraining` has it in its
+        recipe
     note
         a sentence below figures by training step
     """
@@ -141,9 +142,10 @@ class Finetuning(FinetuningRecipe, Origin):
     task
         a key of `tasks`, for a decoder one of single texts
     learning_rate, batch_size, epochs
-        AdamW, a tenth of the updates of linear warm-up, then linearly to 0
+        of AdamW; the learning rate rises linearly for a tenth of the updates, then falls linearly to 0
     seed, threads
-        of the order of the examples, dropout and the head; of torch. Both are part of the recipe
+        the seed is that of the order of the examples, dropout and the head; threads are those of torch. Both
+        are part of the recipe
     """
 
 
@@ -166,7 +168,7 @@ class Entry(Section):
     Attributes
     ----------
     role
-        `encoder` or `decoder`; told by the architecture in `config.json` where it can be
+        `encoder` or `decoder`; read from the architecture in `config.json` where possible
     layers, hidden_size
         transformer blocks and width; read from `config.json`, and checked against it where they are stated
     last_hidden_size
@@ -186,7 +188,7 @@ class Entry(Section):
     path
         a local folder in Hugging Face format, absolute or relative to the working directory, `~` being the
         user's home; or with `{step}` the folders of a training run, such as `run/checkpoint-{step}`. Also a GGUF
-        file, which is unpacked once; and `package:NAME/PATH`, what an installed package has
+        file, which is unpacked once; and `package:NAME/PATH`, a path inside an installed package
     pretraining
         the recipe of a local pretraining on the run's corpus (`models/demo.yaml`); with it `role`, `layers`
         and `hidden_size` are needed

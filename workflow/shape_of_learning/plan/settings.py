@@ -53,9 +53,9 @@ class Sampling(Section):
     window_characters
         their length
     vectors_per_dimension
-        of a wide model more windows are drawn, so that about so many vectors come to each of its coordinates (five
-        characters to a token); 0 for the same windows of all models. Scores of linearity depend on it. 16
-        make 640 windows of Llama-2-7B
+        draws more windows for wide models, so that there are about this many vectors per coordinate (at five
+        characters per token); 0: the same windows for all models. Scores of linearity depend on it. 16 makes
+        640 windows for Llama-2-7B
     """
 
     windows: Count = 128
@@ -72,8 +72,7 @@ class Forward(Section):
         `float32`, `bfloat16` or `float16`; a model's entry may override it
     last_layer
         `after_final_norm` (as the library returns it), `before_final_norm`, or `both`: the last layer is
-        then the former, as without it, and the state before the norm is kept beside it, for measures that
-        say so
+        then the one after the norm, and the state before the norm is kept, too, for measures that ask for it
     threads
         cores for the forward pass of a large model; does not change the numbers
     """
@@ -116,17 +115,17 @@ class Measurement(Section):
     batch_vectors
         vectors in a batch
     neighbours
-        how many nearest others of each vector measures can ask for. Somewhat more are searched (166 for
-        128), so that as many are left without a group of windows
+        how many nearest neighbours of each vector a measure can ask for. Somewhat more are searched (166 for
+        128), so that this many are left without a group of windows
     special_tokens
         `keep` or `drop` the vectors at special tokens (the model sees them anyway)
     first_token
         `keep` or `drop` the vector of each window's first token (for an encoder that is [CLS], a special
         token)
     token_types
-        `all` tokens, or `one` of each token type: of all tokens with one entry in the vocabulary (that the
-        two keys above leave) one vector, drawn by the seed, the same one in every layer and revision. A
-        frequent token then weighs as much as a rare one. Of the tokens of 128 windows about a fifth
+        `all` tokens, or `one` of each token type: among the tokens that the two keys above leave, one vector
+        for each entry of the vocabulary, drawn by the seed, the same one in every layer and revision. A
+        frequent token then weighs as much as a rare one. About a fifth of the tokens of 128 windows
         remains, fewer than one batch: raise `sampling.windows` (256 are enough for MiniLM), or lower
         `measurement.batch_vectors`
     massive_tokens
@@ -135,8 +134,8 @@ class Measurement(Section):
     same_window
         `keep` or `drop` neighbours of a vector that are in its own window
     estimators
-        list of the measures that `measurements.csv`, `estimates.csv` and `changes.csv` hold; those that a
-        figure draws are measured for its models besides, and are in `estimates.csv`, too
+        list of the measures in `measurements.csv`, `estimates.csv` and `changes.csv`. Other measures that a
+        figure draws are also measured for its models, and are also in `estimates.csv`
     parameters
         settings of measures, by name: `{two_nn: {kept: 0.8}, mada: {k: 10, combine: median}}`
     """
@@ -168,9 +167,9 @@ class BlockEditing(Section):
     Attributes
     ----------
     fitting_windows
-        windows of the text without its held-out end (the last 5 %, on which local models are not
-        pretrained) that affine maps are fitted to blocks on; their length is `sampling.window_characters`.
-        They must have more tokens than a hidden state has coordinates, and should have some times as many
+        windows on which affine maps are fitted to blocks, from the text without its held-out end (the last
+        5 %, on which local models are not pretrained); their length is `sampling.window_characters`. They
+        must have more tokens than a hidden state has coordinates, and should have several times as many
     evaluation_windows
         windows of the held-out end, on which perplexity is measured
     most_blocks
@@ -264,8 +263,8 @@ class Choices(Section):
     special_tokens
         list of options of `measurement.special_tokens`
     token_types
-        list of options of `measurement.token_types`. Where one vector per token type leaves fewer than a
-        batch, all are one batch, which estimates of dimension depend on; where it leaves no more than
+        list of options of `measurement.token_types`. If one vector per token type leaves fewer than a batch,
+        all are one batch, and estimates of dimension depend on its size; if it leaves no more than
         `measurement.neighbours`, nothing is measured
     massive_tokens
         list of options of `measurement.massive_tokens`; with both, everything is measured twice
@@ -334,10 +333,10 @@ class Settings(Section):
         a name; results are then below `results/NAME/` instead of `results/`, so that configurations do not
         overwrite each other
     seed
-        decides every random choice but those of a fine-tuning, which has a seed of its own
+        decides every random choice, except those of a fine-tuning, which has its own seed
     papers
-        a list of folders of `workflow/papers/`: the run has the figures and tables of these papers, others
-        are not known to it. Empty: of the papers that `figures` names
+        a list of folders of `workflow/papers/`: the run has the figures and tables of these papers only.
+        Empty: of the papers that `figures` names
     models
         names of entries of `models/*.yaml`; a gated one is left out with a note, unless there is a Hugging Face
         token whose account has accepted its licence
@@ -347,8 +346,8 @@ class Settings(Section):
     keep_checkpoints
         keep downloaded weights after they are measured
     training_steps
-        other steps than an entry's, by model: `{pythia-14m: {log: 8}}`; of a `pretraining` or `finetuning`
-        also where the entry has none
+        steps that replace those of an entry, by model: `{pythia-14m: {log: 8}}`; for a `pretraining` or
+        `finetuning`, also if the entry has none
     corpus, sampling, forward, embeddings, measurement, block_editing, controls, choices
         sections; see below
     tasks

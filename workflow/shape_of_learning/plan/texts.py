@@ -24,14 +24,14 @@ class Source(Section):
     builtin
         instead of `urls`: `python_topics`, the help texts that come with Python
     format
-        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is)
+        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is, but for rare characters)
     member
         which file of a zip
     sha256
-        of the unpacked file; what does not match is refused. Without `sha256` or `git_blob` what a server
-        has is accepted as it comes
+        of the unpacked file; a file that does not match is refused. Without `sha256` or `git_blob`, any file
+        from the server is accepted
     git_blob
-        its git blob id, where that is what is published
+        its git blob id, if that is published instead
     """
 
     urls: list[str] | None = Field(None, min_length=1)
@@ -123,8 +123,8 @@ class Task(Section):
     Attributes
     ----------
     builtin
-        made from the run's corpus, labels by construction, as many of each. `topic`: in which of two groups
-        of four articles a sentence is, of the eight longest; split by paragraph
+        made from the run's corpus, with labels by construction, equally many of each. `topic`: to which of
+        two groups of four articles a sentence belongs, among the eight longest; split by paragraph
     hub
         a data set that the library `datasets` reads without a script, such as Parquet files: `dataset`,
         `config`, `revision` (a commit), `split` (the published split for each of `train` and `held_out`),
