@@ -154,7 +154,7 @@ def line_panels(
                 label = kinds[1][kind]
                 # Of a control of few steps nothing is known in between.
                 is_whole = x == "layer" or len(line) == own[x].nunique()
-                for part in [line] if is_whole else np.split(line, len(line)):
+                for part in [line] if is_whole else [point for _, point in line.groupby(x)]:
                     drawn = marks.draw_line(axes, part, x, look, label=label, markers=x == "step")
                     named.setdefault(label, drawn)
         if x == "step":
