@@ -136,10 +136,11 @@ def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) ->
     if is_suspect and not own.parts and known:
         other = next((of for of in known if of.verdict in DECIDED), known[0])
         which = listed([name for name, of in by.items() if of.verdict == other.verdict])
+        whose = listed([name for name, of in by.items() if of is other])
         return replace(
             other,
-            because=f"By {which}: {other.because} By `{next(iter(by))}`: {own.because} "
-            f"Numbers are by {listed([name for name, of in by.items() if of is other])}.",
+            because=f"{capitalised(other.verdict)} by {which}. By {whose}, whose numbers are below: {other.because} "
+            f"By `{next(iter(by))}`: {own.because}",
         )
     return own
 
@@ -283,9 +284,12 @@ def _defined(claim: Claim, units: rules.Units) -> tuple[rules.Units, str]:
 
 def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
     what = f"`{name}`" + (f" of `{unit}`" if unit else "")
-    if np.isnan(part.estimate):
+    ends = part.bounds(TAIL, TAIL)
+    if (
+        np.isnan(part.estimate) and not np.isinf(ends).all()
+    ):  # else it is unknown, and decides nothing
         raise NotMeasured(f"{what} is undefined")
-    if np.isnan(part.bounds(TAIL, TAIL)).any():
+    if np.isnan(ends).any():
         raise NotMeasured(
             f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
             "seeds at least"

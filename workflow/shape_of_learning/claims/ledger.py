@@ -95,12 +95,15 @@ def _verdicts(judged: Judged) -> list[str]:
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
     return [
-        f"{number}: {said}. A bound counts as passed only if the whole 95 % interval lies beyond it. The "
-        "interval is widened for every model, layer or step that the rule could pick; what has no interval is "
-        "compared as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, "
-        "of twins and fine-tunings over seeds. Where a rule has several bounds, the estimate is the least "
-        "distance to a bound, negative if one is missed. `Visible` is the smallest distance from the bound that "
-        "could have been seen. `family.md` says how many of all verdicts of the run may be false.",
+        f"{number}: {said}. A bound counts as passed only if the whole 95 % interval lies beyond it. The interval that "
+        "decides is widened for every model, layer, step or condition joined by `or` that the rule could pick; those of "
+        "single numbers below are not widened for models and conditions, so that one may lie beyond its bound and yet not "
+        "decide. What has no interval is compared as it is, and what is unknown is left blank. Intervals of a model are "
+        "over its windows, of several seeds over seeds and windows, of twins and fine-tunings over seeds. Where a rule has "
+        "several bounds, the estimate says how far it is met: the least distance to bounds joined by `and`, the largest to "
+        "those joined by `or`; negative if it is missed. A case is a model, a pair of models, or all seeds of one "
+        "training; a family is one or several cases. `Visible` is the smallest distance from the bound that could have "
+        "been seen. `family.md` says how many of all verdicts of the run may be false.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
@@ -118,6 +121,8 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         could = (
             "what decides has no interval, so that nothing tells what these data could have shown"
         )
+    elif np.isnan(of.to_contradict):
+        could = "what decides is partly unknown"
     elif of.to_contradict < np.inf:
         could = f"these data would have shown it at {of.to_contradict:.2g} or more beyond the bound"
     lines = [

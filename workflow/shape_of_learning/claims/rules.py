@@ -186,10 +186,13 @@ def fired(
     if not (inside := inner(condition)):
         return condition
     if "any_of" in condition:
-        tails = [[margin(c, units, u, families).bounds(TAIL, TAIL)[0] for u in of] for c in inside]
-        inside = [c for c, ends in zip(inside, tails, strict=True) if max(ends) > 0] or inside
+        tail = TAIL / len(inside)
+        low = [[margin(c, units, u, families).bounds(tail, TAIL)[0] for u in of] for c in inside]
+        inside = [c for c, ends in zip(inside, low, strict=True) if max(ends) > 0] or inside
     kept = [fired(each, units, families, of) for each in inside]
-    return kept[0] if len(kept) == 1 else {next(iter(condition)): kept}
+    # Of one unit, all that are left are met.
+    joined = "all_of" if len(of) == 1 else next(iter(condition))
+    return kept[0] if len(kept) == 1 else {joined: kept}
 
 
 def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({})) -> str:

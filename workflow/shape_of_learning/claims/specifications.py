@@ -141,7 +141,8 @@ def flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
         "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how "
         "many of all pairs of specifications that differ in nothing else the verdict differs. Where the "
         "reference has fewer windows or checkpoints than the claim's page, it examines another verdict than "
-        "that one: its curve says so, and has no ring for it.",
+        "that one: its curve says so, and has no ring for it. The reference is judged by the paper's estimator "
+        "alone; where that is suspect, the claim's page has the verdict of others.",
         "",
         f"| claim | reference | {' | '.join(choices)} |",
         f"|{'---|' * (len(choices) + 2)}",

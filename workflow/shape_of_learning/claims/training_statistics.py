@@ -139,7 +139,7 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
             if np.all(low > 0):  # else it has no peak that could be anywhere
                 peaks.append((_peak(logarithm, steps), np.log(end)))
     reading.require(units, "sound steps beside the ends and those around the end of the warm-up")
-    none = unknown(known(0.0))
+    none = unknown(known(math.nan))
     together = (
         {
             "multiples_apart": _ranges_apart([_shifted(of, -end) for of, end in peaks]),
