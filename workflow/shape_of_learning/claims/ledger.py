@@ -96,14 +96,15 @@ def _verdicts(judged: Judged) -> list[str]:
     number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
     return [
         f"{number}: {said}. A bound counts as passed only if the whole 95 % interval lies beyond it. The interval that "
-        "decides is widened for every model, layer, step or condition joined by `or` that the rule could pick; those of "
-        "single numbers below are not widened for models and conditions, so that one may lie beyond its bound and yet not "
-        "decide. What has no interval is compared as it is, and what is unknown is left blank. Intervals of a model are "
-        "over its windows, of several seeds over seeds and windows, of twins and fine-tunings over seeds. Where a rule has "
-        "several bounds, the estimate says how far it is met: the least distance to bounds joined by `and`, the largest to "
-        "those joined by `or`; negative if it is missed. A case is a model, a pair of models, or all seeds of one "
-        "training; a family is one or several cases. `Visible` is the smallest distance from the bound that could have "
-        "been seen. `family.md` says how many of all verdicts of the run may be false.",
+        "decides is widened for every model, layer, step or condition joined by `or` that the rule could pick; "
+        "those of single numbers below are not widened for models and conditions, so that one may lie beyond its "
+        "bound and yet not decide. What has no interval is compared as it is, and what is unknown is left blank. "
+        "Intervals of a model are over its windows, of several seeds over seeds and windows, of twins and "
+        "fine-tunings over seeds. Where a rule has several bounds, the estimate says how far it is met: the least "
+        "distance to bounds joined by `and`, the largest to those joined by `or`; negative if it is missed. A case "
+        "is a model, a pair of models, or all seeds of one training; a family is one or several cases. `Visible` "
+        "is the smallest distance from the bound that could have been seen. `family.md` says how many of all "
+        "verdicts of the run may be false.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",

@@ -207,14 +207,18 @@ def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({
         where = NUMBERS.get(number, f"at least {share}")
         return f"in {where} {in_words(condition['holds'], parts)}"
     if inside := inner(condition):
-        said = [in_words(each, parts) for each in inside]
-        # Brackets around what is joined by the other word.
-        joined = [f"({each})" if " or " in each or " and " in each else each for each in said]
+        said = [(in_words(each, parts), _is_joined(each)) for each in inside]
+        joined = [f"({words})" if is_joined else words for words, is_joined in said]
         return (" and " if "all_of" in condition else " or ").join(joined)
     comparison, bound = comparison_of(condition)
     part = part_in_words(condition.get("of", "value"), parts)
     words = comparison.replace("not_", "not_shown_to_be_").replace("_", " ")
     return f"{part} is {words} {bound:g}"
+
+
+def _is_joined(condition: Condition) -> bool:
+    """Whether the words of a condition have an `and` or an `or` of their own."""
+    return len(inner(condition)) > 1 or any(map(_is_joined, inner(condition)))
 
 
 def part_in_words(name: str, parts: Mapping[str, str]) -> str:
