@@ -90,7 +90,8 @@ def overview(inputs: FigureInputs) -> Drawing:
     colours = style.step_colours(_trained_steps(table))
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
         named |= _draw_measure(axes, table, measure, colours)
-        axes.set(title=measure.label, ylabel=measure.axis, xlabel="Layer")
+        title = marks.panel_title(measure.label, figure, ACROSS)
+        axes.set(title=title, ylabel=measure.axis, xlabel="Layer")
     _set_scales(grid.flat, table, inputs.measures)
     for axes in grid.flat[number:]:
         axes.set_axis_off()
