@@ -139,6 +139,15 @@ def test_peaks_at_one_multiple_of_all_warm_ups_follow_them():
     assert judge(claim, Evidence(known, curves)).verdict == "contradicted"
 
 
+def test_an_alternative_that_is_unknown_does_not_hide_what_decides():
+    """One of two models has its peak at the end of the warm-up; the other has none, so no two peaks compare."""
+    claim = CLAIMS[WARM_UP]
+    found = judge(claim, evidence(claim, {"d": AT_9, "d2": [2] * 7}))
+    unknown = [part for part in found.parts if part.part == "steps_apart"]
+    assert (found.verdict, np.isnan(unknown[0].estimate)) == ("contradicted", True)
+    assert 0 < found.to_contradict < 0.1
+
+
 def test_the_state_after_the_final_norm_is_no_end_of_a_bell():
     """A monotone rise, and a bell of the blocks, that the final norm cuts."""
     claim = CLAIMS[BELL]
@@ -307,6 +316,9 @@ def test_linearity_falls_from_where_the_figure_begins():
     known = {"d": EvidenceModel("d", "decoder", 3)}
     curves = {("d", e): curve(powers, 1e-4) for e in claim.estimators}
     assert judge(claim, Evidence(known, curves)).verdict == "supported"
+    end = curve({190: [0.95] * 2, 195: [0.8] * 2, 200: [0.7] * 2}, 1e-4)
+    at_end = Evidence(known, {("d", e): end for e in claim.estimators})
+    assert judge(claim, at_end).verdict == "outside the claim"
     # Half of the training, and not of what was seen of it.
     short = curve({0: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 40, last_step=100)}

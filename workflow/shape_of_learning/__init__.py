@@ -61,6 +61,8 @@ def found(name: str, module: str) -> Any:
     try:
         return getattr(import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith(__name__):
+            raise
         raise ModuleNotFoundError(
             f"`{name}` needs the package `{error.name}`; install the extra `models`: "
             "`pip install '.[models]'` in a clone of the repository",

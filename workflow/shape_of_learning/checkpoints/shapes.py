@@ -151,7 +151,8 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     """
     if (role := role_of(config)) == "encoder-decoder":
         raise InputError(
-            f"{where}: an encoder-decoder has two stacks of layers and cannot be measured; name an encoder or a decoder"
+            f"{where}: an encoder-decoder has two stacks of layers and cannot be measured; choose a model that is "
+            "an encoder or a decoder"
         )
     if config.get("quantization_config") is not None:
         raise InputError(

@@ -158,7 +158,7 @@ def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[s
         except NotMeasured:
             continue
         common = [unit for unit in own_units if unit in units]
-        if not common:
+        if not common or (common == [rules.TOGETHER] and rules.units_of(own_units)):
             continue
         model, of_control = (
             rules.margin(condition, {u: of[u] for u in common}, families=own_families)

@@ -123,7 +123,7 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
             "what decides has no interval, so that nothing tells what these data could have shown"
         )
     elif np.isnan(of.to_contradict):
-        could = "what decides is partly unknown"
+        could = "what decides is unknown"
     elif of.to_contradict < np.inf:
         could = f"these data would have shown it at {of.to_contradict:.2g} or more beyond the bound"
     lines = [

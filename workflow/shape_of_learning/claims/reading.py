@@ -248,7 +248,7 @@ class Reading:
         """What was seen of a training where that is less than the claim is on."""
         seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
         end = end or (float(steps[-1]) if len(steps) else 0.0)
-        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, _latest_first(seen))
+        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, _latest_first(seen, end))
         short = len(steps) and steps[-1] < seen.get("to", 0) * end
         if not (late or short):
             return ""
@@ -264,16 +264,16 @@ def in_scope(claim: Claim) -> str:
         return "the claim is on trained models"
     seen, first = claim.seen, claim.seen.get("from_step")
     begin = f"the first {100 * seen.get('from', 1):g} %" + (
-        f", or by step {_latest_first(seen):,}," if first else ""
+        f", or by step {2 * first:,} in the first quarter," if first else ""
     )
     end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
     earlier = f"; steps before {first:,} do not count" if first else ""
     return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
 
 
-def _latest_first(seen: Mapping[str, float]) -> float:
+def _latest_first(seen: Mapping[str, float], end: float) -> float:
     """Where steps are counted from one on, twice that, as many trainings are saved at powers of two."""
-    return 2 * seen.get("from_step", 0)
+    return min(2 * seen.get("from_step", 0), end / 4)
 
 
 def _constant(control: Curve, curve: Curve) -> Curve:

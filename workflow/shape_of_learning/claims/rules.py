@@ -21,12 +21,13 @@ its bound, of `all_of` the least one, of `any_of` the largest, of a number of un
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import TAIL, Bounded, stacked, unknown
+from shape_of_learning.claims.bounds import TAIL, Bounded, fewest, stacked, unknown
 from shape_of_learning.errors import InputError
 
 TOGETHER = ""  # the unit of all units together
@@ -65,7 +66,10 @@ def margin(
     """
     if "all_of" in condition or "any_of" in condition:
         joined = stacked([margin(each, units, unit, families) for each in inner(condition)])
-        return joined.least() if "all_of" in condition else joined.greatest()
+        if "all_of" in condition:
+            return joined.least()
+        # An alternative that is unknown does not hide what the others come to.
+        return replace(joined.greatest(), estimate=np.fmax.reduce(joined.estimate, axis=-1))
     if "in" in condition:
         names = units_of(units)
         if not names:
@@ -179,17 +183,22 @@ def fired(
     units: Units,
     families: Families | None = None,
     of: Sequence[str | None] = (None,),
+    tail: float = TAIL,
 ) -> Condition:
-    """Leave out of each `any_of` what is not shown of any unit, and so does not decide."""
+    """Leave out of each `any_of` what is not shown, by its share of the errors, of any unit that counts."""
     if "holds" in condition:
-        return {**condition, "holds": fired(condition["holds"], units, families, units_of(units))}
+        names, holds_of = units_of(units), condition["holds"]
+        weight, weights = needed_weight(condition["in"], names, families)
+        tail /= max(len(names) - fewest(weight, weights) + 1, 1)
+        met = [n for n in names if margin(holds_of, units, n).bounds(tail, TAIL)[0] > 0]
+        return {**condition, "holds": fired(holds_of, units, families, met or names, tail)}
     if not (inside := inner(condition)):
         return condition
     if "any_of" in condition:
-        tail = TAIL / len(inside)
+        tail /= len(inside)
         low = [[margin(c, units, u, families).bounds(tail, TAIL)[0] for u in of] for c in inside]
         inside = [c for c, ends in zip(inside, low, strict=True) if max(ends) > 0] or inside
-    kept = [fired(each, units, families, of) for each in inside]
+    kept = [fired(each, units, families, of, tail) for each in inside]
     # Of one unit, all that are left are met.
     joined = "all_of" if len(of) == 1 else next(iter(condition))
     return kept[0] if len(kept) == 1 else {joined: kept}
@@ -217,14 +226,14 @@ def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({
 
 
 def _is_joined(condition: Condition) -> bool:
-    """Whether the words of a condition have an `and` or an `or` of their own."""
-    return len(inner(condition)) > 1 or any(map(_is_joined, inner(condition)))
+    """Whether the words of a condition need brackets beside others."""
+    return "holds" in condition or len(inner(condition)) > 1
 
 
 def part_in_words(name: str, parts: Mapping[str, str]) -> str:
     """What a part of a statistic is."""
     unnamed = "the statistic" if name == "value" else f"`{name}`"
-    return parts.get(name, parts.get("value", unnamed))
+    return parts.get(name, parts.get("value", unnamed) if len(parts) == 1 else unnamed)
 
 
 def _only_unit(units: Units) -> str:

@@ -1,5 +1,6 @@
 """Averages over layers against training progress, one panel per measure, one line per model."""
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
@@ -32,6 +33,10 @@ def means_by_step(
     shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
     notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
     size = columns or len(shown)
+    if len(shown) % size:
+        raise InputError(
+            f"`columns: {size}` does not divide {len(shown)} panels; correct `options`"
+        )
     rows = [shown[first : first + size] for first in range(0, len(shown), size)]
     figure, panels, lines = marks.model_panels(inputs, counted, rows, *notes, frame=0.4)
     over = "blocks" if of_blocks else "layers"

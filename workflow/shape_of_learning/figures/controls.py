@@ -68,6 +68,9 @@ def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") 
     own = over_layers(inputs, average_over).assign(control=MODEL)
     found = _controls(inputs)
     found = found[found["layer"] >= (average_over == "block_outputs")]
+    places = pd.MultiIndex.from_frame(own[CHECKPOINT])
+    is_shown = pd.MultiIndex.from_frame(found[CHECKPOINT]).isin(places)
+    found = found[is_shown | (found["control"] == "untrained")]
     keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
     means = found.groupby(keys, sort=False, dropna=False)[["value", *WITHOUT]].mean().reset_index()
     table = pd.concat([own, _with_intervals(_at_every_step(means, own))], ignore_index=True)
@@ -153,7 +156,8 @@ def line_panels(
             if len(line):
                 label = kinds[1][kind]
                 # Of a control of few steps nothing is known in between.
-                is_whole = x == "layer" or len(line) == own[x].nunique()
+                steps = own.loc[own["kind"] == next(iter(kinds[0])), x]
+                is_whole = x == "layer" or steps.isin(line[x]).all()
                 for part in [line] if is_whole else [point for _, point in line.groupby(x)]:
                     drawn = marks.draw_line(axes, part, x, look, label=label, markers=x == "step")
                     named.setdefault(label, drawn)
