@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -282,3 +283,29 @@ def test_the_example_trains_a_model_and_leaves_a_table(tmp_path):
     table = pd.read_csv(tmp_path / "shape.csv")
     assert list(table["step"].unique()) == [0, 20, 40, 60]
     assert table[table["layer"].notna()]["standard_error"].notna().all()
+
+
+def test_what_the_page_says_of_loops_runs_as_it_is_written(tokenizer, tmp_path, monkeypatch):
+    """A model of twelve blocks, since the page measures layer 12."""
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs/how_to/watch_a_training.md"
+    trainer, loop = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    config = tiny_models.CONFIGURATIONS["gpt_neox"]()
+    config.num_hidden_layers = 12
+    model = hf.AutoModelForCausalLM.from_config(config)
+    ids = torch.tensor([each[:LENGTH] for each in tokenizer(WINDOWS)["input_ids"]])
+    data = [{"input_ids": row, "labels": row} for row in ids]
+    told = {"report_to": [], "use_cpu": True, "disable_tqdm": True, "save_strategy": "no"}
+    given = {
+        "Trainer": hf.Trainer,
+        "arguments": hf.TrainingArguments(str(tmp_path / "run"), max_steps=2, **told),
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "batches": [{"input_ids": ids[:2], "labels": ids[:2]}] * 2,
+        "probe_texts": WINDOWS,
+        **{"model": model, "data": data, "tokenizer": tokenizer},
+    }
+    exec(trainer, given)
+    assert set(pd.read_csv("shape.csv")["layer"].dropna()) == {1, 6, 12}
+    Path("shape.csv").unlink()
+    exec(loop, given)
+    assert set(pd.read_csv("shape.csv")["step"]) == {0}
