@@ -53,10 +53,10 @@ def __getattr__(name: str) -> Any:
     # Imported on first use: the Snakefile imports this package at every start and needs no NumPy.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found(name, _HOME[name])
+    return import_named(name, _HOME[name])
 
 
-def found(name: str, module: str) -> Any:
+def import_named(name: str, module: str) -> Any:
     """Import what a module of this package has; what that lacks is named with the remedy."""
     try:
         return getattr(import_module(f"{__name__}.{module}"), name)

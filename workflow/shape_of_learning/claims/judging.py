@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 
 from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
-from shape_of_learning.claims.bounds import TAIL, Bounded, apart, fewest, over_seeds
+from shape_of_learning.claims.bounds import TAIL, Bounded, apart, over_seeds
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.reading import NotMeasured, OutsideTheClaim, Reading, in_scope, listed
@@ -285,9 +285,8 @@ def _defined(claim: Claim, units: rules.Units) -> tuple[rules.Units, str]:
 def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
     what = f"`{name}`" + (f" of `{unit}`" if unit else "")
     ends = part.bounds(TAIL, TAIL)
-    if (
-        np.isnan(part.estimate) and not np.isinf(ends).all()
-    ):  # else it is unknown, and decides nothing
+    # What has infinite bounds is unknown, and decides nothing.
+    if np.isnan(part.estimate) and not np.isinf(ends).all():
         raise NotMeasured(f"{what} is undefined")
     if np.isnan(ends).any():
         raise NotMeasured(
@@ -338,7 +337,7 @@ def _count(condition: rules.Condition, units: rules.Units, families: rules.Famil
         return ""
     names = rules.units_of(units)
     weight, weights = rules.needed_weight(condition["in"], names, families)
-    tail = TAIL / max(len(names) - fewest(weight, weights) + 1, 1)
+    tail = TAIL / rules.sharing_errors(condition["in"], names, families)
     low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     shown = sum(of for of, end in zip(weights, low, strict=True) if end > 0)
     what = "cases" if (total := weights.sum()) == len(names) else f"families ({len(names)} cases)"

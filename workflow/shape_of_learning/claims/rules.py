@@ -144,6 +144,14 @@ def needed_weight(
     return counts[number] if isinstance(number, str) else number, np.ones(len(names))
 
 
+def sharing_errors(
+    number: str | float, names: Sequence[str], families: Families | None = None
+) -> int:
+    """Among how many units the errors of `in` are divided, as in :meth:`.Bounded.reached_by`."""
+    weight, weights = needed_weight(number, names, families)
+    return max(len(names) - fewest(weight, weights) + 1, 1)
+
+
 def comparison_of(condition: Condition) -> tuple[str, float]:
     """The comparison of a condition on one part, and its bound."""
     return next((key, float(value)) for key, value in condition.items() if key != "of")
@@ -188,8 +196,7 @@ def fired(
     """Leave out of each `any_of` what is not shown, by its share of the errors, of any unit that counts."""
     if "holds" in condition:
         names, holds_of = units_of(units), condition["holds"]
-        weight, weights = needed_weight(condition["in"], names, families)
-        tail /= max(len(names) - fewest(weight, weights) + 1, 1)
+        tail /= sharing_errors(condition["in"], names, families)
         met = [n for n in names if margin(holds_of, units, n).bounds(tail, TAIL)[0] > 0]
         return {**condition, "holds": fired(holds_of, units, families, met or names, tail)}
     if not (inside := inner(condition)):

@@ -151,12 +151,12 @@ def line_panels(
     named: dict[str, Line2D] = {}
     for (row, name), (column, of) in product(enumerate(rows), enumerate(models.values())):
         axes, own = grid[row, column], of[of["row"] == name]
+        steps = own.loc[own["kind"] == next(iter(kinds[0])), x]
         for kind, look in kinds[0].items():
             line = own[own["kind"] == kind].sort_values(x)
             if len(line):
                 label = kinds[1][kind]
                 # Of a control of few steps nothing is known in between.
-                steps = own.loc[own["kind"] == next(iter(kinds[0])), x]
                 is_whole = x == "layer" or steps.isin(line[x]).all()
                 for part in [line] if is_whole else [point for _, point in line.groupby(x)]:
                     drawn = marks.draw_line(axes, part, x, look, label=label, markers=x == "step")

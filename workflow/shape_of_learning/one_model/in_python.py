@@ -173,10 +173,8 @@ def _as_it_was(model: "PreTrainedModel") -> Iterator[None]:
     keys = ("use_cache", "output_hidden_states", "output_attentions")
     own = {key: getattr(config, key) for key in keys if hasattr(config, key)}
     training = [module for module in model.modules() if module.training]
-    threads, rounding = (
-        torch.get_num_threads(),
-        {p: rounding_of(p).fp32_precision for p in ROUNDING},
-    )
+    threads = torch.get_num_threads()
+    rounding = {path: rounding_of(path).fp32_precision for path in ROUNDING}
     reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
     reduced = {key: getattr(matmul, key) for key in reductions}
     try:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shape_of_learning import found
+from shape_of_learning import import_named
 
 __all__ = ["ShapeCallback", "ShapeProbe"]
 
@@ -11,4 +11,4 @@ def __getattr__(name: str) -> Any:
     # Imported on first use, since the Snakefile reads recipes at every start and needs no PyTorch.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found(name, "training.callback")
+    return import_named(name, "training.callback")
