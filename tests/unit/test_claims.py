@@ -86,7 +86,7 @@ def test_bounds_of_the_kth_largest_share_the_errors():
 
 def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
     growing = TRAINING | {"statistic": "growth_then_settling", "arguments": {"share": 0.25}}
-    with pytest.raises(InputError, match="names no part, but there are `growth`, `settling`"):
+    with pytest.raises(InputError, match="names no part, but there are `growth`, `falls_back`"):
         judged([curve({0: [1], 1: [2], 2: [2]})], growing | {"rule": RULE})
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
         judged_models({"a": 1, "b": -1}, RULE)
@@ -154,7 +154,7 @@ def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does(
         return judged_models(dict.fromkeys("abcd", 1), rule, near, suspect_above={"linearity": 0.1})
 
     assert of(c=0.2, d=0.1).models == ("a", "b", "d")
-    assert "1 of 1, left out of `c` by `linearity`" in of(c=0.2).because
+    assert "by `linearity` `c` (1 of 1, left out)" in of(c=0.2).because
     named = judged([curve({0: [1, 1]}, near=0.2)], suspect_above={"linearity": 0.1})
     assert named.verdict == "not measured"
     one_of_four = curve({0: [1] * 4})
@@ -198,8 +198,16 @@ def test_statistics_of_training_on_numbers_by_hand():
 
     by_step = {0: 2, 1: 4, 4: 8, 8: 4}
     settling = parts(of("growth_then_settling", by_step, "growth", share=0.25))
-    # The step in the middle lies 4 above the last one.
-    assert settling == {"growth": 2, "settling": 0.25 * 2 - 4, "moving_on": 4 - 0.25 * 2}
+    # The step in the middle lies 4 above the last one; a quarter of the growth is allowed.
+    assert settling == {
+        "growth": 2,
+        "falls_back": 4 - 0.5,
+        "below_start": -0.5,
+        "still_to_grow": -0.5,
+        "still_to_grow_at_most": -0.5,
+    }
+    on_the_way = parts(of("growth_then_settling", {0: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25))
+    assert (on_the_way["still_to_grow"], on_the_way["still_to_grow_at_most"]) == (5 - 2, 6 - 2)
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
     assert "a sound step in the first half of its training" in late.because
     rise = parts(of("rise_then_fall", by_step, "height", dip=0.5))

@@ -38,10 +38,13 @@ class Bounded:
     bounds : callable
         Of two tails, how often the lower bound may exceed the truth and the upper one fall short of it, gives
         both bounds.
+    limits : tuple of float
+        What the number cannot leave, such as -1 and 1 of a correlation; bounds may, by approximation.
     """
 
     estimate: np.ndarray
     bounds: Callable[[float, float], tuple[np.ndarray, np.ndarray]]
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
     def ranked(self, rank: int) -> "Bounded":
         """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
@@ -135,7 +138,7 @@ def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
         low, high = (mean + sign * np.hypot(end - mean, of) for end, of, sign in around)
         return low, high
 
-    return Bounded(each.mean(axis=-1), bounds)
+    return Bounded(each.mean(axis=-1), bounds, parts[0].limits)
 
 
 def peak(

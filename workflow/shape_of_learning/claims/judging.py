@@ -10,7 +10,14 @@ from shape_of_learning.claims import layer_statistics, rules, table_statistics, 
 from shape_of_learning.claims.bounds import TAIL, Bounded, apart, over_seeds
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.reading import NotMeasured, OutsideTheClaim, Reading, in_scope, listed
+from shape_of_learning.claims.reading import (
+    NotMeasured,
+    OutsideTheClaim,
+    Reading,
+    grouped,
+    in_scope,
+    listed,
+)
 from shape_of_learning.errors import InputError
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
@@ -183,8 +190,7 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
     verdict = shown[0] if len(shown) == 1 else UNDECIDED
     because = _because(claim, verdict, units, families)
     if reading.outside:
-        said = "; ".join(f"`{name}` {seen}" for name, seen in reading.outside.items())
-        because += f" Outside the claim: {said}; {in_scope(claim)}."
+        because += f" Outside the claim: {grouped(reading.outside)}; {in_scope(claim)}."
     if reading.suspects:
         because += f" {capitalised(_suspects(reading))}."
     because += f" Left out, since {left_out}." if left_out else ""
@@ -207,7 +213,10 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
 
 
 def _suspects(reading: Reading) -> str:
-    whose = ", ".join(f"{said} of `{m}` by `{e}`" for (m, e), said in reading.suspects.items())
+    by: dict[str, dict[str, str]] = {}
+    for (model, estimator), said in reading.suspects.items():
+        by.setdefault(estimator, {})[model] = said
+    whose = "; ".join(f"by `{estimator}` {grouped(models)}" for estimator, models in by.items())
     return f"suspect values, whose neighbours are copies: {whose}"
 
 
@@ -298,7 +307,7 @@ def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
 
 def _numbers(part: Bounded) -> tuple[float, float, float]:
     """Estimate and interval; what is compared as it is has none, and neither what decides nothing."""
-    low, high = map(float, part.bounds(TAIL, TAIL))
+    low, high = (float(np.clip(end, *part.limits)) for end in part.bounds(TAIL, TAIL))
     return float(part.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
 
 
@@ -317,18 +326,21 @@ def _headline(
 
 
 def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
-    rule = claim.rule
-    if verdict == UNDECIDED:
-        said = [_count(rule[each], units, families) for each in (SUPPORTED, CONTRADICTED)]
-        supports, contradicts = (f" ({each})" if each else "" for each in said)
-        if all(decide(claim, units, families).values()):
-            return f"Both what supports it{supports} and what contradicts it{contradicts} is shown."
-        return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
-    condition = rule[verdict]
-    count = _count(condition, units, families)
-    condition = rules.fired(condition, units, families)
-    words = rules.in_words(condition["holds"] if count else condition, claim.parts)
-    return f"{capitalised(f'{count}: {words}' if count else words)}."
+    def said(of: str, *, is_shown: bool) -> str:
+        condition = claim.rule[of]
+        count = _count(condition, units, families)
+        condition = rules.deciding(condition, units, families, is_shown=is_shown)
+        words = rules.in_words(condition["holds"] if count else condition, claim.parts)
+        return f"{count}: {words}" if count else words
+
+    if verdict != UNDECIDED:
+        return f"{capitalised(said(verdict, is_shown=True))}."
+    if all(decide(claim, units, families).values()):
+        each = (said(of, is_shown=True) for of in (SUPPORTED, CONTRADICTED))
+        return "Both are shown: support ({}) and a contradiction ({}).".format(*each)
+    count = _count(claim.rule[CONTRADICTED], units, families)
+    contradiction = f"is shown {count}" if count else f"lacks: {said(CONTRADICTED, is_shown=False)}"
+    return f"Support lacks: {said(SUPPORTED, is_shown=False)}. A contradiction {contradiction}."
 
 
 def _count(condition: rules.Condition, units: rules.Units, families: rules.Families) -> str:

@@ -7,6 +7,7 @@ Planning reads the names of arguments.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -107,9 +108,10 @@ def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -
     units = {}
     for name, curves in reading.curves(*estimators).items():
         ratio, whole, increment = of_common_layers(curves)
+        correlation = jackknifed(_rank_correlation(ratio, whole - increment))
         units[name] = {
             "norm_ratio": jackknifed(ratio.mean(axis=-2)),
-            "rank_correlation": jackknifed(_rank_correlation(ratio, whole - increment)),
+            "rank_correlation": replace(correlation, limits=(-1, 1)),
         }
     return units
 

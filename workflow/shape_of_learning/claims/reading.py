@@ -121,26 +121,34 @@ class Reading:
         return rows
 
     def require(self, found: Collection[str], what: str) -> None:
-        """Raise NotMeasured unless as many models as the claim needs have `what`."""
+        """Raise NotMeasured unless as many models as the claim needs have `what`; seeds of a training are one."""
         named, needed = self.claim.models, self.claim.needed
-        if len(found) >= needed:
+        number = self._trainings(found)
+        if number >= needed:
             return
-        if self.outside and len(found) + len(self.outside) >= needed:
-            said = "; ".join(f"`{name}` {seen}" for name, seen in self.outside.items())
-            raise OutsideTheClaim(f"{said}; {in_scope(self.claim)}")
+        if self.outside and self._trainings([*found, *self.outside]) >= needed:
+            raise OutsideTheClaim(f"{grouped(self.outside)}; {in_scope(self.claim)}")
         is_group = isinstance(named, str)
         lacking = [name for name in (self.models if is_group else named) if name not in found]
         if lacking and not self.models.keys() & lacking:
             verb = "is" if len(lacking) == 1 else "are"
             raise NotMeasured(f"{listed(lacking)} {verb} not in the run")
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
-        said = f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
+        said = (
+            f"it needs {what} for at least {needed} of the {whose}, and the run has it for {number}"
+        )
+        said += " (seeds of a training count once)" if len(found) > number else ""
         raise NotMeasured(said + (f", not for {listed(lacking)}" if lacking else ""))
 
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
             raise NotMeasured(f"it needs {what} for {listed(lacking)}, and the run lacks it")
+
+    def _trainings(self, names: Collection[str]) -> int:
+        """How many trainings are among models, some of which may differ in nothing but a seed."""
+        known = (self.models.get(name) for name in names)
+        return len({(of and of.training) or name for name, of in zip(names, known, strict=True)})
 
     def _curve(self, model: str, estimator: str) -> Curve | None:
         """The checkpoints and layers that the claim is on; None if none is left, or the claim is not on it."""
@@ -156,7 +164,7 @@ class Reading:
             and not self.control
             and self._has_no_training(model)
         ):
-            self.outside[model] = "has one checkpoint"
+            self.outside[model] = "one checkpoint"
             return None
         own = self.evidence.curves.get((model, estimator))
         if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
@@ -240,9 +248,7 @@ class Reading:
         if of_model.empty or not of_model["vocabulary"].iloc[-1] > 1:
             return ""
         loss, guess = of_model["loss"].iloc[-1], math.log(of_model["vocabulary"].iloc[-1])
-        return (
-            f"has a loss of {loss:.2f}, and a guess {guess:.2f}" if loss > guess - LEARNED else ""
-        )
+        return f"loss {loss:.2f}, of a guess {guess:.2f}" if loss > guess - LEARNED else ""
 
     def _unseen(self, model: str, steps: np.ndarray) -> str:
         """What was seen of a training where that is less than the claim is on."""
@@ -255,7 +261,7 @@ class Reading:
         which = (
             f"first seen at step {steps[0]:,.0f}" if late else f"last seen at step {steps[-1]:,.0f}"
         )
-        return f"is {which} of {end:,.0f}"
+        return f"{which} of {end:,.0f}"
 
 
 def in_scope(claim: Claim) -> str:
@@ -307,6 +313,14 @@ def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
 def each_less_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Differences (..., a, b, 17) of any of some values (..., a, 17) and any of others (..., b, 17)."""
     return values[..., :, None, :] - others[..., None, :, :]
+
+
+def grouped(said: Mapping[str, str]) -> str:
+    """Name models with what is said of them, those together of which the same is said."""
+    by: dict[str, list[str]] = {}
+    for name, words in said.items():
+        by.setdefault(words, []).append(name)
+    return "; ".join(f"{listed(names)} ({words})" for words, names in by.items())
 
 
 def listed(names: Sequence[str]) -> str:

@@ -186,29 +186,44 @@ def without_hurdles(condition: Condition) -> Condition:
     return {key: kept for key in condition} if kept else {}
 
 
-def fired(
+def deciding(
     condition: Condition,
     units: Units,
     families: Families | None = None,
     of: Sequence[str | None] = (None,),
     tail: float = TAIL,
+    *,
+    is_shown: bool = True,
 ) -> Condition:
-    """Leave out of each `any_of` what is not shown, by its share of the errors, of any unit that counts."""
+    """What of a condition decides: of a shown one what is shown of each `any_of`, else what lacks of each `all_of`.
+
+    By its share of the errors, of any unit that counts.
+    """
     if "holds" in condition:
         names, holds_of = units_of(units), condition["holds"]
         tail /= sharing_errors(condition["in"], names, families)
-        met = [n for n in names if margin(holds_of, units, n).bounds(tail, TAIL)[0] > 0]
-        return {**condition, "holds": fired(holds_of, units, families, met or names, tail)}
+        met = [n for n in names if (_low(holds_of, units, n, families, tail) > 0) == is_shown]
+        inside = deciding(holds_of, units, families, met or names, tail, is_shown=is_shown)
+        return {**condition, "holds": inside}
     if not (inside := inner(condition)):
         return condition
-    if "any_of" in condition:
-        tail /= len(inside)
-        low = [[margin(c, units, u, families).bounds(tail, TAIL)[0] for u in of] for c in inside]
-        inside = [c for c, ends in zip(inside, low, strict=True) if max(ends) > 0] or inside
-    kept = [fired(each, units, families, of, tail) for each in inside]
-    # Of one unit, all that are left are met.
-    joined = "all_of" if len(of) == 1 else next(iter(condition))
+    tail /= len(inside) if "any_of" in condition else 1
+    if ("any_of" in condition) == is_shown:
+        low = [[_low(each, units, unit, families, tail) for unit in of] for each in inside]
+        which = [any((end > 0) == is_shown for end in ends) for ends in low]
+        inside = [each for each, decides in zip(inside, which, strict=True) if decides] or inside
+    kept = [deciding(each, units, families, of, tail, is_shown=is_shown) for each in inside]
+    # Of one unit, all that are left are met, or none.
+    joined = next(iter(condition))
+    if len(of) == 1:
+        joined = "all_of" if is_shown else "any_of"
     return kept[0] if len(kept) == 1 else {joined: kept}
+
+
+def _low(
+    condition: Condition, units: Units, unit: str | None, families: Families | None, tail: float
+) -> float:
+    return float(margin(condition, units, unit, families).bounds(tail, TAIL)[0])
 
 
 def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({})) -> str:

@@ -1,6 +1,7 @@
 """Statistics of training, of means over layers by step. As in :mod:`.layer_statistics`."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -55,12 +56,11 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
     Returns
     -------
     Units
-        Of each model ``growth``, the mean over layers at the last step less that at the first; and
-        ``settling``, `share` of this growth less the largest of: how far any step lies above the last one or
-        below the first one, and how far a step of the second half lies below the last one;
-        ``moving_on``, this largest one less `share` of the growth. Where no checkpoint is in the middle,
-        the half begins before it for the former, and after it for the latter. A model without a checkpoint
-        in the first half is left out.
+        Of each model ``growth``, the mean over layers at the last step less that at the first; and less
+        `share` of this change, up or down, the farthest that any step lies above the last one, ``falls_back``, or
+        below the first one, ``below_start``, and that a step of the second half of training lies below the
+        last one: ``still_to_grow``, or ``still_to_grow_at_most`` from the last step before the middle
+        on, where no checkpoint is in the middle. A model without a checkpoint in the first half is left out.
     """
     units: dict[str, dict[str, Bounded]] = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
@@ -69,16 +69,15 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
             last, first = curve[..., -1:, :], curve[..., :1, :]
             before = max(place for place, step in enumerate(steps) if step <= middle)
             after = min(place for place, step in enumerate(steps) if step >= middle)
-            allowed = share * (last - first)
-            aside = [curve - last, first - curve]
-            longer, shorter = (
-                np.concatenate([*aside, last - curve[..., at:, :]], axis=-2)
-                for at in (before, after)
-            )
-            units[name] = {
-                "growth": jackknifed((last - first)[..., 0, :]),
-                "settling": jackknifed(allowed - longer).least(),
-                "moving_on": jackknifed(shorter - allowed).greatest(),
+            deviations = {
+                "falls_back": curve - last,
+                "below_start": first - curve,
+                "still_to_grow": last - curve[..., after:, :],
+                "still_to_grow_at_most": last - curve[..., before:, :],
+            }
+            units[name] = {"growth": jackknifed((last - first)[..., 0, :])} | {
+                part: jackknifed(each - share * np.abs(last - first)).greatest()
+                for part, each in deviations.items()
             }
     reading.require(units, "a sound step in the first half of its training")
     return units
@@ -109,9 +108,10 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
         best by rise and fall (:func:`rise_then_fall`) and by how far it lies above those around the end of
         the warm-up, the last one not after it and the first one not before it, whichever is least;
         ``at_warm_up``, rise and fall at the better of these. Of all together: ``multiples_apart``, the logarithm
-        of by how much the peaks of two models differ in multiples of their warm-ups, and ``steps_apart``,
+        of by how much the peaks of two trainings differ in multiples of their warm-ups, and ``steps_apart``,
         in steps, beyond the steps between which each may be; negative where one multiple, or step, fits all.
-        Unknown unless two models have a peak.
+        Seeds of a training may have theirs between the first and the last of these steps. Unknown unless two
+        trainings have a peak.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
     ends = {name: end for name, end in warm_ups.items() if end}
     reading.require(ends, "a known `warmup_steps`")
     units: dict[str, dict[str, Bounded]] = {}
-    peaks = []
+    peaks: dict[str, list[tuple[Bounded, float]]] = defaultdict(list)
     for name, end in ends.items():
         steps, (curve,) = curves[name]
         before = [place for place, step in enumerate(steps) if step <= end][-1:]
@@ -137,13 +137,14 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
             units[name] = {"elsewhere": elsewhere.greatest(), "at_warm_up": at.greatest()}
             low, _ = stacked([*units[name].values()]).greatest().bounds(TAIL, TAIL)
             if np.all(low > 0):  # else it has no peak that could be anywhere
-                peaks.append((_peak(logarithm, steps), np.log(end)))
+                training = reading.models[name].training or name
+                peaks[training].append((_peak(logarithm, steps), -np.log(end)))
     reading.require(units, "sound steps beside the ends and those around the end of the warm-up")
     none = unknown(known(math.nan))
     together = (
         {
-            "multiples_apart": _ranges_apart([_shifted(of, -end) for of, end in peaks]),
-            "steps_apart": _ranges_apart([of for of, _ in peaks]),
+            "multiples_apart": _ranges_apart([[_shifted(*of) for of in p] for p in peaks.values()]),
+            "steps_apart": _ranges_apart([[of for of, _ in p] for p in peaks.values()]),
         }
         if len(peaks) > 1
         else {"multiples_apart": none, "steps_apart": none}
@@ -280,17 +281,25 @@ def _shifted(of: Bounded, by: float) -> Bounded:
     return Bounded(of.estimate + by, bounds)
 
 
-def _ranges_apart(ranges: Sequence[Bounded]) -> Bounded:
-    """How far the beginning of one range lies above the end of another, at most; of wider ranges it is less."""
+def _ranges_apart(trainings: Sequence[Sequence[Bounded]]) -> Bounded:
+    """How far the begin of one range lies above the end of another, at most; of wider ranges it is less.
 
-    def apart(of: np.ndarray) -> np.ndarray:
-        return of[..., 0].max(axis=0) - of[..., 1].min(axis=0)
+    A training has the range that holds those of all its seeds.
+    """
+
+    def apart(ranges: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+        begins = np.stack([np.min([of[..., 0] for of in seeds], axis=0) for seeds in ranges])
+        ends = np.stack([np.max([of[..., 1] for of in seeds], axis=0) for seeds in ranges])
+        return begins.max(axis=0) - ends.min(axis=0)
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        wide, narrow = zip(*(of.bounds(below / len(ranges), above) for of in ranges), strict=True)
-        return apart(np.stack(wide)), apart(np.stack(narrow))
+        each = [[of.bounds(below / number, above) for of in seeds] for seeds in trainings]
+        return apart([[low for low, _ in of] for of in each]), apart(
+            [[h for _, h in of] for of in each]
+        )
 
-    return Bounded(apart(np.stack([of.estimate for of in ranges])), bounds)
+    number = sum(map(len, trainings))
+    return Bounded(apart([[of.estimate for of in seeds] for seeds in trainings]), bounds)
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Bounded:

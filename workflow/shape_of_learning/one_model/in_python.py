@@ -154,6 +154,10 @@ def _states_of(
     """Run texts through a model that is loaded already."""
     if tokenizer is None or not len(texts) or isinstance(texts, str):
         raise InputError("a model needs its tokenizer and a list of texts")
+    if hasattr(model.base_model, "encoder") and hasattr(model.base_model, "decoder"):
+        raise InputError(
+            "the model is an encoder and a decoder; give one, such as `model.get_encoder()`"
+        )
     threads = torch.get_num_threads()
     forward = ForwardPass(model.base_model, None, last_layer=AFTER)
     tokenised = tokenise(tokenizer, texts)
