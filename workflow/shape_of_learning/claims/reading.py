@@ -137,7 +137,11 @@ class Reading:
         said = (
             f"it needs {what} for at least {needed} of the {whose}, and the run has it for {number}"
         )
-        said += " (seeds of a training count once)" if len(found) > number else ""
+        said += (
+            " (seeds of a training count once)"
+            if self._trainings(self.models) < len(self.models)
+            else ""
+        )
         raise NotMeasured(said + (f", not for {listed(lacking)}" if lacking else ""))
 
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
