@@ -86,6 +86,6 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
         *("--configfile", "config/quick.yaml", "changes.yaml", "--cores", "2"),
         environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
     )
-    assert len([*(checkout.folder / "results/figures").glob("*.pdf")]) == 12
+    assert len([*(checkout.folder / "results/figures").glob("*.pdf")]) == 14
     verdicts = (checkout.folder / "results/checkpoints/pythia-14m.csv").read_text()
     assert [int(row.split(",")[0]) for row in verdicts.splitlines()[1:]] == REVISIONS

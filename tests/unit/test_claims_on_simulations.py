@@ -245,7 +245,7 @@ def rank_correlation(x, y):
 
 
 def twins(h):
-    pairs = {(name, "linearity_increment_adjusted"): last([1.0, 1.0]) for name in DECODERS[:3]}
+    pairs = {(name, "linearity_increment"): last([1.0, 1.0]) for name in DECODERS[:3]}
     others = {(f"twin-{n}", e): last([1 + h, 1 + h]) for n, e in pairs}
     return pairs | others
 

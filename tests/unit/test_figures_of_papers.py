@@ -42,7 +42,7 @@ def steps_of(model, first=5.0, last=4.0, **facts):
     return [{**empty, "step": step, "held_out_loss": loss, **facts} for step, loss in both]
 
 
-OF_TWINS = ("linearity_increment_adjusted", "linearity_adjusted", "anisotropy", "two_nn")
+OF_TWINS = ("linearity_increment", "linearity_increment_adjusted", "anisotropy", "two_nn")
 
 
 def drawn_trainings(function, rows, names, *training):

@@ -139,6 +139,23 @@ def test_neighbours_of_the_same_window_can_be_left_out(sample):
     assert found[choices[1], "two_nn"] != found[choices[0], "two_nn"]
 
 
+def test_too_few_neighbours_in_other_windows_leave_a_measure_undefined():
+    """The first window has 20 vectors, so that each of them has 10 neighbours elsewhere, and 12 are asked for."""
+    X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    windows = np.repeat([0, 1], [20, 10])
+    rows = {"windows": windows, "positions": np.arange(30), "token_ids": np.arange(30)}
+    rows["special"] = np.zeros(30, bool)
+    how = replace(HOW, windows=2, batch_vectors=30)
+    settings = MEASUREMENT | {"parameters": {"mom": {"k": 12}}}
+    measures = list(chosen_measures(settings, ["mom", "two_nn"]).values())
+    parts = parts_of_choices(rows, [Rows(same_window="drop")], measures, how)
+    found = {
+        row.estimator: row.value for _, row in chosen_rows(States([X, X], rows), parts, 1, AFTER)
+    }
+    assert np.isnan(found["mom"])
+    assert found["two_nn"] > 0
+
+
 def test_a_vector_that_is_in_several_windows_is_a_neighbour_in_each():
     vectors = np.array([[0, 0], [1, 0], [0, 0], [9, 9]], np.float32)
     lists = NeighbourLists(*nearest_neighbours(vectors, 2), np.arange(4))

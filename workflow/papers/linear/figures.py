@@ -16,13 +16,13 @@ THIN = 0.5  # points, of a line beside another one of the same model
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "all tokens", "_without_first_token": "without first tokens"}
 QUANTITIES = {
+    "linearity_increment": "Linearity of\nthe increment",
     "linearity_increment_adjusted": "Linearity of the\nincrement, adjusted",
-    "linearity_adjusted": "Linearity,\nadjusted",
     "anisotropy": "Anisotropy",
     "two_nn": "Dimension\n(TwoNN)",
     "held_out_loss": "Held-out loss\n(nats per token)",
 }
-SHARES = ("linearity_increment_adjusted", "linearity_adjusted", "anisotropy")
+SHARES = ("linearity_increment", "linearity_increment_adjusted", "anisotropy")
 MARGIN = 0.05  # of the scores that are drawn
 # Of the errors: from one quantile to another, with the opacity of the band between them.
 BANDS = {

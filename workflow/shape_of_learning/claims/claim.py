@@ -58,6 +58,8 @@ class Claim:
         How many of the models must be measured; 0 for all that are named, or one of a group.
     asked_of : str
         A group of which it is asked in a run that has none of the models that are named.
+    on_estimators : bool
+        Whether it is on what estimators say, so that suspect values count, too.
     average_over : {"block_outputs", "all_layers"}
         Which layers count.
     """
@@ -80,6 +82,7 @@ class Claim:
     changed: Mapping[Any, str] = field(default_factory=dict)
     needs: int = 0
     asked_of: str = ""
+    on_estimators: bool = False
     average_over: str = "block_outputs"
 
     @property

@@ -1,7 +1,7 @@
 """The verdict on a claim, and what it rests on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import nan
 
 import numpy as np
@@ -61,9 +61,9 @@ class Judgement:
         What it rests on; revisions as ``MODEL@REVISION``.
     p_supported, p_contradicted : float
         The least tails at which the conditions are shown; NaN of what has no interval.
-    to_contradict : float
-        How far the numbers must lie beyond the bound for `contradicted` to be told from it; infinite if the
-        data could not have contradicted the claim.
+    to_contradict : dict of str to float
+        Part -> how far it must lie beyond its bound for `contradicted` to be told from it; infinite if the data
+        could not have contradicted the claim by it, 0 if it has no interval.
     besides : tuple of str
         Verdicts by other estimators, for other selections and beyond controls, each as ``WHICH: VERDICT``.
     parts : tuple of PartOfUnit
@@ -82,7 +82,7 @@ class Judgement:
     selections: tuple[str, ...] = ()
     p_supported: float = nan
     p_contradicted: float = nan
-    to_contradict: float = nan
+    to_contradict: Mapping[str, float] = field(default_factory=dict)
     besides: tuple[str, ...] = ()
     parts: tuple[PartOfUnit, ...] = ()
 
@@ -146,8 +146,8 @@ def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) ->
         whose = listed([name for name, of in by.items() if of is other])
         return replace(
             other,
-            because=f"{capitalised(other.verdict)} by {which}. By {whose}, whose numbers are below: {other.because} "
-            f"By `{next(iter(by))}`: {own.because}",
+            because=f"{capitalised(other.verdict)} by {which}. By {whose}, whose numbers are below: "
+            f"{uncapitalised(other.because)} By `{next(iter(by))}`, {own.verdict}: {own.because}",
         )
     return own
 
@@ -196,18 +196,24 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
     because += f" Left out, since {left_out}." if left_out else ""
     if undefined := sum(curve.undefined for curve in reading.curves_read):
         because += f" Left out as undefined: {undefined:,} layers."
-    contradicts = rules.margin(claim.rule[CONTRADICTED], units, families=families)
+    to_contradict = {}
+    for part in rules.parts_of(claim.rule[CONTRADICTED]):
+        of_part = rules.on_part(claim.rule[CONTRADICTED], part)
+        margin = rules.margin(of_part, units, families=families)
+        to_contradict[part] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
+    if to_contradict and not any(to_contradict.values()):
+        because += " No number that decides has an interval."
     return Judgement(
         verdict,
         because,
         *_headline(claim.rule[SUPPORTED], units, families),
         models=tuple(dict.fromkeys(model for model, _ in reading.checkpoints)),
         revisions=tuple(f"{model}@{revision}" for model, revision in reading.checkpoints),
-        n=tuple(f"{n:g}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
+        n=tuple(f"{n:,.0f}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
         selections=tuple(sorted({curve.selection for curve in reading.curves_read})),
         p_supported=rules.chance(claim.rule[SUPPORTED], units, families),
         p_contradicted=rules.chance(claim.rule[CONTRADICTED], units, families),
-        to_contradict=float(contradicts.estimate - contradicts.bounds(TAIL, TAIL)[0]),
+        to_contradict=to_contradict,
         parts=tuple(parts),
     )
 
@@ -249,6 +255,11 @@ def grouped_units(claim: Claim, reading: Reading) -> tuple[rules.Units, dict[str
 def capitalised(words: object) -> str:
     """Begin with a capital letter."""
     return f"{str(words)[:1].upper()}{str(words)[1:]}"
+
+
+def uncapitalised(words: str) -> str:
+    """Go on in a sentence."""
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def parts_of(claim: Claim, reading: Reading) -> rules.Units:
@@ -340,7 +351,7 @@ def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Fam
         return "Both are shown: support ({}) and a contradiction ({}).".format(*each)
     count = _count(claim.rule[CONTRADICTED], units, families)
     contradiction = f"is shown {count}" if count else f"lacks: {said(CONTRADICTED, is_shown=False)}"
-    return f"Support lacks: {said(SUPPORTED, is_shown=False)}. A contradiction {contradiction}."
+    return f"Not shown for support: {said(SUPPORTED, is_shown=False)}. A contradiction {contradiction}."
 
 
 def _count(condition: rules.Condition, units: rules.Units, families: rules.Families) -> str:

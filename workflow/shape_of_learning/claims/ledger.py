@@ -30,6 +30,8 @@ def write_ledger(path: Path, judged: Judged) -> None:
     rows = []
     for claim, of in judged:
         found = [getattr(of, column) for column in CLAIM_COLUMNS[4:]]
+        distances = [f"{part}: {distance:.6g}" for part, distance in of.to_contradict.items()]
+        found[CLAIM_COLUMNS[4:].index("to_contradict")] = tuple(distances)
         lists_joined = [";".join(each) if isinstance(each, tuple) else each for each in found]
         rows.append([claim.name, claim.sentence, claim.where, statistic_of(claim), *lists_joined])
     write_table(path, CLAIM_COLUMNS, rows)
@@ -103,8 +105,8 @@ def _verdicts(judged: Judged) -> list[str]:
         "fine-tunings over seeds. Where a rule has several bounds, the estimate says how far it is met: the least "
         "distance to bounds joined by `and`, the largest to those joined by `or`; negative if it is missed. A case "
         "is a model, a pair of models, or all seeds of one training; a family is one or several cases. `Visible` "
-        "is the smallest distance from the bound that could have been seen. `family.md` says how many of all "
-        "verdicts of the run may be false.",
+        "is the smallest distance from the bound for support that could have been seen. `family.md` says how many "
+        "of all verdicts of the run may be false.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
@@ -117,15 +119,6 @@ def _verdicts(judged: Judged) -> list[str]:
 
 
 def _section(claim: Claim, of: Judgement) -> list[str]:
-    could = "these data could not have shown it"
-    if of.to_contradict == 0:
-        could = (
-            "what decides has no interval, so that nothing tells what these data could have shown"
-        )
-    elif np.isnan(of.to_contradict):
-        could = "what decides is unknown"
-    elif of.to_contradict < np.inf:
-        could = f"these data would have shown it at {of.to_contradict:.2g} or more beyond the bound"
     lines = [
         f"## {claim.name}",
         "",
@@ -136,14 +129,14 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         f"- Statistic: `{statistic_of(claim)}`",
         f"- Supported if {rules.in_words(claim.rule[SUPPORTED], claim.parts)}",
         f"- Contradicted if {rules.in_words(claim.rule[CONTRADICTED], claim.parts)}"
-        + (f"; {could}" if of.parts else ""),
+        + (f"; {_could(claim, of)}" if of.to_contradict else ""),
     ]
     lines += [f"- What matters: {claim.matters}"] if claim.matters else []
     lines += [f"- Scope: {in_scope(claim)}"] if claim.seen else []
     lines += [f"- Besides: {'; '.join(of.besides)}"] if of.besides else []
     if of.models:
         checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
-        named = {"n = ": of.n, "selection: ": of.selections}
+        named = {"vectors of a batch: ": of.n, "selection: ": of.selections}
         rests = [what + ", ".join(which) for what, which in named.items() if which]
         said = [", ".join(of.models), checkpoints, *rests]
         lines.append(f"- Rests on: {'; '.join(said)}")
@@ -160,6 +153,22 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         if (more := len(of.parts) - MOST_PARTS) > 0:
             lines += ["", f"And {more:,} more."]
     return lines
+
+
+def _could(claim: Claim, of: Judgement) -> str:
+    """How far numbers must have been beyond the bounds to contradict a claim."""
+    distances = of.to_contradict
+    if not any(distances.values()):
+        return "nothing tells what these data could have shown, since what decides has no interval"
+    seen = [
+        f"by {distance:.2g} or more"
+        + (f" ({rules.part_in_words(part, claim.parts)})" if len(distances) > 1 else "")
+        for part, distance in distances.items()
+        if 0 < distance < np.inf
+    ]
+    if not seen:
+        return "these data could not have shown it"
+    return f"these data would have shown it beyond the bound {', or '.join(seen)}"
 
 
 def _cell(words: str) -> str:

@@ -129,6 +129,12 @@ class Reading:
         if self.outside and self._trainings([*found, *self.outside]) >= needed:
             raise OutsideTheClaim(f"{grouped(self.outside)}; {in_scope(self.claim)}")
         is_group = isinstance(named, str)
+        there = self._trainings(self.models)
+        if is_group and there < needed and self.models:
+            kind = str(named).replace("_", "-")
+            raise NotMeasured(
+                f"it needs {needed} {kind}, of which seeds of a training are one, and the run has {there}"
+            )
         lacking = [name for name in (self.models if is_group else named) if name not in found]
         if lacking and not self.models.keys() & lacking:
             verb = "is" if len(lacking) == 1 else "are"
@@ -136,11 +142,6 @@ class Reading:
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
         said = (
             f"it needs {what} for at least {needed} of the {whose}, and the run has it for {number}"
-        )
-        said += (
-            " (seeds of a training count once)"
-            if self._trainings(self.models) < len(self.models)
-            else ""
         )
         raise NotMeasured(said + (f", not for {listed(lacking)}" if lacking else ""))
 
@@ -220,7 +221,7 @@ class Reading:
         and estimators that look further out find a dimension of another order of magnitude.
         """
         limit = self.evidence.suspect_above.get(estimator)
-        if limit is None:
+        if limit is None or self.claim.on_estimators:
             return np.zeros(curve.near_duplicates.shape, bool)
         suspect = curve.near_duplicates > limit
         further = [self.evidence.curves.get((model, name)) for name in FURTHER_OUT]
@@ -258,7 +259,7 @@ class Reading:
         """What was seen of a training where that is less than the claim is on."""
         seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
         end = end or (float(steps[-1]) if len(steps) else 0.0)
-        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, _latest_first(seen, end))
+        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, seen.get("from_step", 0))
         short = len(steps) and steps[-1] < seen.get("to", 0) * end
         if not (late or short):
             return ""
@@ -273,17 +274,10 @@ def in_scope(claim: Claim) -> str:
     if claim.checkpoints == "last":
         return "the claim is on trained models"
     seen, first = claim.seen, claim.seen.get("from_step")
-    begin = f"the first {100 * seen.get('from', 1):g} %" + (
-        f", or by step {2 * first:,} in the first quarter," if first else ""
-    )
+    begin = f"the first {100 * seen.get('from', 1):g} %" + (f" or at step {first:,}" if first else "")
     end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
     earlier = f"; steps before {first:,} do not count" if first else ""
     return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
-
-
-def _latest_first(seen: Mapping[str, float], end: float) -> float:
-    """Where steps are counted from one on, twice that, as many trainings are saved at powers of two."""
-    return min(2 * seen.get("from_step", 0), end / 4)
 
 
 def _constant(control: Curve, curve: Curve) -> Curve:

@@ -186,6 +186,26 @@ def without_hurdles(condition: Condition) -> Condition:
     return {key: kept for key in condition} if kept else {}
 
 
+def parts_of(condition: Condition) -> list[str]:
+    """The parts that a condition asks for, but for hurdles; ``value`` of a single one."""
+    if inside := inner(condition):
+        return list(dict.fromkeys(part for each in inside for part in parts_of(each)))
+    return [] if comparison_of(condition)[0].startswith("not_") else [condition.get("of", "value")]
+
+
+def on_part(condition: Condition, part: str) -> Condition:
+    """Leave out all but one part, which takes the places of other alternatives: it has the same errors."""
+    if not (inside := inner(condition)):
+        return condition if parts_of(condition) == [part] else {}
+    kept = [each for each in (on_part(each, part) for each in inside) if each]
+    if not kept:
+        return {}
+    if "holds" in condition:
+        return {**condition, "holds": kept[0]}
+    joined = next(iter(condition))
+    return {joined: kept + kept[:1] * ((len(inside) - len(kept)) * (joined == "any_of"))}
+
+
 def deciding(
     condition: Condition,
     units: Units,
@@ -213,10 +233,8 @@ def deciding(
         which = [any((end > 0) == is_shown for end in ends) for ends in low]
         inside = [each for each, decides in zip(inside, which, strict=True) if decides] or inside
     kept = [deciding(each, units, families, of, tail, is_shown=is_shown) for each in inside]
-    # Of one unit, all that are left are met, or none.
-    joined = next(iter(condition))
-    if len(of) == 1:
-        joined = "all_of" if is_shown else "any_of"
+    # Of one unit, all that are left are met.
+    joined = "all_of" if len(of) == 1 and is_shown else next(iter(condition))
     return kept[0] if len(kept) == 1 else {joined: kept}
 
 

@@ -146,8 +146,13 @@ def _if_any(function: Callable[..., float]) -> Callable[..., float]:
 
 
 def _of_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[float], list[float]]:
-    function, k, collapse = _if_any(measure.load()), int(measure.neighbours), measure.collapse
+    of_distances, k, collapse = measure.load(), int(measure.neighbours), measure.collapse
     lists: NeighbourLists = batch.content
+
+    def function(nearest: np.ndarray) -> float:
+        # In a small batch some vectors have too few neighbours in other windows.
+        return of_distances(nearest) if len(nearest) and not np.isnan(nearest).any() else math.nan
+
     nearest = lists.nearest(k, collapse)
     left = [batch.group_of != group for group in batch.groups]
     rows = [function(lists.nearest_as_found(some, nearest, collapse)) for some in left]

@@ -152,6 +152,7 @@ class ClaimEntry(Section):
     asked_of: Literal["decoders", "encoders", "all"] | None = None
     checkpoints: Literal["last", "training"] | None = None
     seen: Seen = Seen()
+    on_estimators: bool = False
     matters: Text | None = None
     changed: dict[Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d\Z")], Text] = {}
     rule: Rule
