@@ -14,6 +14,7 @@ from shape_of_learning.metrics.measure_entry import Measure
 Choices = Mapping[str, Sequence[str]]
 # Modules of this package whose public functions a claim may name.
 STATISTICS = ("layer_statistics", "training_statistics", "table_statistics")
+OF_BLOCKS = ("peak_in_the_middle", "flatter")  # whichever layers are averaged over
 
 
 @dataclass(frozen=True)

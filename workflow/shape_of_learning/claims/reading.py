@@ -274,7 +274,9 @@ def in_scope(claim: Claim) -> str:
     if claim.checkpoints == "last":
         return "the claim is on trained models"
     seen, first = claim.seen, claim.seen.get("from_step")
-    begin = f"the first {100 * seen.get('from', 1):g} %" + (f" or at step {first:,}" if first else "")
+    begin = f"the first {100 * seen.get('from', 1):g} %" + (
+        f" or at step {first:,}" if first else ""
+    )
     end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
     earlier = f"; steps before {first:,} do not count" if first else ""
     return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"

@@ -33,7 +33,7 @@ LOOKS = {
     SUPPORTED: {"color": "#01508a", "marker": "o"},
     CONTRADICTED: {"color": "#d55e00", "marker": "v"},
     UNDECIDED: {"color": "0.62", "marker": "s"},
-    OUTSIDE: {"color": "0.78", "marker": "s"},
+    OUTSIDE: {"color": "0.78", "marker": "x"},
     NOT_MEASURED: {"color": "0.85", "marker": "s"},
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
@@ -144,8 +144,13 @@ def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> list[Line2D]:
     """Draw effects by rank with their intervals; what a legend shows."""
-    bound = only_bound(claim.rule[SUPPORTED])
-    axes.axhline(bound[1] if bound else 0, color="0.4", linewidth=0.6, zorder=1)
+    bounds = {verdict: only_bound(claim.rule[verdict]) for verdict in (SUPPORTED, CONTRADICTED)}
+    bound = bounds[SUPPORTED]
+    if bound is None:
+        axes.axhline(0, color="0.4", linewidth=0.6, zorder=1)
+    for verdict, of in bounds.items() if bound else ():
+        if of:
+            axes.axhline(of[1], color=LOOKS[verdict]["color"], linewidth=0.6, zorder=1)
     words = textwrap.fill(claim.statistic.replace("_", " "), 24)
     axes.set_ylabel(words if bound else f"{words}:\ndistance to the bounds")
     axes.spines["bottom"].set_visible(False)

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint
-from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
+from shape_of_learning.claims.claim import OF_BLOCKS, Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import (
     AFTER,
@@ -119,7 +119,7 @@ class ChoiceSettings:
             untouched.add("batch_share")
         if not any(each.family == "dimension" for each in values):
             untouched.add("same_window")
-        if all(each.first_layer == 1 for each in values):
+        if all(each.first_layer == 1 for each in values) or claim.statistic in OF_BLOCKS:
             untouched.add("average_over")
         choices, decided_by = dict(self.rows), {}
         for family, variants in self.families.items():
