@@ -153,7 +153,7 @@ def test_seeds_of_a_training_are_one_of_the_models_whose_peaks_are_compared():
 
     assert verdict("d", "d2", training="")[0] == "supported"
     assert verdict("d", "d2")[0] == "not measured"
-    assert "seeds of a training are one, and the run has 1" in verdict("d", "d2")[1]
+    assert "(seeds of a training count as one), and the run has 1" in verdict("d", "d2")[1]
     # Between the steps at which the seeds peak there is one multiple for all.
     assert verdict("d", "d2", "d3")[0] == "undecided"
 

@@ -133,7 +133,7 @@ class Reading:
         if is_group and there < needed and self.models:
             kind = str(named).replace("_", "-")
             raise NotMeasured(
-                f"it needs {needed} {kind}, of which seeds of a training are one, and the run has {there}"
+                f"it needs {needed} {kind} (seeds of a training count as one), and the run has {there}"
             )
         lacking = [name for name in (self.models if is_group else named) if name not in found]
         if lacking and not self.models.keys() & lacking:
