@@ -188,7 +188,6 @@ RULE = CLAIM["rule"]
         ({"others": [["a", "b"]]}, "`others` or `also` of another number of estimators"),
         ({"seen": {"from": 2}}, "`claims.c.seen.from`"),
         ({"changed": {"yesterday": "x"}}, "`claims.c.changed"),
-        ({"parts": {"vlaue": "the mean"}}, "`claims.c` describes the part `vlaue`, for which its `rule` does not ask"),
         ({"models": ["gpt2"], "needs": 2}, "`claims.c` has `needs: 2`, but `models` names 1"),
         ({"models": "decoder"}, "`claims.c.models` must be a list of names of models, or one of `decoders`"),
     ],

@@ -86,7 +86,7 @@ def test_bounds_of_the_kth_largest_share_the_errors():
 
 def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
     growing = TRAINING | {"statistic": "growth_then_settling", "arguments": {"share": 0.25}}
-    with pytest.raises(InputError, match="names no part, but there are `growth`, `falls_back`"):
+    with pytest.raises(InputError, match="names no part, but there are `growth`, `settling`"):
         judged([curve({0: [1], 1: [2], 2: [2]})], growing | {"rule": RULE})
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
         judged_models({"a": 1, "b": -1}, RULE)
@@ -201,13 +201,14 @@ def test_statistics_of_training_on_numbers_by_hand():
     # The step in the middle lies 4 above the last one; a quarter of the growth is allowed.
     assert settling == {
         "growth": 2,
+        "settling": 0.5 - 4,
+        "moving_on": 4 - 0.5,
         "falls_back": 4 - 0.5,
         "below_start": -0.5,
         "still_to_grow": -0.5,
-        "still_to_grow_at_most": -0.5,
     }
     on_the_way = parts(of("growth_then_settling", {0: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25))
-    assert (on_the_way["still_to_grow"], on_the_way["still_to_grow_at_most"]) == (5 - 2, 6 - 2)
+    assert (on_the_way["still_to_grow"], on_the_way["settling"]) == (5 - 2, 2 - 6)
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
     assert "a sound step in the first half of its training" in late.because
     rise = parts(of("rise_then_fall", by_step, "height", dip=0.5))

@@ -4,6 +4,8 @@ Each truth is least favourable: a hair beside the bound, in as many models, laye
 of groups of windows are shared by layers, steps and models in part.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -338,3 +340,24 @@ PUBLISHED = [
 def test_most_published_effects_would_be_seen(name, truth, noise):
     of = evidence(truth, noise, RUNS)
     assert shown(CLAIMS[name], of)[SUPPORTED].mean() > 0.5
+
+
+@pytest.mark.parametrize("seeds", [1, 3, 5])
+def test_seeds_whose_peaks_differ_by_chance_close_no_gap(seeds):
+    """The peak of one training is at 1 to 4 times its warm-up, that of the other at 8 to 32 times."""
+    names, steps = ["first", *map(str, range(seeds))], np.array([0, *(10 * 2 ** np.arange(10))])
+    top = {20: 3.0}, {320: 2.99, 640: 2.99, 1280: 3.0}
+    truth = {
+        (name, "two_nn"): along([top[name != "first"].get(step, 1) for step in steps])
+        for name in names
+    }
+    of = evidence(truth, 2 * NOISE, RUNS)
+    known = {
+        name: replace(
+            of.models[name], training="" if name == "first" else "t", warmup_steps=warm_up
+        )
+        for name, warm_up in zip(names, [10, *[80] * seeds], strict=True)
+    }
+    curves = {key: replace(each, steps=steps) for key, each in of.curves.items()}
+    found = shown(CLAIMS["dimension_does_not_follow_the_warm_up"], Evidence(known, curves))
+    assert found[CONTRADICTED].sum() < MOST_FALSE

@@ -105,7 +105,7 @@ def correlated(correlation: float, number: int) -> Bounded:
         low, high = np.tanh(ends)
         return low, high
 
-    return Bounded(np.asarray(correlation), bounds)
+    return Bounded(np.asarray(correlation), bounds, (-1, 1))
 
 
 def replicated(values: object) -> Bounded:

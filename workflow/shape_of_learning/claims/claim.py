@@ -3,7 +3,7 @@
 The Snakefile reads claims at every start, so that nothing slow is imported here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -56,7 +56,8 @@ class Claim:
     changed : mapping
         Day -> what was changed of the statistic or the rule after results had been seen.
     needs : int
-        How many of the models must be measured; 0 for all that are named, or one of a group.
+        How many of the models must be measured, of which seeds of a training are one; 0 for all that are named,
+        or one of a group.
     asked_of : str
         A group of which it is asked in a run that has none of the models that are named.
     on_estimators : bool
@@ -96,6 +97,12 @@ class Claim:
         """Those of the paper, and all that may stand in their place."""
         others = [*self.others, *self.also.values()]
         return list(dict.fromkeys([*self.estimators, *(name for of in others for name in of)]))
+
+    def number_of(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
+        """How many models count of those it needs: of all that are named each, else seeds of a training once."""
+        if not (self.needs or isinstance(self.models, str)):
+            return len(names)
+        return len({(run[name].training if name in run else "") or name for name in names})
 
     def of_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
         """The claim as it is asked of a run, which may have none of its models."""

@@ -337,21 +337,25 @@ def _headline(
 
 
 def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
-    def said(of: str, *, is_shown: bool) -> str:
+    def said(of: str, *, is_shown: bool) -> tuple[str, str]:
         condition = claim.rule[of]
         count = _count(condition, units, families)
         condition = rules.deciding(condition, units, families, is_shown=is_shown)
-        words = rules.in_words(condition["holds"] if count else condition, claim.parts)
-        return f"{count}: {words}" if count else words
+        return count, rules.in_words(condition["holds"] if count else condition, claim.parts)
 
     if verdict != UNDECIDED:
-        return f"{capitalised(said(verdict, is_shown=True))}."
+        return capitalised(": ".join(filter(None, said(verdict, is_shown=True)))) + "."
     if all(decide(claim, units, families).values()):
-        each = (said(of, is_shown=True) for of in (SUPPORTED, CONTRADICTED))
+        each = (
+            ": ".join(filter(None, said(of, is_shown=True))) for of in (SUPPORTED, CONTRADICTED)
+        )
         return "Both are shown: support ({}) and a contradiction ({}).".format(*each)
-    count = _count(claim.rule[CONTRADICTED], units, families)
-    contradiction = f"is shown {count}" if count else f"lacks: {said(CONTRADICTED, is_shown=False)}"
-    return f"Not shown for support: {said(SUPPORTED, is_shown=False)}. A contradiction {contradiction}."
+    count, lacking = said(SUPPORTED, is_shown=False)
+    support = (
+        f"Support is shown {count}; lacking: {lacking}." if count else f"Support lacks: {lacking}."
+    )
+    count, lacking = said(CONTRADICTED, is_shown=False)
+    return f"{support} A contradiction " + (f"is shown {count}." if count else f"lacks: {lacking}.")
 
 
 def _count(condition: rules.Condition, units: rules.Units, families: rules.Families) -> str:

@@ -121,15 +121,17 @@ class Reading:
         return rows
 
     def require(self, found: Collection[str], what: str) -> None:
-        """Raise NotMeasured unless as many models as the claim needs have `what`; seeds of a training are one."""
+        """Raise NotMeasured unless as many models as the claim needs have `what`."""
         named, needed = self.claim.models, self.claim.needed
-        number = self._trainings(found)
+        number, there, with_outside = (
+            self.claim.number_of(names, self.models)
+            for names in (found, self.models, {*found, *self.outside})
+        )
         if number >= needed:
             return
-        if self.outside and self._trainings([*found, *self.outside]) >= needed:
+        if self.outside and with_outside >= needed:
             raise OutsideTheClaim(f"{grouped(self.outside)}; {in_scope(self.claim)}")
         is_group = isinstance(named, str)
-        there = self._trainings(self.models)
         if is_group and there < needed and self.models:
             kind = str(named).replace("_", "-")
             raise NotMeasured(
@@ -149,11 +151,6 @@ class Reading:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
             raise NotMeasured(f"it needs {what} for {listed(lacking)}, and the run lacks it")
-
-    def _trainings(self, names: Collection[str]) -> int:
-        """How many trainings are among models, some of which may differ in nothing but a seed."""
-        known = (self.models.get(name) for name in names)
-        return len({(of and of.training) or name for name, of in zip(names, known, strict=True)})
 
     def _curve(self, model: str, estimator: str) -> Curve | None:
         """The checkpoints and layers that the claim is on; None if none is left, or the claim is not on it."""
@@ -253,7 +250,7 @@ class Reading:
         if of_model.empty or not of_model["vocabulary"].iloc[-1] > 1:
             return ""
         loss, guess = of_model["loss"].iloc[-1], math.log(of_model["vocabulary"].iloc[-1])
-        return f"loss {loss:.2f}, of a guess {guess:.2f}" if loss > guess - LEARNED else ""
+        return f"loss {loss:.2f}; a guess has {guess:.2f}" if loss > guess - LEARNED else ""
 
     def _unseen(self, model: str, steps: np.ndarray) -> str:
         """What was seen of a training where that is less than the claim is on."""

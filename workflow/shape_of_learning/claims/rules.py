@@ -228,11 +228,16 @@ def deciding(
     if not (inside := inner(condition)):
         return condition
     tail /= len(inside) if "any_of" in condition else 1
-    if ("any_of" in condition) == is_shown:
-        low = [[_low(each, units, unit, families, tail) for unit in of] for each in inside]
-        which = [any((end > 0) == is_shown for end in ends) for ends in low]
-        inside = [each for each, decides in zip(inside, which, strict=True) if decides] or inside
-    kept = [deciding(each, units, families, of, tail, is_shown=is_shown) for each in inside]
+    where = [
+        [unit for unit in of if (_low(each, units, unit, families, tail) > 0) == is_shown]
+        for each in inside
+    ]
+    if ("any_of" in condition) == is_shown and any(where):
+        inside, where = zip(*((c, w) for c, w in zip(inside, where, strict=True) if w), strict=True)
+    kept = [
+        deciding(each, units, families, its or of, tail, is_shown=is_shown)
+        for each, its in zip(inside, where, strict=True)
+    ]
     # Of one unit, all that are left are met.
     joined = "all_of" if len(of) == 1 and is_shown else next(iter(condition))
     return kept[0] if len(kept) == 1 else {joined: kept}
@@ -261,7 +266,7 @@ def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({
         return (" and " if "all_of" in condition else " or ").join(joined)
     comparison, bound = comparison_of(condition)
     part = part_in_words(condition.get("of", "value"), parts)
-    words = comparison.replace("not_", "not_shown_to_be_").replace("_", " ")
+    words = comparison.replace("not_", "not_clearly_").replace("_", " ")
     return f"{part} is {words} {bound:g}"
 
 

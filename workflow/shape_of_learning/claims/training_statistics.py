@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.bounds import (
+    ROUNDING,
     TAIL,
     Bounded,
     correlated,
@@ -56,11 +57,13 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
     Returns
     -------
     Units
-        Of each model ``growth``, the mean over layers at the last step less that at the first; and less
-        `share` of this change, up or down, the farthest that any step lies above the last one, ``falls_back``, or
-        below the first one, ``below_start``, and that a step of the second half of training lies below the
-        last one: ``still_to_grow``, or ``still_to_grow_at_most`` from the last step before the middle
-        on, where no checkpoint is in the middle. A model without a checkpoint in the first half is left out.
+        Of each model ``growth``, the mean over layers at the last step less that at the first. Each less
+        `share` of the size of this change: ``falls_back``, how far the highest step lies above the last one;
+        ``below_start``, how far the lowest one lies below the first; ``still_to_grow``, how far the lowest one
+        of the second half of training lies below the last; and ``moving_on``, the largest of these three. And
+        ``settling``, which is below zero where one of them may be above it: the second half begins before the
+        middle here, and after it above, where no checkpoint is in the middle. A model without a checkpoint
+        in the first half is left out.
     """
     units: dict[str, dict[str, Bounded]] = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
@@ -69,15 +72,19 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
             last, first = curve[..., -1:, :], curve[..., :1, :]
             before = max(place for place, step in enumerate(steps) if step <= middle)
             after = min(place for place, step in enumerate(steps) if step >= middle)
-            deviations = {
-                "falls_back": curve - last,
-                "below_start": first - curve,
-                "still_to_grow": last - curve[..., after:, :],
-                "still_to_grow_at_most": last - curve[..., before:, :],
+            allowed = share * np.abs(last - first)
+            kinds = {
+                "falls_back": curve - last - allowed,
+                "below_start": first - curve - allowed,
+                "still_to_grow": last - curve[..., after:, :] - allowed,
             }
-            units[name] = {"growth": jackknifed((last - first)[..., 0, :])} | {
-                part: jackknifed(each - share * np.abs(last - first)).greatest()
-                for part, each in deviations.items()
+            surely = np.concatenate([*kinds.values()], axis=-2)
+            perhaps = np.concatenate([surely, last - curve[..., before:, :] - allowed], axis=-2)
+            units[name] = {
+                "growth": jackknifed((last - first)[..., 0, :]),
+                "settling": jackknifed(-perhaps).least(),
+                "moving_on": jackknifed(surely).greatest(),
+                **{part: jackknifed(each).greatest() for part, each in kinds.items()},
             }
     reading.require(units, "a sound step in the first half of its training")
     return units
@@ -245,7 +252,8 @@ def _end_of(reading: Reading, model: str, steps: Sequence[float]) -> float:
 def _peak(logarithm: np.ndarray, steps: Sequence[float]) -> Bounded:
     """Between which steps a curve has its peak, in logarithms, along a last axis of two.
 
-    The estimate has the steps beside the highest one; bounds, those beside any that is not shown to be lower.
+    The estimate has the steps beside the highest one. Of the bounds, the first is a range that holds that of the
+    peak, from the steps beside all that are not shown to be lower; the second one, a range within it.
     """
     inside = range(1, len(steps) - 1)
     known = np.log(np.maximum(steps, 0.5))  # of step 0, half a step
@@ -259,14 +267,18 @@ def _peak(logarithm: np.ndarray, steps: Sequence[float]) -> Bounded:
     estimate = beside(mean == mean.max(axis=-1, keepdims=True))
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        lower = []
+        lower = []  # whether a place is shown to be
         for place in inside:
             others = [other for other in inside if other != place]
             if not others:
                 return estimate, estimate
             less = jackknifed(logarithm[..., others, :] - logarithm[..., [place], :])
             lower.append(less.bounds(min(below, above) / len(others), 0.5)[0].max(axis=-1) > 0)
-        return beside(~np.stack(lower, axis=-1)), estimate
+        may_be = ~np.stack(lower, axis=-1)
+        first = may_be.argmax(axis=-1)
+        last = may_be.shape[-1] - 1 - may_be[..., ::-1].argmax(axis=-1)
+        # Wherever the peak is, its range holds what is between these, which may be less than nothing.
+        return beside(may_be), np.stack([known[last], known[first + 2]], axis=-1)
 
     return Bounded(estimate, bounds)
 
@@ -282,7 +294,7 @@ def _shifted(of: Bounded, by: float) -> Bounded:
 
 
 def _ranges_apart(trainings: Sequence[Sequence[Bounded]]) -> Bounded:
-    """How far the begin of one range lies above the end of another, at most; of wider ranges it is less.
+    """How far the beginning of one range lies above the end of another, at most; of wider ranges it is less.
 
     A training has the range that holds those of all its seeds.
     """
@@ -290,10 +302,11 @@ def _ranges_apart(trainings: Sequence[Sequence[Bounded]]) -> Bounded:
     def apart(ranges: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         begins = np.stack([np.min([of[..., 0] for of in seeds], axis=0) for seeds in ranges])
         ends = np.stack([np.max([of[..., 1] for of in seeds], axis=0) for seeds in ranges])
-        return begins.max(axis=0) - ends.min(axis=0)
+        gap = begins.max(axis=0) - ends.min(axis=0)
+        return np.where(np.abs(gap) < ROUNDING, 0, gap)  # at doubled steps, many ranges touch
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        each = [[of.bounds(below / number, above) for of in seeds] for seeds in trainings]
+        each = [[of.bounds(below / number, above / number) for of in seeds] for seeds in trainings]
         return apart([[low for low, _ in of] for of in each]), apart(
             [[h for _, h in of] for of in each]
         )

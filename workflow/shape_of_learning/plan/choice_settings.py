@@ -140,7 +140,9 @@ class ChoiceSettings:
         claim = claim.of_run(run)
         models = claim.models_of(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
-        if not models or len(models) < claim.needed or not claim.estimators or claim.reads:
+        if not models or claim.number_of(models, run) < claim.needed:
+            return None
+        if not claim.estimators or claim.reads:
             return None
         if not all(_is_searched(name, self._measurement) for name in claim.estimators):
             return None

@@ -79,15 +79,6 @@ class Condition(Section):
         return self.all_of or self.any_of or ([self.holds] if self.holds is not None else [])
 
     @property
-    def parts(self) -> set[str]:
-        """The parts that it asks for; ``value`` of a single one."""
-        return (
-            set().union(*(each.parts for each in self.inner))
-            if self.inner
-            else {self.of or "value"}
-        )
-
-    @property
     def counts(self) -> bool:
         """Whether it counts units, itself or within."""
         return self.holds is not None or any(each.counts for each in self.inner)
@@ -174,11 +165,6 @@ class ClaimEntry(Section):
             raise refused(
                 "has `others` or `also` of another number of estimators than `estimators`, whose places they "
                 "take; name one for each"
-            )
-        asked = self.rule.supported.parts | self.rule.contradicted.parts
-        if unasked := sorted(self.parts.keys() - asked):
-            raise refused(
-                f"describes the part `{unasked[0]}`, for which its `rule` does not ask; correct `parts`"
             )
         if not isinstance(self.models, str) and (self.needs or 0) > len(self.models):
             raise refused(
