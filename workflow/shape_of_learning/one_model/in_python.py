@@ -73,8 +73,8 @@ def measure(  # noqa: PLR0913 (keywords)
     Raises
     ------
     InputError
-        If there is no such measure, a text is too long for the model, or there are not more tokens than the
-        neighbours that are searched.
+        If there is no such measure, the model is an encoder and a decoder, a text is too long for it, or there are
+        not more tokens than the neighbours that are searched.
 
     Examples
     --------
