@@ -3,7 +3,13 @@
 import tiny_runs
 
 LEFT_OUT = "tables/left_out/tiny.csv"
-FIRST = {"text": "own", "first_token": "keep", "token_types": "all", "windows_share": "1"}
+FIRST = {
+    "text": "own",
+    "first_token": "keep",
+    "token_types": "all",
+    "windows_share": "1",
+    "same_window": "keep",
+}
 
 
 def test_a_run_is_judged_under_every_specification_without_another_of_its_own_numbers(checkout):
@@ -45,5 +51,5 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
         assert {name: row[name] for name in same} == {name: standard[name] for name in same}
 
     curve = checkout.rows("results/figures/specification_dimension_rises_then_falls.csv")
-    assert len(curve) == 2**7
+    assert len(curve) == 2**8
     assert checkout.planned("choices", "--configfile", "tiny.yaml") == {}
