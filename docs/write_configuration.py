@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 import shape_of_learning
+from shape_of_learning.checkpoints import atlas
 from shape_of_learning.metrics.measure_entry import FAMILIES, WEIGHTS, Measure
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan import entries, settings, texts
@@ -158,6 +159,7 @@ def files() -> dict[Path, str]:
         **pages,
         CONFIG / "schema.json": f"{json.dumps(schema(settings.Settings), indent=1)}\n",
         CONFIG / "models/schema.json": f"{json.dumps(of_models, indent=1)}\n",
+        CONFIG.parent / "atlas/schema.json": f"{json.dumps(atlas.schema(), indent=1)}\n",
     }
 
 

@@ -18,7 +18,8 @@ from shape_of_learning.checkpoints.lock import (
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.models import read_entries, read_models
+from shape_of_learning.plan.entry_files import read_entries
+from shape_of_learning.plan.models import read_models
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), "log", 100)

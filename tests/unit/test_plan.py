@@ -15,7 +15,8 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
 from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.models import Model, read_entries, read_models
+from shape_of_learning.plan.entry_files import read_entries, with_seeds
+from shape_of_learning.plan.models import Model, read_models
 from shape_of_learning.plan.papers import figures_of
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import FOLDERS, Settings
@@ -78,11 +79,11 @@ def steps_of(model: Model) -> list[int | None]:
 
 def test_every_entry_of_the_model_list_is_valid():
     # But for a folder of one's own, and what is fine-tuned from it.
-    entries = read_entries(MODELS)
+    entries, _ = with_seeds(read_entries(MODELS), {})
     local = {name for name, (_, entry) in entries.items() if "path" in entry}
     named = [n for n, (_, e) in entries.items() if e.get("finetuning", {}).get("of") not in local]
     models = read_models(entries, [name for name in named if name not in local])
-    assert len(models) > 60
+    assert len(models) > 200
     for model in models.values():
         steps = steps_of(model)
         assert steps == sorted(steps, key=lambda step: (step is not None, step or 0))

@@ -14,7 +14,8 @@ from shape_of_learning.checkpoints.measured_verdicts import broken
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
 from shape_of_learning.plan.configuration import read_run
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.models import Model, read_entries, read_models
+from shape_of_learning.plan.entry_files import read_entries
+from shape_of_learning.plan.models import Model, read_models
 from shape_of_learning.plan.papers import read_papers
 
 ROOT = Path(__file__).parents[2]

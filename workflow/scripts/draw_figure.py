@@ -8,6 +8,7 @@ from typing import Any
 
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import save
+from shape_of_learning.figures.seeds import joined_over_seeds
 from shape_of_learning.figures.style import theme
 from shape_of_learning.job import job
 
@@ -32,6 +33,7 @@ def main(
         note=note,
         tables=read_tables(tables),
     )
+    inputs = joined_over_seeds(inputs)
     module, _, name = function.partition(":")
     with theme():
         drawing = getattr(import_module(module), name)(inputs, **options)

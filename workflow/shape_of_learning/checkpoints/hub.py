@@ -4,17 +4,26 @@ The client is huggingface_hub. Ours is another try where a network or a server o
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import httpx2
 import huggingface_hub
-from huggingface_hub import HfApi, constants, get_session, get_token, hf_hub_download
+from huggingface_hub import (
+    HfApi,
+    constants,
+    get_hf_file_metadata,
+    get_session,
+    get_token,
+    hf_hub_download,
+    hf_hub_url,
+)
 from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
@@ -32,6 +41,7 @@ from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
     Shape,
+    inside,
     is_inside,
     shape_of,
     shard_names,
@@ -44,6 +54,12 @@ SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client w
 QUESTION_PAUSES = (1.0, 2.0, 4.0)
 # A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
 LISTINGS_AT_ONCE = 8
+SHA256_DIGITS = 64
+# In the order of WEIGHTS.
+WEIGHT_FILES = tuple(
+    rf"{stem}(-\d+-of-(?P<total>\d+))?\.{suffix}"
+    for stem, suffix in (whole.split(".") for whole, _ in WEIGHTS)
+)
 UNREACHABLE = (httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError)
 # What the client makes of an answer that is none of a Hub, such as the page of a network's login.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -141,10 +157,12 @@ def asked(
     return ask()
 
 
-def commits_of(repository: str, *, where: str) -> dict[str, str]:
+def commits_of(
+    repository: str, *, where: str, pauses: tuple[float, ...] = QUESTION_PAUSES
+) -> dict[str, str]:
     """Resolve all branches and tags of a repository: name -> commit; MissingError if there is none."""
     question = partial(HfApi().list_repo_refs, repository)
-    refs = asked(question, repository, MAIN, where=where, key="repository")
+    refs = asked(question, repository, MAIN, where=where, key="repository", pauses=pauses)
     return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
 
 
@@ -157,7 +175,14 @@ def commit_of(repository: str, revision: str, *, where: str) -> str | None:
         return None
 
 
-def files_at(repository: str, revision: str, commit: str, *, where: str) -> Files:
+def files_at(
+    repository: str,
+    revision: str,
+    commit: str,
+    *,
+    where: str,
+    pauses: tuple[float, ...] = QUESTION_PAUSES,
+) -> Files:
     """List the files of a commit, which `revision` stands for in errors: path -> size and hash."""
 
     def list_them() -> Files:
@@ -168,7 +193,62 @@ def files_at(repository: str, revision: str, commit: str, *, where: str) -> File
                 files[each.path] = WeightFile(bytes=each.size, hash=digest)
         return files
 
-    return asked(list_them, repository, revision, where=where)
+    return asked(list_them, repository, revision, where=where, pauses=pauses)
+
+
+def heads_at(repository: str, commit: str, paths: Iterable[str]) -> Files:
+    """Ask for the size and the hash of some files of a commit, each by its head; {} if one cannot be had.
+
+    The Hub counts these questions apart from listings, and answers more of them.
+    """
+    files = {}
+    for path in paths:
+        url = hf_hub_url(repository, path, revision=commit)
+        try:
+            head = asked(
+                partial(get_hf_file_metadata, url), repository, commit, where="", pauses=()
+            )
+        except InputError:
+            return {}
+        if head.etag is None or head.size is None:
+            return {}
+        kind = "sha256" if len(head.etag) == SHA256_DIGITS else "git"
+        files[path] = WeightFile(bytes=head.size, hash=f"{kind}:{head.etag}")
+    return files
+
+
+def is_weight_file(path: str) -> bool:
+    """Whether a path ends like a file of weights, whole or a shard."""
+    return any(re.fullmatch(each, PurePath(path).name) for each in WEIGHT_FILES)
+
+
+def folders_of(files: Files) -> set[str]:
+    """The folders that have files of weights."""
+    return {f"{PurePath(path).parent}" for path in files if is_weight_file(path)}
+
+
+def listing_by_names(files: Files, commit: str, subfolder: str) -> Listing:
+    """What is listed of a commit by the names of its files alone: no index of shards is read.
+
+    Shards are numbered, so that one that is not there is missed.
+    """
+    formats, problem = [], NO_WEIGHTS
+    for pattern in WEIGHT_FILES:
+        by_total: dict[str, dict[str, WeightFile]] = {}
+        for path, file in files.items():
+            name = PurePath(path).name
+            if inside(subfolder, name) == path and (found := re.fullmatch(pattern, name)):
+                by_total.setdefault(found["total"] or "", {})[name] = file
+        for total, own in by_total.items():
+            if len(own) == int(total or 1):
+                formats.append(own)
+                break
+            numbers = {int(name.split("-")[-3]) for name in own}
+            lacking = sorted({*range(1, int(total) + 1)} - numbers)
+            problem = f"{MISSING}: shard {', '.join(map(str, lacking))} of {int(total)}"
+    if not formats:
+        return Listing(commit=commit, problem=problem)
+    return Listing(commit=commit, files=formats[0], other_format=formats[1] if formats[1:] else {})
 
 
 def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class DrawnModel:
         The checkpoint that is drawn; None where a figure shows all that the verdicts do.
     width : int
         Coordinates of a hidden state; 0 where nobody says.
+    seeds_of : str
+        The entry of which it is one seed; empty if it has no others.
     """
 
     name: str
@@ -36,6 +38,7 @@ class DrawnModel:
     role: str
     revision: str | None = None
     width: int = 0
+    seeds_of: str = ""
 
 
 @dataclass(frozen=True)

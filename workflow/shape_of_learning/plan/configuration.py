@@ -7,8 +7,9 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.registry import measure_names
+from shape_of_learning.plan.entry_files import Entries, read_entries, with_seeds
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.models import Entries, Model, origins_of, read_entries, read_models
+from shape_of_learning.plan.models import Model, origins_of, read_models
 from shape_of_learning.plan.paper_models import (
     check_targets,
     chosen_papers,
@@ -67,14 +68,15 @@ def read_run(
     InputError
         One sentence that names the key.
     """
+    entries: Entries = {}
+    for folder in model_folders:
+        entries |= read_entries(folder)
+    entries, settings = with_seeds(entries, settings)
     typed = validated(Settings, settings, "configuration")
     settings = typed.model_dump(exclude_unset=True)
     source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
     if source not in sources:
         raise unknown_name(source, sources, "source", "key `corpus.source`")
-    entries: Entries = {}
-    for folder in model_folders:
-        entries |= read_entries(folder)
     for paper in papers:
         check_names(paper, measure_names(), entries)
     figures = with_measures(figures_of(papers), settings["measurement"]["estimators"])

@@ -1,7 +1,7 @@
 """A model's checkpoints as the Hub has them: pinned to commits, and judged."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Checkpoint, Lock, Pl
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.steps import OfferedSteps
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,10 @@ def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
         chosen = lock.chosen.get(str(model.offered))
         if chosen is None or not set(chosen) <= set(lock.revisions):
             return None
-        checkpoints += [model.offered.checkpoint(lock.revisions[name].revision) for name in chosen]
+        places = (lock.revisions[name].place for name in chosen)
+        in_folders = model.offered.folders_of
+        names = [each.subfolder if in_folders else each.revision for each in places]
+        checkpoints += map(model.offered.checkpoint, names)
     return sorted(checkpoints, key=lambda each: each.step or 0)
 
 
@@ -176,7 +180,8 @@ def pinned(model: Model, old: Lock) -> Lock:
     checkpoints, chosen, offered = planned_checkpoints(model, old), old.chosen, model.offered
     if checkpoints is None:
         assert offered is not None
-        branches = offered.choose(hub.commits_of(offered.repository, where=where))
+        commits = hub.commits_of(offered.repository, where=where)
+        branches = offered.choose(names_offered(offered, commits, where))
         new = [offered.checkpoint(branch) for branch in branches]
         if not new:
             raise InputError(
@@ -205,6 +210,18 @@ def pinned(model: Model, old: Lock) -> Lock:
     if usable and (asked or not shape.layers):
         shape = hub.listed_shape(usable[-1], where=where)
     return Lock(shape=shape, chosen=chosen, revisions=revisions, mains=mains, tokenizer=tokenizer)
+
+
+def names_offered(offered: OfferedSteps, commits: Mapping[str, str], where: str) -> Iterable[str]:
+    """The branches and tags among which steps are chosen, or the folders of one of them."""
+    from shape_of_learning.checkpoints import hub
+
+    if not offered.folders_of:
+        return commits
+    if offered.folders_of not in commits:
+        return []
+    commit = commits[offered.folders_of]
+    return hub.folders_of(hub.files_at(offered.repository, offered.folders_of, commit, where=where))
 
 
 def _places_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:

@@ -80,8 +80,10 @@ class Training(Section):
     Attributes
     ----------
     revision
-        pattern of the revisions' names: `{step}`, `{kilosteps}` (thousands of steps) and `{gigatokens}`
-        (billions of tokens, as the publisher rounded them) are replaced
+        pattern of the revisions' names: `{step}` or `{kilosteps}` (thousands of steps), with leading zeros or
+        without; `{gigatokens}` (billions of tokens, as the publisher rounded them), which count the steps where
+        there is nothing else; and `{stage}`, a number that tells nothing. In `subfolder` instead where
+        checkpoints are folders of one revision
     steps
         a list; or `all`, `log` (one step per doubling), `log: 12` or `linear: 20` (so many, evenly spaced),
         chosen among what the Hub offers or the disk holds, with its first and last step
@@ -196,6 +198,9 @@ class Entry(Section):
         another checkpoint, trained further on a task
     training
         what makes a curve of it; see below
+    seeds
+        a list of numbers for `{seed}` in `repository` or `training.revision`: each is a model, NAME-SEED, and
+        figures draw all as one curve with a band over seeds
     """
 
     label: Printed | None = None
@@ -215,6 +220,8 @@ class Entry(Section):
     finetuning: Finetuning | None = None
     training: Training | None = None
     table_1: Table1 | None = None
+    seeds: list[int] | None = None
+    seeds_of: str | None = None
 
     @property
     def kind(self) -> str:

@@ -26,7 +26,7 @@ def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[
         {
             **{"name": model.name, "label": model.label, "family": model.family},
             **{"role": model.shape.role, "revision": revisions.get(model.name)},
-            "width": model.shape.hidden_size,
+            **{"width": model.shape.hidden_size, "seeds_of": model.seeds_of},
         }
         for model in by_family_and_size(models)
     ]
@@ -58,7 +58,10 @@ def opening_words(
     InputError
         If the caption names a setting that the configuration does not have.
     """
-    labels = {"measures": _listed(measures), "models": _listed(models)}
+    curves = [
+        each.label.rpartition(", seed")[0] if each.seeds_of else each.label for each in models
+    ]
+    labels = {"measures": _listed([each.label for each in measures]), "models": _listed(curves)}
     try:
         return figure.caption.format(**{**settings, **labels})
     except (KeyError, ValueError) as error:
@@ -68,9 +71,9 @@ def opening_words(
         ) from None
 
 
-def _listed(named: Sequence[Model] | Sequence[Measure]) -> str:
-    """Labels in a row, which may have commas themselves."""
-    labels = [each.label for each in named]
+def _listed(labels: Sequence[str]) -> str:
+    """Labels in a row, each once; they may have commas themselves."""
+    labels = list(dict.fromkeys(labels))
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 

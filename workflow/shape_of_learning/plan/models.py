@@ -4,15 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from shape_of_learning.checkpoints.atlas import reported_mistakes
 from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.shapes import Shape, completed
 from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
+from shape_of_learning.plan.entry_files import Entries
 from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, local_tokenizer
 from shape_of_learning.plan.steps import (
     OfferedSteps,
@@ -33,7 +33,6 @@ OF_TWINS = {"regulariser", "strength", "twin_of"}
 # Columns of Table 1 that a recipe says.
 COLUMNS = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
 MOST_CHARACTERS_PER_TOKEN = 5  # in the mean of English text: the demo's tokenizer makes 3.9
-Entries = dict[str, tuple[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,8 @@ class Model:
         What a training of this run saves, whichever of it is measured.
     origin, origin_revision : Model or None, str or None
         The model that a fine-tuning begins with, and the name of its checkpoint; None for the last good one.
+    seeds_of : str
+        The entry of which it is one seed; empty if that has no `seeds`.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Model:
     saved_steps: tuple[int, ...] = ()
     origin: "Model | None" = None
     origin_revision: str | None = None
+    seeds_of: str = ""
 
     def with_shape(self, own: Shape) -> "Model":
         """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it."""
@@ -126,7 +128,7 @@ class Model:
 
     def as_evidence(self) -> dict[str, Any]:
         """What claims ask of a model besides its numbers."""
-        facts = {"kind": "pretrained", "training": self.name}
+        facts = {"kind": "pretrained", "training": self.seeds_of or self.name}
         if self.recipe:
             facts["training"] = str(sorted(self.recipe.items()))
         if self.origin is not None:
@@ -139,32 +141,6 @@ class Model:
         last = self.last_step or max((each.step or 0 for each in self.checkpoints), default=0)
         facts |= {"warmup_steps": self.warmup_steps, "last_step": last or None}
         return {"name": self.name, "family": self.family, **shape, **facts}
-
-
-def read_entries(folder: Path) -> Entries:
-    """Read all YAML files of `folder`, ``*.yaml`` and ``*.yml``: model name -> (file, entry as written).
-
-    Raises
-    ------
-    InputError
-        For a file that is no mapping and for a name that two files have.
-    """
-    entries: Entries = {}
-    for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-        content = read_yaml(file)
-        if content is None:  # nothing but comments
-            continue
-        if not isinstance(content, dict):
-            raise InputError(
-                f"{file} must map model names to entries; see docs/how_to/own_model.md"
-            )
-        for name, entry in content.items():
-            if name in entries:
-                raise InputError(
-                    f"model `{name}` is defined in {entries[name][0]} and in {file}; rename one"
-                )
-            entries[name] = str(file), entry
-    return entries
 
 
 def read_models(entries: Entries, names: Iterable[str]) -> dict[str, Model]:
@@ -222,6 +198,7 @@ def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
         known_bad=tuple(training.known_bad or ()),
         tokenizer=entry.tokenizer or "",
         gated=entry.gated,
+        seeds_of=entry.seeds_of or "",
         precision=entry.precision,
         table_1=entry.table_1.model_dump() if entry.table_1 else None,
         vocabulary=entry.table_1.vocabulary if entry.table_1 else None,
@@ -259,7 +236,11 @@ def _check_steps(model: Model, where: str) -> None:
 def _from_hub(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """Revisions of repositories, pinned by a lock and downloaded."""
     checkpoints, offered = hub_checkpoints(entry, where)
-    return replace(model, checkpoints=tuple(checkpoints), offered=offered)
+    repositories = {each.repository for each in checkpoints} | (
+        {offered.repository} if offered else set()
+    )
+    known_bad = (*model.known_bad, *reported_mistakes(repositories, model.last_step))
+    return replace(model, checkpoints=tuple(checkpoints), offered=offered, known_bad=known_bad)
 
 
 def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Model:

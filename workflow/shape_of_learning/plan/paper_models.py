@@ -6,7 +6,8 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.models import Entries, Model
+from shape_of_learning.plan.entry_files import Entries
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Specification
 from shape_of_learning.plan.settings import Figures
 from shape_of_learning.refusals import unknown_name
@@ -116,10 +117,11 @@ def models_of_targets(
         names = [name for name in of_run if can_be_drawn(models[name])]
         if shown.draws == "twins":
             names = _twins(names, models)
-        if is_open and len(names) > (most := shown.most_models or len(names)):
-            kept = ", ".join(f"`{name}`" for name in names[:most])
+        curves = _curves(models[name] for name in names)
+        if is_open and len(curves) > (most := shown.most_models or len(curves)):
+            kept = ", ".join(f"`{curve}`" for curve in curves[:most])
             notices.append(f"{target} draws {kept} alone; key `figures.{target}` chooses others")
-            names = names[:most]
+            names = [name for name in names if _curves([models[name]])[0] in curves[:most]]
         if names:
             _check_drawn(target, [models[name] for name in names], shown)
             found[target] = tuple(names)
@@ -173,13 +175,18 @@ def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
     return [name for name in names if name in paired]
 
 
+def _curves(models: Iterable[Model]) -> list[str]:
+    """Models as they are drawn: seeds of one entry are one curve."""
+    return list(dict.fromkeys(model.seeds_of or model.name for model in models))
+
+
 def _check_drawn(target: str, models: Sequence[Model], shown: Specification) -> None:
     """Refuse more models than a figure has room for, and two that it could not tell apart."""
-    most = shown.most_models
-    if most is not None and len(models) > most:
-        such = ", ".join(model.name for model in models[:most])
+    most, curves = shown.most_models, _curves(models)
+    if most is not None and len(curves) > most:
+        such = ", ".join(curves[:most])
         raise InputError(
-            f"{target} has room for {most} of the {len(models)} models that it would draw; say which in "
+            f"{target} has room for {most} of the {len(curves)} models that it would draw; say which in "
             f"configuration key `figures.{target}`, such as [{such}]"
         )
     seen: dict[str, str] = {}

@@ -14,7 +14,8 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.training.recipe import revision_of_step
 
-PLACEHOLDERS = {"step", "kilosteps", "gigatokens"}
+PLACEHOLDERS = {"step", "kilosteps", "gigatokens", "stage"}
+NUMBERS = {"gigatokens": r"\d+(?:\.\d+)?"}  # others are whole
 SHOWN_STEPS = 20
 
 
@@ -104,8 +105,9 @@ class RevisionTemplate:
     Attributes
     ----------
     pattern : str
-        Text with ``{step}`` or ``{kilosteps}`` (thousands of steps), and ``{gigatokens}`` (billions of
-        tokens seen, rounded as the publisher liked).
+        Text with ``{step}`` or ``{kilosteps}`` (thousands of steps), with leading zeros or without,
+        ``{gigatokens}`` (billions of tokens seen, rounded as the publisher liked), and ``{stage}``, a number
+        that tells nothing where steps are counted through all stages.
     """
 
     pattern: str
@@ -113,31 +115,38 @@ class RevisionTemplate:
     @property
     def has_step(self) -> bool:
         """Whether the names differ from step to step at all."""
-        return "{step}" in self.pattern or "{kilosteps}" in self.pattern
+        return any(f"{{{each}}}" in self.pattern for each in ("step", "kilosteps", "gigatokens"))
 
     @property
     def says_all(self) -> bool:
         """Whether a step alone decides the name."""
-        return "{gigatokens}" not in self.pattern
+        return "{gigatokens}" not in self.pattern and "{stage}" not in self.pattern
 
     def name(self, step: int) -> str:
         """Write the name of a step; thousands of steps must be whole ones."""
         return self.pattern.replace("{step}", str(step)).replace("{kilosteps}", str(step // 1000))
 
-    def read(self, name: str) -> tuple[int, int | None] | None:
-        """Read step and tokens (None if the pattern has none) from a name; None if it does not fit."""
+    def read(self, name: str, tokens_per_step: int | None = None) -> tuple[int, int | None] | None:
+        """Read step and tokens (None if the pattern has none) from a name; None if it does not fit.
+
+        Where a name has tokens alone, steps are counted by `tokens_per_step`, or else in billions of tokens.
+        """
         found = self._expression.fullmatch(name)
         if found is None:
             return None
-        values = {key: int(value) for key, value in found.groupdict().items()}
-        step = values["step"] if "step" in values else 1000 * values["kilosteps"]
-        return step, values["gigatokens"] * 10**9 if "gigatokens" in values else None
+        values = found.groupdict()
+        tokens = round(10**9 * float(values["gigatokens"])) if "gigatokens" in values else None
+        if "step" in values:
+            return int(values["step"]), tokens
+        if "kilosteps" in values:
+            return 1000 * int(values["kilosteps"]), tokens
+        return round((tokens or 0) / (tokens_per_step or 10**9)), tokens
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
-        parts = re.split(r"\{(\w+)\}", self.pattern)
+        parts, digits = re.split(r"\{(\w+)\}", self.pattern), r"\d+"
         numbers = [
-            rf"(?P<{part}>\d+)" if place % 2 else re.escape(part)
+            rf"(?P<{part}>{NUMBERS.get(part, digits)})" if place % 2 else re.escape(part)
             for place, part in enumerate(parts)
         ]
         return re.compile("".join(numbers), re.ASCII)
@@ -151,18 +160,20 @@ def checkpoint_of_step(step: int, tokens_per_step: int | None, path: str = "") -
 
 @dataclass(frozen=True)
 class OfferedSteps:
-    """Steps that are chosen among the branches that a repository offers.
+    """Steps that are chosen among the branches that a repository offers, or the folders of one branch.
 
     Attributes
     ----------
     repository, subfolder : str
         As in `Checkpoint`.
     template : RevisionTemplate
-        Which branches are steps.
+        Which branches are steps; or which folders, in whose names all else is the same.
     wanted : str, dict or list
         The choice, as :func:`choose` reads it.
     tokens_per_step : int or None
         Decides the tokens, before what a name says.
+    folders_of : str
+        The revision whose folders are steps; empty where branches are.
     """
 
     repository: str
@@ -170,6 +181,7 @@ class OfferedSteps:
     template: RevisionTemplate
     wanted: Any
     tokens_per_step: int | None
+    folders_of: str = ""
 
     def __str__(self) -> str:
         steps = self.wanted
@@ -181,17 +193,23 @@ class OfferedSteps:
         """Choose branches, by step; a step that is asked for and not offered is left out."""
         offered: dict[int, str] = {}
         for name in sorted(branches):
-            if (read := self.template.read(name)) is not None:
+            if (read := self.template.read(name, self.tokens_per_step)) is not None:
                 offered.setdefault(read[0], name)
         return [offered[step] for step in choose(self.wanted, offered)]
 
     def checkpoint(self, revision: str) -> Checkpoint:
         """Describe a branch."""
-        step, tokens = self.template.read(revision) or (0, None)
+        step, tokens = self.template.read(revision, self.tokens_per_step) or (0, None)
         if self.tokens_per_step is not None:
             tokens = step * self.tokens_per_step
-        name = folder_name(revision)
-        return Checkpoint(name, revision, self.repository, self.subfolder, step, tokens)
+        name, place = folder_name(revision), (revision, self.repository, self.subfolder)
+        if self.folders_of:
+            place = self.folders_of, self.repository, revision
+        return Checkpoint(name, *place, step, tokens)
+
+    def found(self, names: Iterable[str]) -> list[Checkpoint]:
+        """Choose, and describe what is chosen."""
+        return [self.checkpoint(name) for name in self.choose(names)]
 
 
 def folder_name(revision: str) -> str:
@@ -233,11 +251,14 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
     steps: Any = training.steps
     if steps is None:
         return checkpoints, None
-    revisions, repositories = (
-        RevisionTemplate(training.revision or ""),
-        RevisionTemplate(repository),
+    revisions, repositories, folders = (
+        RevisionTemplate(pattern) for pattern in (training.revision or "", repository, subfolder)
     )
-    _check_templates(revisions, repositories, steps, where)
+    _check_templates(revisions, repositories, folders, steps, where)
+    if folders.has_step:
+        return checkpoints, OfferedSteps(
+            repository, "", folders, steps, per_step, training.revision or ""
+        )
     if not isinstance(steps, list) or not revisions.says_all:
         steps = sorted(steps) if isinstance(steps, list) else steps
         return checkpoints, OfferedSteps(repository, subfolder, revisions, steps, per_step)
@@ -250,10 +271,15 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
 
 
 def _check_templates(
-    revisions: RevisionTemplate, repositories: RevisionTemplate, steps: Any, where: str
+    revisions: RevisionTemplate,
+    repositories: RevisionTemplate,
+    folders: RevisionTemplate,
+    steps: Any,
+    where: str,
 ) -> None:
     """Refuse patterns from which no step's name can be made."""
-    placeholders = re.findall(r"\{(.*?)\}", revisions.pattern + repositories.pattern)
+    patterns = revisions.pattern, repositories.pattern, folders.pattern
+    placeholders = re.findall(r"\{(.*?)\}", "".join(patterns))
     listed = steps if isinstance(steps, list) else []
     problem = ""
     if len({*placeholders} & PLACEHOLDERS) < len(placeholders):
@@ -261,8 +287,8 @@ def _check_templates(
         problem = (
             f"`{revisions.pattern}` or `repository` may have each of {known} once, and no other"
         )
-    elif revisions.has_step == repositories.has_step:
-        problem = "needs `{step}`, there or in `repository`, where each step has one of its own"
+    elif revisions.has_step + repositories.has_step + folders.has_step != 1:
+        problem = "needs `{step}`, there, or in `repository` or `subfolder`, where each step has one of its own"
     elif repositories.has_step and not listed:
         problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
     elif "kilosteps" in placeholders and any(step % 1000 for step in listed):

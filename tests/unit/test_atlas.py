@@ -1,0 +1,118 @@
+"""The atlas: every row is one, and what is reported is in it."""
+
+import json
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from published_trainings import OF_MAIN, PYTHIA, SECOND
+from shape_of_learning.checkpoints import atlas
+from shape_of_learning.checkpoints.atlas import AtlasRow, find, read_atlas, updated
+from shape_of_learning.errors import InputError
+from shape_of_learning.plan.entry_files import read_entries, with_seeds
+from shape_of_learning.plan.models import read_models
+
+ROOT = Path(__file__).parents[2]
+TABLES = sorted((ROOT / "atlas").glob("*/*.csv"))
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_every_row_is_one_and_says_what_it_rests_on(path):
+    rows = read_atlas(path)
+    assert len({(row.repository, row.revision) for row in rows}) == len(rows) > 0
+    for row in rows:
+        # What nobody has said is unknown, and what somebody has said has a source.
+        assert bool(row.source) == bool(row.reason)
+        assert row.verdict == "unknown" or row.source
+        for source in row.source.split():
+            assert source in ("audit", "lock") or source.startswith("https://")
+
+
+def test_the_schema_is_that_of_the_rows():
+    assert json.loads((ROOT / "atlas/schema.json").read_text()) == atlas.schema()
+
+
+def test_the_reports_are_in_it():
+    for step in PYTHIA:
+        verdict = find("pythia-2.8b", step=step).verdict
+        of_end = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
+        assert verdict == ("same as main" if step in OF_MAIN else of_end)
+    assert find("pythia-12b", step=58_000).verdict == "mixed shards"
+    assert find("pythia-70m", step=1).verdict == "not yet moved"
+    assert find("bloom-560m", step=600_000).verdict == "broken"
+    assert find("olmo-2-7b", step=175_000).commit.startswith("990e7827")
+    with pytest.raises(InputError, match=r"did you mean `pythia-2\.8b`"):
+        find("pythia-2.8", step=0)
+    with pytest.raises(InputError, match="near it are 65,000, 66,000"):
+        find("pythia-2.8b", step=66_400)
+
+
+def test_the_workflow_takes_its_faults_as_reports():
+    entries, _ = with_seeds(read_entries(ROOT / "config/models"), {})
+    names = ["pythia-2.8b", "polypythia-160m-weight-1", "pythia-70m", "bloom-7b1"]
+    models = read_models(entries, names)
+    copies = {step for each in models["pythia-2.8b"].known_bad for step in each.all_steps}
+    assert copies == (OF_MAIN | SECOND) - {143_000}
+    (start,) = models["polypythia-160m-weight-1"].known_bad
+    assert (start.all_steps, "not of this training" in start.because) == ((0,), True)
+    assert models["pythia-70m"].known_bad == ()  # what has not moved yet is no fault
+
+
+def test_an_audit_replaces_what_was_known_and_keeps_reports():
+    known = AtlasRow(
+        repository="o/m",
+        revision="step1",
+        step=1,
+        verdict="broken",
+        reason="r",
+        source="https://x/1",
+    )
+    other = known.model_copy(update={"revision": "step2", "source": "audit"})
+    seen = AtlasRow(
+        repository="o/m", revision="step1", step=1, commit="a" * 40, verdict="ok", source="audit"
+    )
+    unknown = AtlasRow(repository="o/m", revision="step2", step=2)
+    found = {row.revision: row for row in updated([known, other], [seen, unknown])}
+    assert (found["step1"].verdict, found["step1"].source) == ("ok", "audit https://x/1")
+    assert found["step2"] == other
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("o/m,step1,1,,,fine,,,", "verdict"),
+        ("o/m,step1,-1,,,ok,,,", "step"),
+        ("o/m,step1,1,,zz,ok,,,", "commit"),
+        ("o/m,step1,1,,,ok,,,yesterday", "checked"),
+    ],
+)
+def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line, says):
+    path = tmp_path / "m.csv"
+    path.write_text(",".join(atlas.COLUMNS) + "\n" + line + "\n")
+    with pytest.raises(InputError, match=rf"m.csv, line 2: {says}"):
+        read_atlas(path)
+
+
+def test_where_answers_in_one_line():
+    def answer(*arguments):
+        command = [sys.executable, "-m", "shape_of_learning", "where", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "workflow")
+        return done.stdout.strip(), done.returncode
+
+    said, code = answer("pythia-2.8b", "66000")
+    assert (code, said.count("\n")) == (0, 0)
+    assert said.startswith("EleutherAI/pythia-2.8b step66000 ")
+    assert answer("pythia-2.8b", "1000")[1] == 1
+    assert answer("pythia-14m", "1000")[1] == 2
+    assert answer("nothing", "1000")[1] == 2
+
+
+def test_a_row_of_today_is_read_as_it_was_written(tmp_path):
+    row = AtlasRow(
+        repository="o/m", revision="a/b", step=0, tokens=1, verdict="ok", checked=date(2026, 1, 2)
+    )
+    atlas.write_atlas(tmp_path / "m.csv", [row])
+    assert read_atlas(tmp_path / "m.csv") == [row]
