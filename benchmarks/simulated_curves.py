@@ -2,10 +2,13 @@
 
 A checkpoint is its loss and the digests of its tensors, which stand for themselves: no two are equal by
 chance. Files are digests of the tensors in them and of how they were written.
+
+``python -m benchmarks.simulated_curves`` prints the tables of docs/explanation/checkpoints.md.
 """
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +27,9 @@ GOOD = ("ok", "not yet moved")
 LONG_ENOUGH = 10  # checkpoints, for layers that freeze late
 TOKENS = 14_000
 HIGHEST_SPIKE = 5.0
+SAMPLED = 256  # values of a matrix
+TURNED = 50_000  # steps after which nothing is left of where it began
+EARLY = 512  # steps, of which the first ones tell whether a training began with its step 0
 # What publishers' mistakes are like, and no constant of what is tested: what is far, and what stands still.
 FAR = 5.52  # nats, a perplexity 250 times as high
 IN_A_ROW = 3
@@ -44,6 +50,8 @@ MIXED_LATE = "a part of the steps after it, up to the last one"
 SWAPPED = "exchanged, each a nat or more from its neighbours, three steps or more between"
 SWAPPED_NEAR = "exchanged, closer than that"
 NEIGHBOUR = "weights of a neighbouring step that is not asked for"
+OTHER_START = "step 0 of another training"
+OTHER_START_ALONE = "step 0 of another training, where the next ones stand still or are wrong"
 SHOWN_BY = {
     COPY: "hashes",
     OF_THE_END: "hashes",
@@ -53,6 +61,7 @@ SHOWN_BY = {
     REWRITTEN: "tensors",
     CONFIRMED: "report, tensors",
     MIXED_REWRITTEN: "tensors",
+    OTHER_START: "tensors",
     WIDENED: "losses",
     BROKEN: "losses",
     SWAPPED: "",
@@ -61,10 +70,11 @@ SHOWN_BY = {
     SWAPPED_NEAR: "",
     NARROWED: "",
     NEIGHBOUR: "",
+    OTHER_START_ALONE: "",
 }
 PLANTED = (
     *(COPY, REWRITTEN, WIDENED, NARROWED, OF_THE_END, MIXED, MIXED_REWRITTEN, MISSING, CONFIRMED),
-    *(UNCONFIRMED, BROKEN, SWAPPED, NEIGHBOUR),
+    *(UNCONFIRMED, BROKEN, SWAPPED, NEIGHBOUR, OTHER_START),
 )
 
 
@@ -82,12 +92,15 @@ class Step:
         How its files were written: the same tensors give the same files if it is the same.
     problem : str
         What its listing lacks.
+    sample : tuple of float
+        Some values of its largest matrix.
     """
 
     tensors: Mapping[str, tuple[str, str, str]]
     loss: float
     written: str = ""
     problem: str = ""
+    sample: tuple[float, ...] = ()
 
 
 @dataclass
@@ -136,6 +149,12 @@ def simulated(seed: int, *, is_clean: bool) -> Curve:
         return curve
     for _ in range(random.integers(1, 1 + max(1, len(curve.steps) // 10))):
         _plant(curve, PLANTED[random.integers(len(PLANTED))], random)
+    early = [step for step in curve.steps if step <= EARLY]
+    if curve.faults.get(0) == OTHER_START:
+        sound = [curve.steps[step].tensors for step in early if step not in curve.faults]
+        last = f"layers.{LAYERS // 2 - 1}.weight"  # of those that stand still at first
+        if len(sound) < 2 or sound[0][last] == sound[1][last]:
+            curve.faults[0] = OTHER_START_ALONE
     for step, taken in curve.mixed.items():
         if _seems_frozen(curve, step, taken):
             curve.faults[step] = MIXED_LATE
@@ -152,7 +171,9 @@ def judged(curve: Curve) -> dict[int, str]:
     measured = {
         each.name: Measured(
             CrossEntropy(curve.steps[each.step or 0].loss, TOKENS, curve.vocabulary),
-            TensorDigests(curve.steps[each.step or 0].tensors),
+            TensorDigests(
+                curve.steps[each.step or 0].tensors, "W", curve.steps[each.step or 0].sample
+            ),
         )
         for each in by_files
         if not each.is_condemned
@@ -188,6 +209,7 @@ def _trained(random: np.random.Generator) -> Curve:
         late = len(steps)
     run = f"{random.integers(2**62)}"
     published = {}
+    begin, end = random.normal(size=(2, SAMPLED))
     for place, (step, loss) in enumerate(zip(steps, losses, strict=True)):
         tensors = {}
         for layer in range(LAYERS):
@@ -199,7 +221,10 @@ def _trained(random: np.random.Generator) -> Curve:
             stays = layer < frozen or place <= still or random.random() < 0.01
             norm = f"{run} {layer} norm at {0 if stays else step}"
             tensors[f"layers.{layer}.norm"] = "F16", "64", norm
-        published[step] = Step(tensors, float(loss))
+        # From where it begins a matrix turns towards another one, by a tenth in the first 512 steps.
+        angle = math.pi / 2 * min(1.0, (step / TURNED) ** 0.5)
+        sample = math.cos(angle) * begin + math.sin(angle) * end
+        published[step] = Step(tensors, float(loss), sample=tuple(sample.tolist()))
     last = published[steps[-1]]
     main = replace(last, written="again" if random.random() < 0.2 else "")
     told = bool(random.random() < 0.7)
@@ -279,6 +304,17 @@ def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
     elif kind == SWAPPED:
         _exchange(curve, wrong, other)
         return
+    elif kind == OTHER_START:
+        early = [step for step in steps if step <= EARLY]
+        if (
+            early[:1] != [0]
+            or len(early) < 3
+            or {*early[:3]} & (curve.faults.keys() | curve.sources)
+        ):
+            return
+        sample = tuple(random.normal(size=SAMPLED).tolist())
+        wrong = 0
+        curve.steps[0] = replace(_renamed(curve.steps[0], "other start"), sample=sample)
     elif kind == OF_THE_END:
         if (
             curve.main is None
@@ -385,3 +421,36 @@ def _exchange(curve: Curve, wrong: int, other: int) -> None:
     kind = SWAPPED if told_apart else SWAPPED_NEAR
     curve.steps[early], curve.steps[late] = curve.steps[late], curve.steps[early]
     curve.faults[early] = curve.faults[late] = kind
+
+
+def main(curves: int = 1000) -> None:
+    """Print what is found, suspicious, missed and falsely condemned in so many curves of either kind."""
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in SHOWN_BY}
+    for is_clean in (False, True):
+        total: Counter[str] = Counter()
+        for seed in range(curves):
+            curve = simulated(seed, is_clean=is_clean)
+            said = judged(curve)
+            false = alarms(curve, said)
+            sound = [s for s, verdict in said.items() if doubted(verdict) and s not in curve.faults]
+            total += Counter(checkpoints=len(said), false=len(false), with_false=bool(false))
+            total += Counter(suspicious=len(sound), with_suspicious=bool(sound))
+            for step, kind in curve.faults.items():
+                if step in said:
+                    verdict = said[step]
+                    how = (
+                        "missed"
+                        if verdict in GOOD
+                        else "suspicious"
+                        if doubted(verdict)
+                        else "found"
+                    )
+                    counts[kind][how] += 1
+        print("clean" if is_clean else "with mistakes", dict(total))
+    for kind, of in counts.items():
+        numbers = of.total(), of["found"], of["suspicious"], of["missed"]
+        print(f"| {kind} | {SHOWN_BY[kind]} | {' | '.join(map(str, numbers))} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -13,13 +13,14 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 # A room imports from lower floors only, so not from another one of its floor.
 FLOORS = (
     ("errors", "random_streams"),
-    ("files", "job", "refusals", "estimators"),
+    ("files", "job", "refusals", "estimators", "console"),
     ("metrics", "corpus", "checkpoints"),
     ("claims", "tasks"),
     ("embeddings", "figures", "explorer", "provenance"),
     ("blocks", "one_model", "papers"),
     ("training",),
     ("plan", "scripts"),
+    ("audit",),
     ("command_line",),
     ("__main__",),
 )

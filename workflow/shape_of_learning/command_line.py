@@ -1,10 +1,8 @@
 """The command ``shape-of-learning``: a model of yours in one minute, two models beside each other, this machine."""
 
-import logging
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from json import dumps
 from pathlib import Path
@@ -12,12 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from shape_of_learning.audit import command
 from shape_of_learning.checkpoints.local import PACKAGE
-from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.console import bar, explained, shown, told
+from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER, find_measure, measure_names
@@ -41,12 +39,15 @@ OPTIONS = {
     "measurement.batch_vectors": "--batch-vectors",
     "corpus.sources": "--text",
 }
+app.command(
+    epilog=f"Example: shape-of-learning audit EleutherAI/pythia-2.8b --markdown issue.md. {command.EXIT_CODES}"
+)(command.audit)
+app.command(epilog="Example: shape-of-learning where pythia-2.8b 66000")(command.where)
 MARKS = {
     "*": "most nearest neighbours are copies or the same token: the value says more about the text "
     "than about the model",
     "~": "no interval: none is known to hold, or few windows decide the value",
 }
-shown, told = Console(), Console(stderr=True)
 
 Text = Annotated[
     Path | None,
@@ -179,21 +180,7 @@ def doctor() -> None:
         shown.print(f"{key}: {value}", highlight=False, soft_wrap=True)
 
 
-@contextmanager
-def _explained(*outputs: Path | None) -> Iterator[None]:
-    """Refuse files that cannot be written, and end with one sentence on what was given, and exit code 1."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    try:
-        for path in filter(None, outputs):
-            if path.is_dir():
-                raise InputError(f"{path} is a folder; name a file")
-        yield
-    except (InputError, OSError) as error:
-        said = without_secrets(str(error))
-        for key, option in OPTIONS.items():
-            said = said.replace(f"`{key}`", option).replace(key, option)
-        told.print(f"ERROR: {said}", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+_explained = partial(explained, options=OPTIONS)
 
 
 def _measure(
@@ -220,7 +207,7 @@ def _measure(
         raise InputError(f"{text} is missing; correct --text")
     own, folder = named_checkpoint(model, revision)
     name = name or own
-    with TemporaryDirectory() as temporary, _bar(name) as progress:
+    with TemporaryDirectory() as temporary, bar(name) as progress:
         if text is None:
             told.print("Text: the documentation that comes with Python; --text FILE takes another.")
             text = Path(temporary, "python_topics.txt")
@@ -237,21 +224,6 @@ def _measure(
             threads=threads,
             progress=progress,
         )
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for windows and one for layers; nothing where there is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=told, disable=not told.is_terminal, transient=True) as bar:
-        bars: dict[str, Any] = {}
-
-        def progress(what: str, done: int, number: int) -> None:
-            if what not in bars:
-                bars[what] = bar.add_task(f"{name}: {what}", total=number)
-            bar.update(bars[what], completed=done)
-
-        yield progress
 
 
 def _print(table: Any, value: str = "value") -> None:

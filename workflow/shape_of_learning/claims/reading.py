@@ -271,6 +271,8 @@ def in_scope(claim: Claim) -> str:
     if claim.checkpoints == "last":
         return "the claim is on trained models"
     seen, first = claim.seen, claim.seen.get("from_step")
+    if not seen:
+        return "the claim is on trainings"
     begin = f"the first {100 * seen.get('from', 1):g} %" + (
         f" or at step {first:,}" if first else ""
     )

@@ -1,0 +1,315 @@
+"""Audits of trainings as they are published, on a Hub on loopback and on the disk."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+import published_trainings as published
+from hub_fetching import environment, save_model
+from hub_server import Proxy, proxied, served
+from published_trainings import OF_MAIN, PYTHIA, SECOND, in_shards, one_file
+from shape_of_learning.checkpoints.atlas import read_atlas
+from shape_of_learning.checkpoints.lock import Lock, LockedRevision, WeightFile, write_lock
+
+NAMES = {
+    "ettin": [f"{kind}{n}" for kind in ("step", "ext", "decay") for n in (2997, 5994, 500000)],
+    "olmo-2": [
+        "stage1-step1000-tokens3B",
+        "stage1-step2000-tokens5B",
+        "stage2-ingredient1-step23852-tokens51B",
+    ],
+    "smollm3": [
+        "stage1-step-40000",
+        "stage1-step-80000",
+        "stage2-step-3480000",
+        "stage3-step-4720000",
+    ],
+    "fineweb": ["step-001000-2BT", "step-002000-4BT", "step-167000-350BT"],
+    "amber": ["ckpt_000", "ckpt_001", "ckpt_358"],
+    "redpajama": ["240b_tokens", "280b_tokens", "1000b_tokens"],
+    "tinyllama": ["step-5k-token-10B", "step-10k-token-21B"],
+    "bloom": ["global_step1000", "global_step10000"],
+    "crfm": ["checkpoint-0", "checkpoint-100"],
+}
+HONEST = 1000
+
+
+def of_names(names):
+    """A branch of its own weights for each name, and a main."""
+    return {"main": one_file("main")} | {name: one_file(name) for name in names}
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory, hub_program):
+    root = tmp_path_factory.mktemp("hub")
+    published.publish(root, "EleutherAI/pythia-2.8b", published.pythia_2_8b())
+    published.publish(root, "EleutherAI/pythia-12b", published.pythia_12b())
+    for name, names in NAMES.items():
+        published.publish(root, f"org/{name}", of_names(names), tags=name == "ettin")
+    honest = {f"step{n}": in_shards(f"a{n}", f"b{n}") for n in range(HONEST)}
+    honest["main"] = honest[f"step{HONEST - 1}"]
+    published.publish(root, "org/honest", honest)
+    published.publish(root, "org/planted", planted())
+    folders = {f"hf_ckpt/{n}B/model.safetensors": f"{n}" for n in (16.78, 33.55, 67.11)}
+    published.publish(root, "org/folders", {"main": folders})
+    for seed in (0, 1):
+        for step in (0, 20, 40):
+            published.publish(
+                root, f"org/bert-seed_{seed}-step_{step}k", {"main": one_file(f"{seed} {step}")}
+            )
+    with served(root, hub_program) as endpoint:
+        yield endpoint
+
+
+def planted():
+    """Forty steps of three shards: a copy, two of main, a swapped shard, one missing shard, no weights, no file."""
+    steps = {n: in_shards(*(f"{part}{n}" for part in "abc")) for n in range(40)}
+    steps[1] = steps[0]
+    steps[12] = steps[30]
+    steps[20] = steps[21] = steps[39]
+    shards = list(steps[15])
+    steps[15] = {**steps[15], shards[2]: steps[16][shards[2]]}
+    del steps[25][list(steps[25])[2]]
+    steps[28] = {"config.json": "{}"}
+    return {"main": steps[39]} | {f"step{n}": files for n, files in steps.items()}
+
+
+def run(endpoint, folder, *arguments, **settings):
+    """The command, in a process of its own; its rows, what it printed and its exit code."""
+    rows, page = folder / "audit.json", folder / "audit.md"
+    own = environment(endpoint, folder, **settings) | {"COLUMNS": "200"}
+    files = ("--json", str(rows), "--csv", str(folder / "audit.csv"), "--markdown", str(page))
+    done = subprocess.run(
+        [sys.executable, "-m", "shape_of_learning", "audit", *arguments, *files],
+        env=own,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    found = json.loads(rows.read_text()) if rows.exists() else []
+    return {row["revision"]: row for row in found}, done.stdout + done.stderr, done.returncode
+
+
+def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
+    proxy = Proxy(hub)
+    with proxied(proxy) as endpoint:
+        began = time.monotonic()
+        rows, said, code = run(endpoint, tmp_path, "EleutherAI/pythia-2.8b")
+        assert time.monotonic() - began < 60
+    assert (code, len(rows), len(proxy.asked) <= 320) == (1, 154, True)
+    for step in PYTHIA:
+        verdict = rows[f"step{step}"]["verdict"]
+        of_end = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
+        assert verdict == ("same as main" if step in OF_MAIN else of_end)
+    assert "EleutherAI/pythia#205" in said
+    page = (tmp_path / "audit.md").read_text()
+    for word in ("76", "step0", "step54000", "EleutherAI/pythia#205", "SHA-256"):
+        assert word in page or word == "76"
+    with (tmp_path / "audit.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 154
+
+
+def test_pythia_12b_says_which_shard_is_whose(hub, tmp_path):
+    rows, said, code = run(hub, tmp_path, "EleutherAI/pythia-12b")
+    faults = {name: row for name, row in rows.items() if row["verdict"] != "ok"}
+    assert (code, sorted(faults)) == (1, ["step50000", "step58000"])
+    assert all(row["verdict"] == "mixed shards" for row in faults.values())
+    assert "step143000" in faults["step50000"]["reason"]
+    assert "EleutherAI/pythia#206" in said
+
+
+def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
+    rows, _, code = run(hub, tmp_path, "org/planted")
+    verdicts = {int(name.removeprefix("step")): row["verdict"] for name, row in rows.items()}
+    expected = {
+        1: "not yet moved",
+        12: "same as step 30",
+        30: "same as step 12",
+        15: "mixed shards",
+    }
+    expected |= {
+        16: "mixed shards",
+        20: "same as step 39",
+        21: "same as step 39",
+        25: "missing",
+        28: "missing",
+    }
+    assert (code, {s: v for s, v in verdicts.items() if v != "ok"}) == (1, expected)
+    assert "shard 2 of 3" in rows["step25"]["reason"]
+
+
+def test_a_thousand_honest_revisions_give_no_alarm_and_are_asked_for_once(hub, tmp_path):
+    proxy = Proxy(hub)
+    with proxied(proxy) as endpoint:
+        rows, said, code = run(endpoint, tmp_path, "org/honest")
+        assert (code, Counter(row["verdict"] for row in rows.values())) == (0, {"ok": HONEST})
+        assert "about" in said
+        asked = len(proxy.asked)
+        rows, _, code = run(endpoint, tmp_path, "org/honest")
+        assert (code, len(rows), len(proxy.asked) - asked <= 2) == (0, HONEST, True)
+
+
+def test_a_server_that_is_asked_too_much_is_waited_for(hub, tmp_path):
+    proxy = Proxy(hub, failing={"refs": 2}, status=429)
+    with proxied(proxy) as endpoint:
+        rows, _, code = run(endpoint, tmp_path, "org/crfm")
+    assert (code, len(rows)) == (0, 2)
+
+
+@pytest.mark.parametrize(("name", "steps"), [
+    ("ettin", [2997, 5994, 500_000]), ("olmo-2", [1000, 2000]), ("fineweb", [1000, 2000, 167_000]),
+    ("smollm3", [40_000, 80_000, 3_480_000, 4_720_000]), ("amber", [0, 1, 358]), ("redpajama", [240, 280, 1000]),
+    ("tinyllama", [5000, 10_000]), ("bloom", [1000, 10_000]), ("crfm", [0, 100]),
+])  # fmt: skip
+def test_names_of_suites_are_read(hub, tmp_path, name, steps):
+    rows, said, code = run(hub, tmp_path, f"org/{name}")
+    assert (code, [row["step"] for row in rows.values()]) == (0, steps)
+    if name == "ettin":
+        assert "decay2997" in said  # not a step, and said so
+        rows, *_ = run(hub, tmp_path, f"org/{name}", "--pattern", "ext{step}")
+        assert list(rows) == ["ext2997", "ext5994", "ext500000"]
+
+
+def test_an_entry_is_audited_with_all_its_steps_folders_and_seeds(hub, tmp_path):
+    entries = tmp_path / "own.yaml"
+    entries.write_text(
+        """
+in-folders:
+  repository: org/folders
+  subfolder: hf_ckpt/{gigatokens}B
+  training: {revision: main, steps: log}
+bert:
+  repository: org/bert-seed_{seed}-step_{kilosteps}k
+  seeds: [0, 1]
+  training: {revision: main, steps: [0, 20000, 40000], tokens_per_step: 10}
+"""
+    )
+    atlas = tmp_path / "atlas"
+    rows, _, code = run(hub, tmp_path, str(entries), "--atlas", str(atlas))
+    assert code == 0
+    assert [rows[f"main/hf_ckpt/{n}B"]["step"] for n in (16.78, 33.55, 67.11)] == [17, 34, 67]
+    with (atlas / "own/bert-1.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert [(row["step"], row["tokens"]) for row in found] == [
+        ("0", "0"),
+        ("20000", "200000"),
+        ("40000", "400000"),
+    ]
+    assert {row["source"] for row in found} == {"audit"}
+
+
+def test_a_lock_is_audited_without_a_question(hub, tmp_path):
+    digests = {
+        step: WeightFile(bytes=9, hash=f"sha256:{n:064x}") for n, step in enumerate((0, 1, 2, 9))
+    }
+    digests[2] = digests[9]
+    revisions = {
+        f"step{step}": LockedRevision(
+            repository="EleutherAI/pythia-70m",
+            revision=f"step{step}",
+            commit=f"{step:040x}",
+            files={"model.safetensors": each},
+        )
+        for step, each in digests.items()
+    }
+    lock, atlas = tmp_path / "pythia-70m.yaml", tmp_path / "atlas"
+    write_lock(lock, Lock(revisions=revisions))
+    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(lock), "--atlas", str(atlas))
+    assert (code, rows["step2"]["verdict"], rows["step2"]["source"]) == (
+        1,
+        "same as step 9",
+        "lock",
+    )
+    assert read_atlas(atlas / "pythia/pythia-70m.csv")[0].commit == "0" * 40
+
+
+def test_what_cannot_be_known_is_unknown(hub, tmp_path):
+    *_, code = run("http://127.0.0.1:9", tmp_path, "org/crfm", HF_HUB_OFFLINE="1")
+    assert code == 2
+    _, said, code = run(hub, tmp_path, "org/none")
+    assert (code, "org/none" in said) == (2, True)
+    _, said, code = run(hub, tmp_path, "org/bert-seed_0-step_0k")
+    assert (code, "--pattern" in said) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Steps of a training on the disk: step 2 is step 1 in shards, and step 3 has no weights."""
+    folder = tmp_path_factory.mktemp("run")
+    for step, seed, form in (
+        (0, 0, "safetensors"),
+        (1, 1, "safetensors"),
+        (2, 1, "shards"),
+        (5, 5, "bin"),
+    ):
+        save_model(folder / f"checkpoint-{step}", seed=seed, form=form)
+    (folder / "checkpoint-3").mkdir()
+    (folder / "checkpoint-3/config.json").write_text(
+        (folder / "checkpoint-0/config.json").read_text()
+    )
+    return folder
+
+
+def test_folders_of_ones_own_are_audited(trained, tmp_path):
+    for target in (str(trained), f"{trained}/checkpoint-{{step}}"):
+        rows, _, code = run("http://127.0.0.1:9", tmp_path, target)
+        verdicts = {row["step"]: row["verdict"] for row in rows.values()}
+        assert (code, verdicts) == (1, {0: "ok", 1: "ok", 2: "ok", 3: "missing", 5: "ok"})
+    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(trained), "--tensors")
+    # Nothing tells which of the two is right, and one of them is another step's.
+    assert [rows[f"step{s}"]["verdict"] for s in (1, 2)] == ["same as step 2", "same as step 1"]
+    assert "tensors" in rows["step2"]["reason"]
+
+
+def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program, tmp_path):
+    from hub_server import HubRepository
+
+    root = tmp_path / "hub"
+    root.mkdir()
+    repository = HubRepository(root, "org/anew")
+    for name, seed, form in (
+        ("main", 9, "safetensors"), ("step0", 0, "safetensors"), ("step1", 1, "safetensors"),
+        ("step2", 9, "shards"), ("step3", 1, "bin"), ("step9", 9, "safetensors"),
+    ):  # fmt: skip
+        folder = save_model(tmp_path / name, seed=seed, form=form)
+        large = tuple(p.name for p in folder.iterdir() if p.suffix in (".bin", ".safetensors"))
+        repository.commit(name, folder, large=large)
+    with served(root, hub_program) as hub:
+        proxy = Proxy(hub)
+        with proxied(proxy) as endpoint:
+            # Where a listing of each is too much, files are asked for one by one, and the etag is the hash.
+            few = "from shape_of_learning.audit import listings; listings.QUESTIONS = 3"
+            found = subprocess.run(
+                [
+                    sys.executable,
+                    "-c",
+                    f"{few}; from shape_of_learning.command_line import app; app()",
+                    "audit",
+                    "org/anew",
+                    "--pattern",
+                    "step{step}",
+                    "--json",
+                    f"{tmp_path}/few.json",
+                ],
+                env=environment(endpoint, tmp_path / "few"),
+                capture_output=True,
+                text=True,
+            )
+            assert found.returncode == 0, found.stderr
+            commits = {row["commit"] for row in json.loads((tmp_path / "few.json").read_text())}
+            assert len(commits & {*proxy.asked}) < len(commits)
+        endpoint = hub
+        rows, _, code = run(endpoint, tmp_path, "org/anew")
+        assert (code, {row["verdict"] for row in rows.values()}) == (0, {"ok"})
+        rows, _, code = run(endpoint, tmp_path, "org/anew", "--tensors")
+    verdicts = {name: row["verdict"] for name, row in rows.items()}
+    assert code == 1
+    assert verdicts["step2"] in ("same as main", "same as step 9")
+    assert (verdicts["step1"], verdicts["step3"]) == ("same as step 3", "same as step 1")
+    assert (verdicts["step0"], verdicts["step9"]) == ("ok", "ok")

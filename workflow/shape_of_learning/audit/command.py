@@ -1,0 +1,148 @@
+"""The commands ``audit`` and ``where``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from shape_of_learning.audit.audit import audited
+from shape_of_learning.audit.listings import curves_of
+from shape_of_learning.audit.output import counted, printed, write_json, write_markdown
+from shape_of_learning.checkpoints.atlas import (
+    UNKNOWN,
+    AtlasRow,
+    find,
+    read_atlas,
+    updated,
+    write_atlas,
+)
+from shape_of_learning.console import bar, explained, shown, told
+
+FAULT, NOT_KNOWN = 1, 2
+WINDOWS, WINDOW_CHARACTERS = 32, 512  # of the text on which losses are compared
+EXIT_CODES = (
+    "Exit codes: 0, every revision is what its name says; 1, a fault was found; 2, something could not be known, "
+    "or a wrong command line."
+)
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TARGET...",
+        help="Repositories on the Hub; files of models, such as config/models/pythia.yaml; or folders, such as "
+        "run/checkpoint-{step}.",
+    ),
+]
+
+
+def audit(
+    targets: Targets,
+    pattern: Annotated[
+        str,
+        typer.Option(help="How steps are named, such as 'step{step}'; guessed if it is not given."),
+    ] = "",
+    tensors: Annotated[
+        bool,
+        typer.Option("--tensors", help="Download what hashes cannot tell, and compare tensors."),
+    ] = False,
+    losses: Annotated[
+        bool, typer.Option("--losses", help="Run each, too, and compare losses on a short text.")
+    ] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="A CSV file with the columns of the atlas.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="A list of objects.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="To be pasted into an issue of the suite.")
+    ] = None,
+    atlas: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an atlas: put what was found into it, by suite and model."),
+    ] = None,
+) -> None:
+    """Say of each revision of a training whether it is what its name says, without downloading weights."""
+    rows: list[AtlasRow] = []
+    others: list[str] = []
+    with explained(csv, json, markdown, code=NOT_KNOWN), ExitStack() as stack:
+        loss = stack.enter_context(_losses()) if losses else None
+        for target in targets:
+            for curve in curves_of(target, pattern, _say):
+                with bar(curve.name) as progress:
+                    found = audited(curve, progress, tensors=tensors, loss=loss)
+                others += curve.others
+                rows += found
+                shown.print(printed(found))
+                shown.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
+                if curve.others:
+                    some = ", ".join(curve.others[:8]) + (", ..." if curve.others[8:] else "")
+                    _say(f"{curve.name}: {len(curve.others)} names are no steps: {some}")
+                if atlas and curve.suite:
+                    path = atlas / curve.suite / f"{curve.model}.csv"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write_atlas(path, updated(read_atlas(path) if path.exists() else [], found))
+        if csv:
+            write_atlas(csv, rows)
+        if json:
+            write_json(json, rows)
+        if markdown:
+            write_markdown(markdown, ", ".join(targets), rows, others)
+    if any(row.is_fault for row in rows):
+        raise typer.Exit(FAULT)
+    if not rows or any(row.verdict == UNKNOWN for row in rows):
+        raise typer.Exit(NOT_KNOWN)
+
+
+def where(
+    suite: Annotated[str, typer.Argument(help="A model of the atlas, such as pythia-2.8b.")],
+    step: Annotated[int, typer.Argument(help="A training step.", min=0)],
+) -> None:
+    """Say in one line where a step of a published training is, and what is known of it."""
+    with explained(code=NOT_KNOWN):
+        row = find(suite, step)
+    commit = row.commit or "commit not known"
+    said = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
+    shown.print(
+        f"{row.repository} {row.revision} {commit}: {said}", soft_wrap=True, highlight=False
+    )
+    if row.is_fault:
+        raise typer.Exit(FAULT)
+    if row.verdict == UNKNOWN:
+        raise typer.Exit(NOT_KNOWN)
+
+
+def _say(line: str) -> None:
+    told.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _losses() -> Iterator[Callable[[Path], Any]]:
+    """The loss of a checkpoint on windows of the documentation that comes with Python."""
+    from shape_of_learning.checkpoints.shapes import read_configuration_file, shape_of
+    from shape_of_learning.corpus.fetch import demo_text
+    from shape_of_learning.embeddings.run import SampleRun
+    from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+
+    sampling = SamplingProtocol(WINDOWS, WINDOW_CHARACTERS, 0)
+    with TemporaryDirectory() as temporary:
+        text = Path(temporary, "text.txt")
+        text.write_text(demo_text(), encoding="utf-8")
+        windows = draw_windows(text, sampling)
+
+    def loss(folder: Path) -> Any:
+        shape = asdict(shape_of(read_configuration_file(folder), str(folder)))
+        return SampleRun.load(folder, windows, sampling, shape).into(_Nowhere())
+
+    yield loss
+
+
+class _Nowhere:
+    """Where hidden states go of which only the loss is wanted."""
+
+    device = "cpu"
+
+    def write(self, state: int, rows: slice, values: Any) -> None:
+        """Forget them."""
