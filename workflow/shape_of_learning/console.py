@@ -1,6 +1,7 @@
 """The terminal: what is shown, what is told beside it, bars, and one sentence for what is wrong."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shape_of_learning.errors import InputError, without_secrets
 
-shown, told = Console(), Console(stderr=True)
+WIDE = 10_000  # characters of a line, where no terminal breaks it
+shown = Console(width=None if sys.stdout.isatty() else WIDE)
+told = Console(stderr=True)
 
 
 @contextmanager
