@@ -109,8 +109,14 @@ def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
         assert verdict == ("same as main" if step in OF_MAIN else of_end)
     assert "EleutherAI/pythia#205" in said
     page = (tmp_path / "audit.md").read_text()
-    for word in ("76", "step0", "step54000", "EleutherAI/pythia#205", "SHA-256"):
-        assert word in page or word == "76"
+    for word in (
+        "85 of 154",
+        "`step0` to `step53000` (64)",
+        "EleutherAI/pythia#205",
+        "SHA-256",
+        "`main` (commit",
+    ):
+        assert word in page
     with (tmp_path / "audit.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 154
 
@@ -221,11 +227,8 @@ def test_a_lock_is_audited_without_a_question(hub, tmp_path):
     lock, atlas = tmp_path / "pythia-70m.yaml", tmp_path / "atlas"
     write_lock(lock, Lock(revisions=revisions))
     rows, _, code = run("http://127.0.0.1:9", tmp_path, str(lock), "--atlas", str(atlas))
-    assert (code, rows["step2"]["verdict"], rows["step2"]["source"]) == (
-        1,
-        "same as step 9",
-        "lock",
-    )
+    assert (code, rows["step2"]["verdict"]) == (1, "same as step 9")
+    assert rows["step2"]["source"].split()[0] == "lock"
     assert read_atlas(atlas / "pythia/pythia-70m.csv")[0].commit == "0" * 40
 
 

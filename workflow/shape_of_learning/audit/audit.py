@@ -21,7 +21,7 @@ from shape_of_learning.checkpoints.atlas import (
     AtlasRow,
     known_of,
 )
-from shape_of_learning.checkpoints.lock import MAIN, MISSING, Checkpoint, Listing
+from shape_of_learning.checkpoints.lock import MAIN, MISSING, MIXED_SHARDS, Checkpoint, Listing
 from shape_of_learning.checkpoints.measured import (
     UNDEFINED,
     CrossEntropy,
@@ -33,13 +33,19 @@ from shape_of_learning.checkpoints.measured import (
 )
 from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
 from shape_of_learning.checkpoints.shapes import CONFIGURATION, tokenizer_paths
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judged_curve, shards
+from shape_of_learning.checkpoints.verdicts import (
+    JudgedCheckpoint,
+    judged_curve,
+    shards,
+    signatures,
+)
 
 Progress = Callable[[str, int, int], None]
 # Of a folder with a checkpoint in it, the loss on a text.
 Loss = Callable[[Path], CrossEntropy]
-KINDS = ("mixed shards", "mixed tensors", "broken", "suspicious", "not of this training", MISSING)
+KINDS = (MIXED_SHARDS, "mixed tensors", "broken", "suspicious", "not of this training", MISSING)
 MOST_NAMED = 4
+SHOWN, SHOWN_HASH = 10, 16  # characters of a commit and of a hash
 
 
 def audited(
@@ -119,21 +125,44 @@ def _in_words(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> 
     return next((kind for kind in KINDS if verdict.startswith(kind)), verdict)
 
 
+def notes_on(curve: Curve) -> list[str]:
+    """What else a reader should know: whether main is the last step, and what was not compared."""
+    notes = []
+    last = curve.checkpoints[-1]
+    main, own = curve.mains.get(last.repository), curve.listed.get(last.name)
+    are_whole = main and own and not main.problem and not own.problem
+    if main and own and are_whole and {*signatures(main)}.isdisjoint(signatures(own)):
+        notes.append(
+            f"`main` (commit {main.commit[:SHOWN]}) has other files than `{last.revision}` (commit "
+            f"{own.commit[:SHOWN]}); whether they hold the same tensors was not compared."
+        )
+    if curve.others:
+        named = ", ".join(f"`{each}`" for each in curve.others[:MOST_NAMED])
+        more = f" and {len(curve.others) - MOST_NAMED} more" if curve.others[MOST_NAMED:] else ""
+        notes.append(f"Names that are no steps were not compared: {named}{more}.")
+    return notes
+
+
 def _by_hashes(name: str, curve: Curve, judged: Mapping[str, JudgedCheckpoint]) -> str:
     """What a verdict on files rests on."""
     verdict = judged[name].verdict
     if verdict == OK:
-        return "its files are no other revision's"
+        copied = f"same weights as step {judged[name].step}"
+        is_copied = any(each.verdict == copied for each in judged.values())
+        return "other names hold its files, too" if is_copied else "no other step has its files"
     if verdict == NOT_YET_MOVED:
-        return "the files of step 0, at the very start: a first update at learning rate 0 moves nothing"
+        return "the files of step 0; a first update at learning rate 0 moves nothing"
     if verdict == MISSING:
         return "there is no such revision"
     if verdict.startswith(MISSING) or verdict == "no weights":
         return verdict.removeprefix(f"{MISSING}: ")
-    if verdict != "mixed shards":
-        return "the hashes of all files are equal" + (
-            f" in {verdict.removeprefix('same weights in ')}" if "; " in verdict else ""
-        )
+    if verdict != MIXED_SHARDS:
+        own = curve.listed[name]
+        file, *others = own.files.items()
+        more = f", and {len(others)} more files likewise" if others else ""
+        said = f"{file[0]} has the SHA-256 {file[1].hash.removeprefix('sha256:')[:SHOWN_HASH]}... in both{more}"
+        which = verdict.removeprefix("same weights in ")
+        return f"{said}; {which}" if which != verdict else said
     listings = curve.listed | {f"main of {name}": each for name, each in curve.mains.items()}
     holders = defaultdict(list)
     for other, listing in listings.items():

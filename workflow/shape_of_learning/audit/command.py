@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shape_of_learning.audit.audit import audited
+from shape_of_learning.audit.audit import audited, notes_on
 from shape_of_learning.audit.listings import curves_of
 from shape_of_learning.audit.output import counted, printed, write_json, write_markdown
 from shape_of_learning.checkpoints.atlas import (
@@ -66,20 +66,19 @@ def audit(
 ) -> None:
     """Say of each revision of a training whether it is what its name says, without downloading weights."""
     rows: list[AtlasRow] = []
-    others: list[str] = []
+    notes: list[str] = []
     with explained(csv, json, markdown, code=NOT_KNOWN), ExitStack() as stack:
         loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
             for curve in curves_of(target, pattern, _say):
                 with bar(curve.name) as progress:
                     found = audited(curve, progress, tensors=tensors, loss=loss)
-                others += curve.others
                 rows += found
-                shown.print(printed(found))
                 shown.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
-                if curve.others:
-                    some = ", ".join(curve.others[:8]) + (", ..." if curve.others[8:] else "")
-                    _say(f"{curve.name}: {len(curve.others)} names are no steps: {some}")
+                shown.print(printed(found))
+                for note in notes_on(curve):
+                    _say(note)
+                    notes.append(note)
                 if atlas and curve.suite:
                     path = atlas / curve.suite / f"{curve.model}.csv"
                     path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +88,7 @@ def audit(
         if json:
             write_json(json, rows)
         if markdown:
-            write_markdown(markdown, ", ".join(targets), rows, others)
+            write_markdown(markdown, ", ".join(targets), rows, notes)
     if any(row.is_fault for row in rows):
         raise typer.Exit(FAULT)
     if not rows or any(row.verdict == UNKNOWN for row in rows):

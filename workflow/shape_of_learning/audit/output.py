@@ -1,4 +1,4 @@
-"""What an audit prints and writes: a table, CSV, JSON, and Markdown for an issue of the suite."""
+"""What an audit prints and writes: a table, JSON, and Markdown for an issue of the suite."""
 
 import json
 from collections import Counter
@@ -7,53 +7,59 @@ from pathlib import Path
 
 from rich.table import Table
 
+from shape_of_learning import __version__
 from shape_of_learning.checkpoints.atlas import NOT_YET_MOVED, OK, UNKNOWN, AtlasRow
 from shape_of_learning.files import atomic_write
 
-SHOWN_COMMIT = 10
-MEANINGS = {
-    OK: "no other revision holds these weights",
-    NOT_YET_MOVED: "equal to step 0 at the very start, which is right: a first update at learning rate 0",
-    "same as": "the weights of another revision",
-    "mixed shards": "some of its files are those of another revision",
-    "mixed tensors": "some of its matrices are those of another step",
-    "missing": "there is no such revision, or it lacks weights",
-    "broken": "its loss is impossible",
-    "suspicious": "its loss is possible, but unlikely",
-    "not of this training": "the steps after it do not descend from it",
-    UNKNOWN: "nothing tells",
+MOST_NAMED = 8
+KINDS = {
+    "same as": "holding the weights of another",
+    "mixed shards": "with files of another",
+    "mixed tensors": "with matrices of another",
+    "missing": "missing, or without some of their weights",
+    "broken": "with an impossible loss",
+    "suspicious": "with an unlikely loss",
+    "not of this training": "from which the others do not descend",
+    UNKNOWN: "of which nothing is known",
+    NOT_YET_MOVED: "equal to step 0 at the very start, which is right",
+    OK: "with weights of their own",
 }
+Group = tuple[AtlasRow, list[list[AtlasRow]]]
 
 
-def said_together(rows: Sequence[AtlasRow]) -> list[tuple[AtlasRow, list[list[AtlasRow]]]]:
-    """Put together what is said of several revisions: one of them, and the runs that follow each other."""
+def said_together(rows: Sequence[AtlasRow]) -> list[Group]:
+    """Put together what is said of several revisions, faults first: one, and all in runs that follow each other."""
     groups: dict[tuple[str, ...], list[list[AtlasRow]]] = {}
     last: tuple[str, ...] = ()
     for row in rows:
-        said = row.repository, row.verdict, row.reason, row.source
+        said = row.repository, row.verdict, row.reason
         runs = groups.setdefault(said, [])
         if said == last:
             runs[-1].append(row)
         else:
             runs.append([row])
         last = said
-    return [(runs[0][0], runs) for runs in groups.values()]
+    order = list(KINDS)
+    found = [(runs[0][0], runs) for runs in groups.values()]
+    return sorted(found, key=lambda group: order.index(_kind(group[0].verdict)))
 
 
 def printed(rows: Sequence[AtlasRow]) -> Table:
     """A line for all revisions of which the same is said."""
     table = Table(box=None, pad_edge=False)
-    for column in ("verdict", "revisions", "reason", "source"):
+    for column in ("verdict", "revisions", "reason", "reported in"):
         table.add_column(column, overflow="fold")
     for row, runs in said_together(rows):
-        table.add_row(row.verdict, _revisions(runs), row.reason, _threads(row) or row.source)
+        threads = _threads(runs) if row.verdict != OK else ""
+        table.add_row(row.verdict, _revisions(runs), row.reason, threads)
     return table
 
 
-def counted(rows: Iterable[AtlasRow]) -> str:
-    """How many revisions have which verdict."""
+def counted(rows: Sequence[AtlasRow]) -> str:
+    """How many revisions there are of each kind."""
     counts = Counter(_kind(row.verdict) for row in rows)
-    return ", ".join(f"{counts[each]:,} {each}" for each in MEANINGS if counts[each])
+    said = [f"{counts[kind]:,} {words}" for kind, words in KINDS.items() if counts[kind]]
+    return f"{len(rows):,} revisions: {', '.join(said)}"
 
 
 def write_json(path: Path, rows: Iterable[AtlasRow]) -> None:
@@ -63,62 +69,54 @@ def write_json(path: Path, rows: Iterable[AtlasRow]) -> None:
         partial.write_text(json.dumps(objects, indent=1) + "\n", encoding="utf-8")
 
 
-def write_markdown(path: Path, name: str, rows: Sequence[AtlasRow], others: Sequence[str]) -> None:
-    """Write what the maintainers of a suite need to know: what is wrong, how it was found, how to check it."""
-    faults = [row for row in rows if row.is_fault]
-    unknown = [row for row in rows if row.verdict == UNKNOWN]
+def write_markdown(path: Path, name: str, rows: Sequence[AtlasRow], notes: Sequence[str]) -> None:
+    """Write what the maintainers of a suite need to know: what is wrong, how sure it is, how to check it."""
+    faults = sum(row.is_fault for row in rows)
     day = next((f"{row.checked}" for row in rows if row.checked), "")
-    lines = [
-        f"## Revisions of `{name}` that are not what their names say",
-        "",
-        f"{len(rows):,} revisions were compared on {day}: {counted(rows)}."
-        + ("" if faults else " **No fault was found.**"),
-        "",
-        "Each file of weights that the Hub stores has a SHA-256, which its API lists. Training changes weights, so "
-        "two steps with the same hashes hold the same checkpoint. No weights were downloaded unless a reason below "
-        "says that tensors or losses were compared.",
-        "",
-    ]
-    if faults:
-        lines += ["| revisions | what they are | why | reported in |", "|---|---|---|---|"]
+    wrong = "are not what their names say" if faults != 1 else "is not what its name says"
+    lines = [f"## `{name}`: {faults} of {len(rows)} training revisions {wrong}", ""]
+    lines += [f"Checked {day} (UTC). {counted(rows)}.", ""]
+    groups = said_together(rows)
+    bad = [(row, runs) for row, runs in groups if row.is_fault]
+    if bad:
+        lines += ["| revisions | what they are | evidence | known from |", "|---|---|---|---|"]
         lines += [
-            f"| {_revisions(runs, '`')} | {row.verdict} | {row.reason} | {_threads(row)} |"
-            for row, runs in said_together(rows)
-            if row.is_fault
+            f"| {_revisions(runs, '`')} | {row.verdict} | {row.reason} | {_threads(runs)} |"
+            for row, runs in bad
         ]
-        lines += ["", *_commits(faults), "### What the words mean", ""]
-        kinds = dict.fromkeys(_kind(row.verdict) for row in rows)
-        lines += [f"- *{kind}*: {MEANINGS[kind]}" for kind in MEANINGS if kind in kinds]
-        first = faults[0]
-        if first.commit:
-            lines += [
-                "",
-                "### To check one",
-                "",
-                f"`https://huggingface.co/api/models/{first.repository}/tree/{first.commit}?recursive=true` lists "
-                f"the files of `{first.revision}` with their hashes (`lfs.oid`). All of it again: "
-                f"`shape-of-learning audit {name}`.",
-            ]
-    if unknown:
-        lines += ["", f"Nothing is known of {_revisions([unknown], '`')}: {unknown[0].reason}."]
-    if others:
-        named = ", ".join(f"`{each}`" for each in others[:8])
-        more = f" and {len(others) - 8} more" if others[8:] else ""
+    for row, runs in groups:
+        if not row.is_fault:
+            words = {OK: "Nothing speaks against", UNKNOWN: "Nothing is known of"}.get(
+                row.verdict, "Right, since training had not begun to move:"
+            )
+            lines += ["", f"{words} {_revisions(runs, '`')}: {row.reason}."]
+    lines += ["", *(f"{note}  " for note in notes)]
+    if bad:
         lines += [
             "",
-            f"Branches and tags that were not compared, since their names are no steps: {named}{more}.",
+            "**How sure:** where the evidence is a SHA-256, it is that of the stored file, as the Hub's API lists it, "
+            "so the bytes are equal. Training changes weights, so at most one name of a group is right. That no other "
+            "step has a file does not show that it belongs to its name.",
+            "",
+            "**Asked for:** could the right checkpoints be uploaded, or these revisions be listed in the model card if "
+            "they are lost?",
         ]
+    lines += [
+        "",
+        f"By shape-of-learning {__version__}: `shape-of-learning audit {name}`.",
+        *_commits(rows),
+    ]
     with atomic_write(path) as partial:
         partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def _commits(faults: Sequence[AtlasRow]) -> list[str]:
-    known = [row for row in faults if row.commit]
+def _commits(rows: Sequence[AtlasRow]) -> list[str]:
+    """Which commits were compared, folded up."""
+    known = [f"{row.revision} {row.commit}" for row in rows if row.commit]
     if not known:
         return []
-    lines = ["<details><summary>Their commits</summary>", "", "| revision | commit |", "|---|---|"]
-    lines += [f"| `{row.revision}` | `{row.commit[:SHOWN_COMMIT]}` |" for row in known]
-    return [*lines, "", "</details>", ""]
+    head = "<details><summary>Commits that were compared</summary>"
+    return ["", head, "", "```", *known, "```", "", "</details>"]
 
 
 def _kind(verdict: str) -> str:
@@ -135,14 +133,13 @@ def _revisions(runs: Sequence[Sequence[AtlasRow]], quote: str = "") -> str:
     return ", ".join(said)
 
 
-def _threads(row: AtlasRow) -> str:
-    """Reports as GitHub writes them, organisation/name#number."""
-    said = []
-    for source in row.source.split():
+def _threads(runs: Sequence[Sequence[AtlasRow]]) -> str:
+    """Reports on any of them, as GitHub writes them: organisation/name#number."""
+    said = {}
+    for source in (source for run in runs for row in run for source in row.source.split()):
         parts = source.removeprefix("https://").split("/")
-        is_issue = parts[0] == "github.com" and parts[3:4] == ["issues"]
-        if is_issue:
-            said.append(f"{parts[1]}/{parts[2]}#{parts[4]}")
+        if parts[0] == "github.com" and parts[3:4] == ["issues"]:
+            said[f"{parts[1]}/{parts[2]}#{parts[4]}"] = None
         elif source.startswith("http"):
-            said.append(source)
+            said[source] = None
     return ", ".join(said)
