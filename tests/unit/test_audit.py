@@ -62,8 +62,48 @@ def hub(tmp_path_factory, hub_program):
             published.publish(
                 root, f"org/bert-seed_{seed}-step_{step}k", {"main": one_file(f"{seed} {step}")}
             )
+    for name, branches in hard().items():
+        published.publish(root, name, branches)
     with served(root, hub_program) as endpoint:
         yield endpoint
+
+
+def hard():
+    """Repositories that are easily misread."""
+    own = {f"step{n}": one_file(f"{n}") for n in range(12)}
+    shard = in_shards("a", "b")
+    both = {
+        f"step{n}": {**in_shards(f"a{n}", f"b{n}"), "model.safetensors": f"w{n}"} for n in range(6)
+    }
+    preferred = {
+        name: {
+            p.replace("pytorch_model", "model").replace(".bin", ".safetensors"): c
+            for p, c in of.items()
+        }
+        for name, of in {f"step{n}": in_shards(f"a{n}", f"b{n}") for n in range(6)}.items()
+    }
+    del preferred["step5"]["model-00002-of-00002.safetensors"]
+    preferred["step5"]["pytorch_model.bin"] = "whole"
+    stages = {
+        f"stage{s}-step{n}-tokens{n}B": one_file(f"{s} {n}") for s in (1, 2) for n in (1, 2, 3)
+    }
+    stages["stage2-step2-tokens2B"] = stages["stage2-step3-tokens3B"]
+    return {
+        # The last step holds an earlier one's weights, and main the true ones.
+        "org/latest": {"main": one_file("11"), **own, "step11": own["step4"]},
+        "org/formats": {"main": both["step5"], **both},
+        "org/preferred": {"main": preferred["step4"], **preferred},
+        "org/stages": {"main": one_file("x"), **stages},
+        "org/renamed": {
+            "main": {},
+            **{f"step{n}": {"consolidated.00.pth.bin": f"{n}"} for n in (1, 2)},
+        },
+        "org/shard": {"main": shard, "step2": shard, "step1": in_shards("a2", "b2")},
+        "EleutherAI/pythia-410m-seed2": {
+            "main": one_file("m"),
+            **{f"step{n}": one_file(f"{n}") for n in (0, 111_000)},
+        },
+    }
 
 
 def planted():
@@ -161,6 +201,78 @@ def test_a_thousand_honest_revisions_give_no_alarm_and_are_asked_for_once(hub, t
         assert (code, len(rows), len(proxy.asked) - asked <= 2) == (0, HONEST, True)
 
 
+def test_a_copy_under_the_last_name_condemns_no_other(hub, tmp_path):
+    rows, _, code = run(hub, tmp_path, "org/latest")
+    # Nothing tells which of the two is right, and main has others.
+    assert (code, rows["step4"]["verdict"], rows["step11"]["verdict"]) == (
+        1,
+        "same as step 11",
+        "same as step 4",
+    )
+    entry = tmp_path / "own.yaml"
+    training = "{revision: 'checkpoint-{step}', steps: [0, 100, 500]}"
+    entry.write_text(f"x: {{repository: org/crfm, training: {training}}}")
+    rows, _, code = run(hub, tmp_path, str(entry))
+    verdicts = {row["step"]: row["verdict"] for row in rows.values()}
+    assert (code, verdicts) == (1, {0: "ok", 100: "ok", 500: "missing"})
+
+
+def test_what_would_be_loaded_must_be_whole(hub, tmp_path):
+    rows, _, code = run(hub, tmp_path, "org/formats")
+    assert (code, {row["verdict"] for row in rows.values()}) == (0, {"ok"})
+    rows, _, code = run(hub, tmp_path, "org/preferred")
+    assert (code, rows["step5"]["verdict"], rows["step5"]["reason"]) == (
+        1,
+        "missing",
+        "shard 2 of 2",
+    )
+    rows, _, code = run(hub, tmp_path, "org/renamed")
+    assert (code, {row["verdict"] for row in rows.values()}) == (2, {"unknown"})
+
+
+def test_stages_whose_steps_begin_anew_are_trainings_of_their_own(hub, tmp_path):
+    rows, _, code = run(hub, tmp_path, "org/stages")
+    faults = {name: row["verdict"] for name, row in rows.items() if row["verdict"] != "ok"}
+    assert (code, len(rows)) == (1, 6)
+    assert faults == {
+        "stage2-step2-tokens2B": "same as step 3",
+        "stage2-step3-tokens3B": "same as step 2",
+    }
+
+
+def test_a_report_that_the_files_deny_is_not_repeated(hub, tmp_path):
+    rows, _, code = run(hub, tmp_path, "EleutherAI/pythia-410m-seed2")
+    assert (code, rows["step111000"]["verdict"]) == (0, "ok")
+    assert "reported as missing" in rows["step111000"]["reason"]
+    assert "issues/202" in rows["step111000"]["source"]
+
+
+def test_what_is_wrong_with_one_target_leaves_the_others(hub, tmp_path):
+    rows, said, code = run(hub, tmp_path, "org/crfm", "org/none", "org/shard")
+    assert (code, len(rows), "org/none" in said) == (2, 4, True)
+    assert "org/none" in (tmp_path / "audit.md").read_text()
+    entries = tmp_path / "own.yaml"
+    entries.write_text("""
+gone: {repository: org/none, training: {revision: "step{step}", steps: all}}
+there: {repository: org/shard, training: {revision: "step{step}", steps: all}}
+""")
+    rows, _, code = run(hub, tmp_path, str(entries))
+    assert (code, len(rows)) == (2, 2)
+    for content in ("- a", "hello"):
+        entries.write_text(content)
+        _, said, code = run(hub, tmp_path, str(entries))
+        assert (code, "is no file of models" in said) == (2, True)
+
+
+def test_a_memory_that_is_damaged_is_made_anew(hub, tmp_path):
+    run(hub, tmp_path, "org/crfm")
+    (memory,) = (tmp_path / "hf").rglob("listings.jsonl")
+    memory.write_bytes(b'null\n3\n["c", []]\n[["c"], {}]\n\xff\xfe\n["c", {"p": null}')
+    rows, _, code = run(hub, tmp_path, "org/crfm")
+    assert (code, len(rows)) == (0, 2)
+    assert len(memory.read_text(errors="replace").splitlines()) == 6 + 3
+
+
 def test_a_server_that_is_asked_too_much_is_waited_for(hub, tmp_path):
     proxy = Proxy(hub, failing={"refs": 2}, status=429)
     with proxied(proxy) as endpoint:
@@ -219,7 +331,7 @@ def test_a_lock_is_audited_without_a_question(hub, tmp_path):
         f"step{step}": LockedRevision(
             repository="EleutherAI/pythia-70m",
             revision=f"step{step}",
-            commit=f"{step:040x}",
+            commit=f"{step + 1:040x}",
             files={"model.safetensors": each},
         )
         for step, each in digests.items()
@@ -229,7 +341,7 @@ def test_a_lock_is_audited_without_a_question(hub, tmp_path):
     rows, _, code = run("http://127.0.0.1:9", tmp_path, str(lock), "--atlas", str(atlas))
     assert (code, rows["step2"]["verdict"]) == (1, "same as step 9")
     assert rows["step2"]["source"].split()[0] == "lock"
-    assert read_atlas(atlas / "pythia/pythia-70m.csv")[0].commit == "0" * 40
+    assert read_atlas(atlas / "pythia/pythia-70m.csv")[0].commit == f"{1:040x}"
 
 
 def test_what_cannot_be_known_is_unknown(hub, tmp_path):

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from shape_of_learning.errors import InputError, without_secrets
 
 WIDE = 10_000  # characters of a line, where no terminal breaks it
-shown = Console(width=None if sys.stdout.isatty() else WIDE)
-told = Console(stderr=True)
+shown = Console(width=None if sys.stdout.isatty() else WIDE, markup=False)
+told = Console(stderr=True, markup=False)
 
 
 @contextmanager
@@ -32,6 +32,8 @@ def explained(
         for path in filter(None, outputs):
             if path.is_dir():
                 raise InputError(f"{path} is a folder; name a file")
+            if not path.absolute().parent.is_dir():
+                raise InputError(f"{path.parent} is no folder; make it, or correct the path")
         yield
     except (InputError, OSError) as error:
         said = without_secrets(str(error))

@@ -20,6 +20,7 @@ from shape_of_learning.checkpoints.atlas import (
     UNKNOWN,
     AtlasRow,
     known_of,
+    reported_mistakes,
 )
 from shape_of_learning.checkpoints.lock import MAIN, MISSING, MIXED_SHARDS, Checkpoint, Listing
 from shape_of_learning.checkpoints.measured import (
@@ -34,16 +35,20 @@ from shape_of_learning.checkpoints.measured import (
 from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
 from shape_of_learning.checkpoints.shapes import CONFIGURATION, tokenizer_paths
 from shape_of_learning.checkpoints.verdicts import (
+    NOT_YET_CONFIRMED,
     JudgedCheckpoint,
     judged_curve,
     shards,
     signatures,
 )
+from shape_of_learning.errors import InputError
 
 Progress = Callable[[str, int, int], None]
 # Of a folder with a checkpoint in it, the loss on a text.
 Loss = Callable[[Path], CrossEntropy]
 KINDS = (MIXED_SHARDS, "mixed tensors", "broken", "suspicious", "not of this training", MISSING)
+SEEN_BY_HASHES = (MIXED_SHARDS, MISSING)
+SAME_WEIGHTS_AS_MAIN, KNOWN_BAD = "same weights as main", "known bad: "
 MOST_NAMED = 4
 SHOWN, SHOWN_HASH = 10, 16  # characters of a commit and of a hash
 
@@ -67,22 +72,24 @@ def audited(
     -------
     list of AtlasRow
         By step; a verdict of ``unknown`` where nothing could be learned.
-
-    Raises
-    ------
-    InputError
-        If weights cannot be downloaded or read.
     """
-    steps = [each.step for each in curve.checkpoints if each.step is not None]
-    last = curve.last_step or max(steps, default=None)
+    repositories = {each.repository for each in curve.checkpoints}
+    reports = [*curve.known_bad, *reported_mistakes(repositories, curve.last_step)]
     known = [each for each in curve.checkpoints if each.name not in curve.unknown]
-    judged = {each.name: each for each in judged_curve(known, curve.listed, curve.mains, (), last)}
+    # Of reports those count here that say whose weights are whose; hashes speak of the others by themselves.
+    named = [each for each in reports if each.same_as is not None or each in curve.known_bad]
+    of_files = judged_curve(known, curve.listed, curve.mains, named, curve.last_step)
+    judged = {each.name: each for each in of_files}
     reasons = {name: _by_hashes(name, curve, judged) for name in judged}
+    measured: dict[str, Measured] = {}
     if tensors or loss:
         measured, mains = _measured(curve, judged, progress, loss)
+        latest = curve.checkpoints[-1].name
+        if latest in measured and any(same_weights(measured[latest], each) for each in mains):
+            judged[latest] = replace(judged[latest], is_last=True)
         before = {name: each.verdict for name, each in judged.items()}
         after = judged_by_measurements([*judged.values()], measured)
-        judged = {each.name: each for each in after} | _of_main(after, measured, mains)
+        judged = {each.name: each for each in after} | _of_main(after, measured, mains, latest)
         kinds = "tensors and losses" if loss else "tensors"
         for name, each in judged.items():
             if each.verdict != before[name]:
@@ -93,7 +100,7 @@ def audited(
         listing = curve.listed.get(each.name)
         commit = listing.commit if listing and listing.commit != NO_COMMIT else ""
         verdict, reason = UNKNOWN, curve.unknown.get(each.name, "")
-        if each.name in judged:
+        if each.name in judged and each.name not in curve.unknown:
             verdict, reason = _in_words(judged[each.name], judged.values()), reasons[each.name]
         row = AtlasRow(
             repository=each.repository,
@@ -106,15 +113,20 @@ def audited(
             source=curve.source,
             checked=day,
         )
-        rows.append(_with_reports(row, known_of(each.repository, each.revision)))
+        is_measured = each.name in measured
+        rows.append(_with_reports(row, known_of(each.repository, each.revision), is_measured))
     return rows
 
 
 def _in_words(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> str:
     """A verdict as the atlas says it."""
     verdict = judged.verdict
-    if verdict == "same weights as main":
+    if verdict == SAME_WEIGHTS_AS_MAIN:
         return SAME_AS_MAIN
+    if verdict.startswith(KNOWN_BAD):  # what an entry or the atlas says, and nothing speaks against
+        if verdict.endswith(NOT_YET_CONFIRMED):
+            return UNKNOWN
+        return "suspicious" if judged.same_as is None else f"{SAME_AS}{judged.same_as}"
     if verdict.startswith("same weights as step "):
         return SAME_AS + verdict.split()[-1]
     if verdict.startswith("same weights in "):  # of which nothing tells the owner
@@ -152,17 +164,17 @@ def _by_hashes(name: str, curve: Curve, judged: Mapping[str, JudgedCheckpoint]) 
         return "other names hold its files, too" if is_copied else "no other step has its files"
     if verdict == NOT_YET_MOVED:
         return "the files of step 0; a first update at learning rate 0 moves nothing"
+    if verdict.endswith(NOT_YET_CONFIRMED):
+        said = verdict.removeprefix(KNOWN_BAD).removesuffix(NOT_YET_CONFIRMED)
+        return f"reported: {said}; its files are others, so that only --tensors tells"
+    if verdict.startswith(KNOWN_BAD):
+        return f"reported: {verdict.removeprefix(KNOWN_BAD)}"
     if verdict == MISSING:
         return "there is no such revision"
     if verdict.startswith(MISSING) or verdict == "no weights":
         return verdict.removeprefix(f"{MISSING}: ")
     if verdict != MIXED_SHARDS:
-        own = curve.listed[name]
-        file, *others = own.files.items()
-        more = f", and {len(others)} more files likewise" if others else ""
-        said = f"{file[0]} has the SHA-256 {file[1].hash.removeprefix('sha256:')[:SHOWN_HASH]}... in both{more}"
-        which = verdict.removeprefix("same weights in ")
-        return f"{said}; {which}" if which != verdict else said
+        return _in_common(curve.listed[name], verdict, curve, judged)
     listings = curve.listed | {f"main of {name}": each for name, each in curve.mains.items()}
     holders = defaultdict(list)
     for other, listing in listings.items():
@@ -182,36 +194,78 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _with_reports(row: AtlasRow, known: AtlasRow | None) -> AtlasRow:
+def _in_common(
+    own: Listing, verdict: str, curve: Curve, judged: Mapping[str, JudgedCheckpoint]
+) -> str:
+    """Which file a revision has in common with the one whose weights it holds."""
+    same = {f"same weights as step {each.step}": name for name, each in judged.items()}
+    with_verdict = [name for name, each in judged.items() if each.verdict == verdict]
+    others = [curve.listed[name] for name in ([same[verdict]] if verdict in same else with_verdict)]
+    others = [*others, *curve.mains.values()] if verdict == SAME_WEIGHTS_AS_MAIN else others
+    hashes = {
+        f.hash
+        for o in others
+        if o is not own
+        for f in (*o.files.values(), *o.other_format.values())
+    }
+    files = [(n, f) for n, f in (*own.files.items(), *own.other_format.items()) if f.hash in hashes]
+    more = f", and {len(files) - 1} more files likewise" if len(files) > 1 else ""
+    digest = files[0][1].hash.partition(":")[2][:SHOWN_HASH]
+    which = verdict.removeprefix("same weights in ")
+    said = f"{files[0][0]} has the SHA-256 {digest}... in both{more}"
+    return f"{said}; {which}" if which != verdict else said
+
+
+def _with_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
     """Add what was reported: it names a thread, and says what hashes cannot."""
     reports = known.source.split() if known and known.source.startswith("http") else []
     if not known or not reports:
         return row
     said = {"source": " ".join([row.source, *reports])}
-    if row.verdict in (OK, UNKNOWN) and known.is_fault:
-        said |= {"verdict": known.verdict, "reason": known.reason}
-        if row.verdict == OK and known.verdict.startswith("same as"):
-            said |= {
-                "verdict": UNKNOWN,
-                "reason": f"reported to be the {known.verdict}; its files are others, so only --tensors tells",
-            }
+    if known.is_fault and row.verdict == OK and not is_measured:
+        if known.verdict in SEEN_BY_HASHES:
+            said["reason"] = (
+                f"{row.reason}; reported as {known.verdict}, which its files do not show"
+            )
+        elif known.verdict.startswith("same as"):
+            said["verdict"] = UNKNOWN
+            said["reason"] = (
+                f"reported: {known.verdict}; its files are others, so that only --tensors tells"
+            )
+        else:
+            said |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
+    if known.is_fault and not row.commit and row.verdict == UNKNOWN:
+        said |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
     return row.model_copy(update=said)
 
 
 def _measured(
     curve: Curve, judged: Mapping[str, JudgedCheckpoint], progress: Progress, loss: Loss | None
 ) -> tuple[dict[str, Measured], list[Measured]]:
-    """Tensors, and perhaps losses, of what hashes found nothing wrong with, and of the main branches."""
-    good = [c for c in curve.checkpoints if c.name in judged and judged[c.name].is_good]
+    """Tensors, and perhaps losses, of what can be read, of equal files once; and of the main branches."""
+    there = [c for c in curve.checkpoints if c.name in judged and not curve.listed[c.name].problem]
     mains = [Checkpoint(MAIN, MAIN, name) for name, of in curve.mains.items() if not of.problem]
-    found = []
-    for number, place in enumerate([*good, *mains]):
-        is_main = number >= len(good)
+    found: dict[str, Measured] = {}
+    of_mains: list[Measured] = []
+    by_files: dict[tuple[str, ...], Measured | None] = {}
+    for number, place in enumerate([*there, *mains]):
+        is_main = number >= len(there)
         listing = curve.mains[place.repository] if is_main else curve.listed[place.name]
-        found.append(_measure(place, listing, loss))
-        progress("checkpoints", number + 1, len(good) + len(mains))
-    names = [each.name for each in good]
-    return dict(zip(names, found, strict=False)), found[len(good) :]
+        files = signatures(listing)[0]
+        if files not in by_files:
+            try:
+                by_files[files] = _measure(place, listing, loss)
+            except (InputError, OSError) as error:
+                by_files[files] = None
+                if not is_main:
+                    curve.unknown[place.name] = f"its weights cannot be read: {error}"
+        own = by_files[files]
+        if own is not None and is_main:
+            of_mains.append(own)
+        elif own is not None:
+            found[place.name] = own
+        progress("checkpoints", number + 1, len(there) + len(mains))
+    return found, of_mains
 
 
 def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> Measured:
@@ -252,12 +306,15 @@ def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> Measured
 
 
 def _of_main(
-    judged: Sequence[JudgedCheckpoint], measured: Mapping[str, Measured], mains: Sequence[Measured]
+    judged: Sequence[JudgedCheckpoint],
+    measured: Mapping[str, Measured],
+    mains: Sequence[Measured],
+    latest: str,
 ) -> dict[str, JudgedCheckpoint]:
-    """Checkpoints, but the last one, that hold the tensors of a main branch."""
+    """Checkpoints, but the latest one, that hold the tensors of a main branch."""
     return {
-        each.name: replace(each, verdict="same weights as main")
+        each.name: replace(each, verdict=SAME_WEIGHTS_AS_MAIN)
         for each in judged
-        if each.verdict == OK and not each.is_last and each.name in measured
+        if each.verdict == OK and each.name != latest and each.name in measured
         if any(same_weights(measured[each.name], main) for main in mains)
     }

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from shape_of_learning.audit.audit import audited, notes_on
-from shape_of_learning.audit.listings import curves_of
+from shape_of_learning.audit.listings import Curve, curves_of
 from shape_of_learning.audit.output import counted, printed, write_json, write_markdown
 from shape_of_learning.checkpoints.atlas import (
     UNKNOWN,
@@ -21,6 +21,7 @@ from shape_of_learning.checkpoints.atlas import (
     write_atlas,
 )
 from shape_of_learning.console import bar, explained, shown, told
+from shape_of_learning.errors import InputError
 
 FAULT, NOT_KNOWN = 1, 2
 WINDOWS, WINDOW_CHARACTERS = 32, 512  # of the text on which losses are compared
@@ -67,32 +68,58 @@ def audit(
     """Say of each revision of a training whether it is what its name says, without downloading weights."""
     rows: list[AtlasRow] = []
     notes: list[str] = []
+    failures: list[str] = []
     with explained(csv, json, markdown, code=NOT_KNOWN), ExitStack() as stack:
         loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
-            for curve in curves_of(target, pattern, _say):
-                with bar(curve.name) as progress:
-                    found = audited(curve, progress, tensors=tensors, loss=loss)
-                rows += found
-                shown.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
-                shown.print(printed(found))
-                for note in notes_on(curve):
-                    _say(note)
-                    notes.append(note)
-                if atlas and curve.suite:
-                    path = atlas / curve.suite / f"{curve.model}.csv"
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    write_atlas(path, updated(read_atlas(path) if path.exists() else [], found))
+            try:
+                for curve in curves_of(target, pattern, _say):
+                    if curve.failure:
+                        failures.append(curve.failure)
+                        _say(f"ERROR: {curve.failure}")
+                        continue
+                    with bar(curve.name) as progress:
+                        found = audited(curve, progress, tensors=tensors, loss=loss)
+                    rows += found
+                    _show(curve, found, notes)
+                    _put_into(atlas, curve, found)
+            except InputError as error:
+                failures.append(str(error))
+                _say(f"ERROR: {error}")
         if csv:
             write_atlas(csv, rows)
         if json:
             write_json(json, rows)
         if markdown:
-            write_markdown(markdown, ", ".join(targets), rows, notes)
+            options = [
+                *(["--pattern", f"'{pattern}'"] if pattern else []),
+                *(["--tensors"] * tensors),
+            ]
+            command = " ".join(["audit", *targets, *options, *(["--losses"] * losses)])
+            write_markdown(markdown, ", ".join(targets), command, rows, [*notes, *failures])
     if any(row.is_fault for row in rows):
         raise typer.Exit(FAULT)
-    if not rows or any(row.verdict == UNKNOWN for row in rows):
+    if failures or any(row.verdict == UNKNOWN for row in rows):
         raise typer.Exit(NOT_KNOWN)
+
+
+def _show(curve: Curve, found: list[AtlasRow], notes: list[str]) -> None:
+    shown.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
+    shown.print(printed(found))
+    for note in notes_on(curve):
+        _say(note)
+        notes.append(note)
+
+
+def _put_into(atlas: Path | None, curve: Curve, found: list[AtlasRow]) -> None:
+    if atlas and not curve.suite:
+        _say(
+            f"{curve.name} is in no entry and no atlas, so that nothing is written of it; audit an entry"
+        )
+    elif atlas:
+        path = atlas / curve.suite / f"{curve.model}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atlas(path, updated(read_atlas(path) if path.exists() else [], found))
 
 
 def where(

@@ -11,23 +11,27 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from huggingface_hub import cached_assets_path, get_token
 
 from shape_of_learning.checkpoints import hub
-from shape_of_learning.checkpoints.atlas import suite_of
+from shape_of_learning.checkpoints.atlas import model_of, suite_of
 from shape_of_learning.checkpoints.lock import (
     MAIN,
     MISSING,
+    NO_WEIGHTS,
     Checkpoint,
     Listing,
     WeightFile,
     read_lock,
 )
+from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.console import bar
-from shape_of_learning.errors import InputError, UnreachableError
+from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml, sha256_of
 from shape_of_learning.plan.curve import names_offered
 from shape_of_learning.plan.entries import Entry
@@ -50,7 +54,10 @@ QUESTIONS, WITH_TOKEN, MINUTES = 500, 1000, 5
 A_SECOND = 8  # questions, about
 FEW_FILES = 3  # of a checkpoint, of which each may be asked for by itself
 # Seconds between tries of ours, besides those of the Hub's client: longer than its five minutes.
-PAUSES = (2.0, 8.0, 32.0, 64.0, 64.0, 64.0, 64.0, 64.0)
+PAUSES = (2.0, 8.0, 32.0, 64.0, 64.0, 64.0)
+FAILURES = 3  # commits of which nothing could be learned, after which no other is asked for
+# Files that may hold weights, whatever their names.
+LARGE = (".safetensors", ".bin", ".pth", ".pt", ".ckpt", ".gguf", ".msgpack", ".h5")
 NO_COMMIT = "0" * 40  # of what is on the disk
 Say = Callable[[str], None]
 
@@ -77,6 +84,10 @@ class Curve:
         Of an entry: the file that it is in, and its name.
     source : {"audit", "lock"}
         Who has asked the Hub.
+    known_bad : sequence of Mistake
+        What an entry says.
+    failure : str
+        Why nothing could be learned of it at all.
     """
 
     name: str
@@ -89,6 +100,8 @@ class Curve:
     suite: str = ""
     model: str = ""
     source: str = "audit"
+    known_bad: Sequence[Mistake] = ()
+    failure: str = ""
 
 
 def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
@@ -107,25 +120,12 @@ def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
     Raises
     ------
     InputError
-        If there is no such repository, file or folder, or no step in it.
+        If there is no such repository, file or folder, or no step in it. Of a file with several entries this is
+        said, and the others go on.
     """
     path = Path(target).expanduser()
     if path.suffix in (".yaml", ".yml"):
-        content = read_yaml(path) or {}
-        if "revisions" in content:
-            yield _of_lock(path, pattern)
-            return
-        entries, _ = with_seeds({name: (target, entry) for name, entry in content.items()}, {})
-        for name, (_, written) in entries.items():
-            where = f"model `{name}` in {path}"
-            entry = validated(Entry, written, where)
-            if entry.repository:
-                curve = _of_entry(entry, where, say)
-                yield replace(curve, suite=path.stem, model=name)
-            elif entry.path:
-                yield _of_folders(entry, where)
-            else:
-                say(f"{where} is a training of a run, and not audited")
+        yield from _of_file(path, pattern, say)
     elif STEP in target or path.is_dir():
         folders = target if STEP in target else f"{target}/checkpoint-{STEP}"
         entry = validated(Entry, {"path": folders, "training": {"steps": "all"}}, target)
@@ -135,71 +135,124 @@ def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
             f"`{target}` is no repository (organisation/name), no file of models and no folder; correct it"
         )
     else:
-        commits = hub.commits_of(target, where=f"`{target}`", pauses=PAUSES)
-        template = RevisionTemplate(pattern or _guessed(target, commits))
-        offered = OfferedSteps(target, "", template, "all", None)
-        yield _asked(target, offered.found(commits), {target: commits}, None, say)
+        where = f"`{target}`"
+        commits = hub.commits_of(target, where=where, pauses=PAUSES)
+        training = {"revision": pattern or _guessed(target, commits), "steps": "all"}
+        entry = validated(Entry, {"repository": target, "training": training}, where)
+        model = model_of(target)
+        for curve in _of_entry(entry, where, say, {target: commits}):
+            yield replace(curve, suite=suite_of(model), model=model)
 
 
-def _guessed(repository: str, names: Iterable[str]) -> str:
+def _guessed(name: str, names: Iterable[str]) -> str:
     """The pattern that most branches and tags follow."""
     fitting = Counter(p for p in PATTERNS for name in names if RevisionTemplate(p).read(name))
     if not fitting:
-        some = ", ".join(f"`{name}`" for name in sorted(names)[:4])
+        some = ", ".join(f"`{each}`" for each in sorted(names)[:4]) or "none at all"
         raise InputError(
-            f"`{repository}` has no branch or tag that looks like a step, but {some}; say how they are named: "
-            "--pattern 'step{step}'"
+            f"`{name}`: no branch or tag looks like a step (there are {some}); say how they are named: --pattern "
+            "'step{step}'"
         )
     return fitting.most_common(1)[0][0]
 
 
-def _of_entry(entry: Entry, where: str, say: Say) -> Curve:
-    """All steps of an entry, whichever of them it chooses."""
+def _of_file(path: Path, pattern: str, say: Say) -> Iterator[Curve]:
+    """The curves of a file of the model list, or of a lock."""
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is no file of models and no lock; correct it")
+    if "revisions" in content:
+        yield _of_lock(path, pattern)
+        return
+    entries, _ = with_seeds({name: (f"{path}", entry) for name, entry in content.items()}, {})
+    for name, (_, written) in entries.items():
+        where = f"model `{name}` in {path}"
+        try:
+            entry = validated(Entry, written, where)
+            if entry.repository:
+                for curve in _of_entry(entry, where, say):
+                    yield replace(curve, suite=path.stem, model=name)
+            elif entry.path:
+                yield _of_folders(entry, where)
+            else:
+                say(f"{where} is a training of a run, and not audited")
+        except InputError as error:
+            yield Curve(where, [], failure=str(error))
+
+
+def _of_entry(
+    entry: Entry, where: str, say: Say, known: Mapping[str, dict[str, str]] = MappingProxyType({})
+) -> Iterator[Curve]:
+    """All steps of an entry, whichever of them it chooses; one curve per stage where steps begin anew."""
     training = entry.training
     listed, offered = hub_checkpoints(entry, where)
-    if offered is None and training and training.revision and STEP in training.revision:
-        template = RevisionTemplate(training.revision)
+    template = RevisionTemplate(training.revision if training and training.revision else "")
+    if offered is None and template.has_step:
         assert entry.repository is not None
         offered = OfferedSteps(entry.repository, entry.subfolder or "", template, "all", None)
-    repositories = {each.repository for each in listed} | (
-        {offered.repository} if offered else set()
-    )
-    commits = {}
-    for repository in sorted(repositories):
+    repositories = {each.repository for each in listed}
+    repositories |= {offered.repository} if offered else set()
+    commits = dict(known)
+    for repository in sorted(repositories - known.keys()):
         try:
             commits[repository] = hub.commits_of(repository, where=where, pauses=PAUSES)
         except hub.MissingError:
             commits[repository] = {}
     if not any(commits.values()):
-        raise InputError(f"{where}: the Hub has none of its repositories; correct the entry")
+        raise InputError(f"{where}: the Hub has no such repository, or shows it only to others")
+    others: list[str] = []
     if offered:
-        of_repository = commits[offered.repository]
-        names = names_offered(offered, of_repository, where)
-        there = replace(offered, wanted="all").found(names)
-        known = {(each.repository, each.revision) for each in there}
-        listed = [*there, *(e for e in listed if (e.repository, e.revision) not in known)]
+        names = list(names_offered(offered, commits[offered.repository], where))
+        steps = [each for each in names if offered.template.read(each)]
+        others = [each for each in names if each not in steps and each != MAIN]
+        there = [offered.checkpoint(each) for each in steps]
+        named = {(each.repository, each.revision) for each in there}
+        listed = [*there, *(e for e in listed if (e.repository, e.revision) not in named)]
+    if not listed:
+        raise InputError(
+            f"{where}: nothing is named like `{template.pattern}`; correct the pattern"
+        )
     last = training.last_step if training else None
-    return _asked(entry.repository or where, listed, commits, last, say)
+    reports = tuple(training.known_bad or ()) if training else ()
+    for stage, checkpoints in _stages(listed, template).items():
+        name = f"{entry.repository}, stage {stage}" if stage else entry.repository or where
+        curve = Curve(name, checkpoints, last_step=last, others=others, known_bad=reports)
+        _ask(curve, commits, where, say)
+        yield curve
+
+
+def _stages(
+    checkpoints: Sequence[Checkpoint], template: RevisionTemplate
+) -> dict[str, list[Checkpoint]]:
+    """Checkpoints by step; where two have the same one, by stage."""
+    in_order = sorted(checkpoints, key=lambda each: each.step or 0)
+    begins_anew = len({each.step for each in in_order}) < len(in_order)
+    stages: dict[str, list[Checkpoint]] = {}
+    for each in in_order:
+        stages.setdefault(template.stage_of(each.revision) if begins_anew else "", []).append(each)
+    return stages
 
 
 def _of_lock(path: Path, pattern: str) -> Curve:
     """What a run has pinned, which was asked when it was planned."""
     lock = read_lock(path)
     assert lock is not None
-    revisions = {name: each.revision for name, each in lock.revisions.items()}
-    template = RevisionTemplate(pattern or _guessed(path.stem, revisions.values()))
-    steps = {name: template.read(each) for name, each in revisions.items()}
-    checkpoints = [
-        Checkpoint(
-            name, each.revision, each.repository, each.subfolder, *(steps[name] or (None, None))
-        )
+    template = RevisionTemplate(pattern or _guessed(path.stem, lock.revisions))
+    steps = {
+        name: template.read(name) or template.read(each.revision)
         for name, each in lock.revisions.items()
+    }
+    checkpoints = [
+        Checkpoint(name, each.revision, each.repository, each.subfolder, *(steps[name] or ()))
+        for name, each in lock.revisions.items()
+        if steps[name]
     ]
-    listed = {name: each.listing() for name, each in lock.revisions.items()}
+    if not checkpoints:
+        raise InputError(f"{path}: nothing is named like `{template.pattern}`; correct --pattern")
     return Curve(
         path.stem,
         sorted(checkpoints, key=lambda each: each.step or 0),
-        listed,
+        {name: each.listing() for name, each in lock.revisions.items() if steps[name]},
         dict(lock.mains),
         suite=suite_of(path.stem) or path.stem,
         model=path.stem,
@@ -211,72 +264,65 @@ def _of_folders(entry: Entry, where: str) -> Curve:
     """Folders on the disk, whose files are read."""
     from shape_of_learning.checkpoints.tensors import weight_files
 
-    checkpoints, last = local_checkpoints(entry, where)
-    curve = Curve(entry.path or "", checkpoints, last_step=last)
+    checkpoints, _ = local_checkpoints(entry, where)
+    curve = Curve(entry.path or "", checkpoints)
     for each in checkpoints:
         try:
-            files = weight_files(Path(each.path))
-            sizes = {
+            files = {
                 p.name: WeightFile(bytes=p.stat().st_size, hash=f"sha256:{sha256_of(p)}")
-                for p in files
+                for p in weight_files(Path(each.path))
             }
-            curve.listed[each.name] = Listing(commit=NO_COMMIT, files=sizes)
-        except FileNotFoundError as error:
-            problem = f"{MISSING}: no {Path(error.filename).name}"
-            curve.listed[each.name] = Listing(problem=problem)
-        except InputError as error:
-            curve.listed[each.name] = Listing(problem=f"{MISSING}: {error}")
+            curve.listed[each.name] = Listing(commit=NO_COMMIT, files=files)
+        except (OSError, InputError) as error:
+            lacking = Path(getattr(error, "filename", None) or "weights").name
+            curve.listed[each.name] = Listing(problem=f"{MISSING}: no {lacking}")
     return curve
 
 
-def _asked(
-    name: str,
-    checkpoints: Sequence[Checkpoint],
-    commits: Mapping[str, Mapping[str, str]],
-    last_step: int | None,
-    say: Say,
-) -> Curve:
+def _ask(curve: Curve, commits: Mapping[str, Mapping[str, str]], where: str, say: Say) -> None:
     """Ask the Hub for the weight files of each checkpoint, and of the main branches."""
-    in_order = sorted(checkpoints, key=lambda each: each.step or 0)
-    curve = Curve(name, in_order, last_step=last_step)
-    steps = {(each.repository, each.revision) for each in in_order}
+    steps = {(each.repository, each.revision) for each in curve.checkpoints}
     for repository, of in commits.items():
-        curve.others += [n for n in of if (repository, n) not in steps and n != MAIN]
-        wanted = {each.name: each for each in in_order if each.repository == repository}
-        at = {n: of.get(each.revision, "") for n, each in wanted.items()}
+        wanted = [each for each in curve.checkpoints if each.repository == repository]
+        at = {each.name: of.get(each.revision, "") for each in wanted}
+        for each in wanted:  # a commit, or a pull request
+            if not at[each.name] and (of or not each.step):
+                at[each.name] = hub.commit_of(repository, each.revision, where=where) or ""
         files = _Files(repository)
-        needed = list(
-            dict.fromkeys(commit for commit in (*at.values(), of.get(MAIN, "")) if commit)
-        )
-        errors = files.bring(needed, say)
-        for checkpoint, commit in at.items():
-            if not commit:
-                curve.listed[checkpoint] = Listing(problem=MISSING)
-            elif commit in errors:
-                curve.unknown[checkpoint] = errors[commit]
+        needed = [commit for commit in (*at.values(), of.get(MAIN, "")) if commit]
+        errors = files.bring(list(dict.fromkeys(needed)), say)
+        for each in wanted:
+            commit = at[each.name]
+            if commit in errors:
+                curve.unknown[each.name] = errors[commit]
+                continue
+            listing = Listing(problem=MISSING)
+            if commit:
+                listing = hub.listing_by_names(files.of[commit], commit, each.subfolder)
+            if listing.problem == NO_WEIGHTS and files.of[commit]:
+                some = ", ".join(sorted(files.of[commit])[:3])
+                curve.unknown[each.name] = f"its weights are in files that are not compared: {some}"
             else:
-                folder = wanted[checkpoint].subfolder
-                curve.listed[checkpoint] = hub.listing_by_names(files.of[commit], commit, folder)
+                curve.listed[each.name] = listing
         if of.get(MAIN) in files.of and (repository, MAIN) not in steps:
             curve.mains[repository] = hub.listing_by_names(files.of[of[MAIN]], of[MAIN], "")
-    return curve
 
 
 class _Files:
     """Weight files of commits of a repository, by path; what was asked before is read from a file."""
 
     def __init__(self, repository: str) -> None:
-        self.repository, self._unreachable = repository, ""
+        self.repository, self._failures = repository, list[str]()
         self.of: dict[str, dict[str, WeightFile]] = {}
         folder = cached_assets_path("shape-of-learning", "audit", repository.replace("/", "--"))
         self._known = folder / "listings.jsonl"
-        lines = self._known.read_text("utf-8").splitlines() if self._known.exists() else []
-        for line in lines:
-            try:
+        text = self._known.read_text("utf-8", errors="replace") if self._known.exists() else ""
+        self._begins = "" if text.endswith("\n") or not text else "\n"
+        for line in text.splitlines():
+            # What another audit was writing when it was killed, or somebody has changed, is asked for again.
+            with suppress(ValueError, TypeError, AttributeError):
                 commit, files = json.loads(line)
                 self.of[commit] = {p: WeightFile(bytes=b, hash=h) for p, (b, h) in files.items()}
-            except ValueError:
-                continue  # the last line of an audit that was killed
 
     def bring(self, commits: Sequence[str], say: Say) -> dict[str, str]:
         """Ask for those that are not known; commits of which nothing could be learned, and why."""
@@ -290,7 +336,7 @@ class _Files:
             f"about {len(lacking)} questions, "
             + ("less than a minute" if minutes < 1 else f"about {math.ceil(minutes)} min")
         )
-        paths = self._known_to_heads(lacking[-1]) if len(lacking) > allowed else ()
+        paths = self._known_to_heads(lacking[0]) if len(lacking) > allowed else ()
         errors: dict[str, str] = {}
         with (
             ThreadPoolExecutor(hub.LISTINGS_AT_ONCE) as pool,
@@ -298,15 +344,19 @@ class _Files:
             bar(self.repository) as progress,
         ):
             asked = {pool.submit(self._listed, commit, paths): commit for commit in lacking}
-            for done, future in enumerate(as_completed(asked), 1):
-                progress("listings", done, len(lacking))
-                commit, (files, error) = asked[future], future.result()
-                if error:
-                    errors[commit] = error
-                    continue
-                self.of[commit] = files
-                plain = {path: [file.bytes, file.hash] for path, file in files.items()}
-                print(json.dumps([commit, plain]), file=kept, flush=True)
+            kept.write(self._begins)
+            try:
+                for done, future in enumerate(as_completed(asked), 1):
+                    progress("listings", done, len(lacking))
+                    commit, (files, error) = asked[future], future.result()
+                    if error:
+                        errors[commit] = error
+                        continue
+                    self.of[commit] = files
+                    plain = {path: [file.bytes, file.hash] for path, file in files.items()}
+                    print(json.dumps([commit, plain]), file=kept, flush=True)
+            finally:
+                pool.shutdown(cancel_futures=True)
         return errors
 
     def _known_to_heads(self, commit: str) -> tuple[str, ...]:
@@ -317,15 +367,14 @@ class _Files:
 
     def _listed(self, commit: str, paths: Sequence[str] = ()) -> tuple[dict[str, WeightFile], str]:
         """Weight files of a commit, by a listing or each by its head; and why they are not known."""
-        if self._unreachable:  # others have waited for it
-            return {}, self._unreachable
+        if len(self._failures) >= FAILURES:  # others have waited for it
+            return {}, self._failures[0]
         try:
             files = hub.heads_at(self.repository, commit, paths) if paths else {}
             if not files:
                 where = f"`{self.repository}`"
                 files = hub.files_at(self.repository, commit, commit, where=where, pauses=PAUSES)
         except InputError as error:
-            if isinstance(error, UnreachableError):
-                self._unreachable = str(error)
+            self._failures.append(str(error))
             return {}, str(error)
-        return {path: file for path, file in files.items() if hub.is_weight_file(path)}, ""
+        return {path: file for path, file in files.items() if path.endswith(LARGE)}, ""

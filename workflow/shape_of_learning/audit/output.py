@@ -69,7 +69,9 @@ def write_json(path: Path, rows: Iterable[AtlasRow]) -> None:
         partial.write_text(json.dumps(objects, indent=1) + "\n", encoding="utf-8")
 
 
-def write_markdown(path: Path, name: str, rows: Sequence[AtlasRow], notes: Sequence[str]) -> None:
+def write_markdown(
+    path: Path, name: str, command: str, rows: Sequence[AtlasRow], notes: Sequence[str]
+) -> None:
     """Write what the maintainers of a suite need to know: what is wrong, how sure it is, how to check it."""
     faults = sum(row.is_fault for row in rows)
     day = next((f"{row.checked}" for row in rows if row.checked), "")
@@ -77,11 +79,12 @@ def write_markdown(path: Path, name: str, rows: Sequence[AtlasRow], notes: Seque
     lines = [f"## `{name}`: {faults} of {len(rows)} training revisions {wrong}", ""]
     lines += [f"Checked {day} (UTC). {counted(rows)}.", ""]
     groups = said_together(rows)
+    several = len({row.repository for row in rows}) > 1
     bad = [(row, runs) for row, runs in groups if row.is_fault]
     if bad:
         lines += ["| revisions | what they are | evidence | known from |", "|---|---|---|---|"]
         lines += [
-            f"| {_revisions(runs, '`')} | {row.verdict} | {row.reason} | {_threads(runs)} |"
+            f"| {_revisions(runs, '`', several)} | {row.verdict} | {_cell(row.reason)} | {_threads(runs)} |"
             for row, runs in bad
         ]
     for row, runs in groups:
@@ -89,7 +92,7 @@ def write_markdown(path: Path, name: str, rows: Sequence[AtlasRow], notes: Seque
             words = {OK: "Nothing speaks against", UNKNOWN: "Nothing is known of"}.get(
                 row.verdict, "Right, since training had not begun to move:"
             )
-            lines += ["", f"{words} {_revisions(runs, '`')}: {row.reason}."]
+            lines += ["", f"{words} {_revisions(runs, '`', several)}: {row.reason}."]
     lines += ["", *(f"{note}  " for note in notes)]
     if bad:
         lines += [
@@ -103,7 +106,7 @@ def write_markdown(path: Path, name: str, rows: Sequence[AtlasRow], notes: Seque
         ]
     lines += [
         "",
-        f"By shape-of-learning {__version__}: `shape-of-learning audit {name}`.",
+        f"By shape-of-learning {__version__}: `shape-of-learning {command}`.",
         *_commits(rows),
     ]
     with atomic_write(path) as partial:
@@ -123,14 +126,20 @@ def _kind(verdict: str) -> str:
     return "same as" if verdict.startswith("same as") else verdict
 
 
-def _revisions(runs: Sequence[Sequence[AtlasRow]], quote: str = "") -> str:
+def _cell(words: str) -> str:
+    return words.replace("|", r"\|")
+
+
+def _revisions(
+    runs: Sequence[Sequence[AtlasRow]], quote: str = "", with_repository: bool = False
+) -> str:
     """Of each run the revision, or its ends and the number in it."""
     said = []
     for run in runs:
         first, last = (f"{quote}{row.revision}{quote}" for row in (run[0], run[-1]))
         many = f"{first} to {last} ({len(run)})"
         said.append(first if len(run) == 1 else f"{first}, {last}" if len(run) == 2 else many)
-    return ", ".join(said)
+    return ", ".join(said) + (f" of {runs[0][0].repository}" if with_repository else "")
 
 
 def _threads(runs: Sequence[Sequence[AtlasRow]]) -> str:

@@ -81,7 +81,7 @@ COLUMNS = tuple(AtlasRow.model_fields)
 
 def read_atlas(path: Path) -> list[AtlasRow]:
     """Read the table of a model; InputError, with the line, if it is none."""
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
         rows = csv.DictReader(file)
         if tuple(rows.fieldnames or ()) != COLUMNS:
             raise InputError(f"{path} lacks the columns {', '.join(COLUMNS)}; restore it")
@@ -117,6 +117,12 @@ def updated(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
             row = row.model_copy(update={"source": " ".join(sources)})
         rows[row.repository, row.revision] = row
     return list(rows.values())
+
+
+def model_of(repository: str) -> str:
+    """The model of the atlas whose table has a repository; empty if there is none."""
+    paths = (path for path in ATLAS.glob("*/*.csv"))
+    return next((p.stem for p in paths if atlas_of(p.stem)[0].repository == repository), "")
 
 
 def suite_of(model: str) -> str:
@@ -184,9 +190,11 @@ def find(model: str, step: int) -> AtlasRow:
     >>> find("pythia-2.8b", step=66000).verdict
     'ok'
     """
-    models = {path.stem: path.parent.name for path in sorted(ATLAS.glob("*/*.csv"))}
+    models = [path.stem for path in sorted(ATLAS.glob("*/*.csv"))]
+    names = {atlas_of(each)[0].repository.rpartition("/")[2]: each for each in models}
+    model = names.get(model, model)  # also as its repository calls it
     if model not in models:
-        raise InputError(f"the atlas has no model `{model}`; {hint(model, [*models])}")
+        raise InputError(f"the atlas has no model `{model}`; {hint(model, models)}")
     steps = {row.step: row for row in atlas_of(model) if row.step is not None}
     if step not in steps:
         near = sorted(steps, key=lambda each: abs(each - step))[:4]

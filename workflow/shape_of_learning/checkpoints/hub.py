@@ -232,22 +232,22 @@ def listing_by_names(files: Files, commit: str, subfolder: str) -> Listing:
 
     Shards are numbered, so that one that is not there is missed.
     """
-    formats, problem = [], NO_WEIGHTS
+    formats: list[dict[str, WeightFile]] = []
     for pattern in WEIGHT_FILES:
-        by_total: dict[str, dict[str, WeightFile]] = {}
+        sets: dict[str, dict[str, WeightFile]] = {}
         for path, file in files.items():
             name = PurePath(path).name
             if inside(subfolder, name) == path and (found := re.fullmatch(pattern, name)):
-                by_total.setdefault(found["total"] or "", {})[name] = file
-        for total, own in by_total.items():
-            if len(own) == int(total or 1):
-                formats.append(own)
-                break
-            numbers = {int(name.split("-")[-3]) for name in own}
-            lacking = sorted({*range(1, int(total) + 1)} - numbers)
-            problem = f"{MISSING}: shard {', '.join(map(str, lacking))} of {int(total)}"
+                sets.setdefault(found["total"] or "", {})[name] = file
+        whole = [own for total, own in sets.items() if len(own) == int(total or 1)]
+        if sets and not whole and not formats:  # the format that would be loaded
+            total, own = next(iter(sets.items()))
+            there = {int(name.split("-")[-3]) for name in own}
+            lacking = ", ".join(str(n) for n in range(1, int(total) + 1) if n not in there)
+            return Listing(commit=commit, problem=f"{MISSING}: shard {lacking} of {int(total)}")
+        formats += whole[:1]
     if not formats:
-        return Listing(commit=commit, problem=problem)
+        return Listing(commit=commit, problem=NO_WEIGHTS)
     return Listing(commit=commit, files=formats[0], other_format=formats[1] if formats[1:] else {})
 
 

@@ -51,7 +51,7 @@ def _means(
     of_seeds = of_seeds.assign(model=of_seeds["model"].map(first))
     grouped = of_seeds.groupby(KEYS, dropna=False, sort=False)
     means = grouped.first()
-    number, deviation = grouped["seed"].nunique(), grouped["value"].std(ddof=1)
+    number, deviation = grouped["value"].count(), grouped["value"].std(ddof=1)
     error = deviation / np.sqrt(number)
     half = stdtrit(number.clip(2) - 1, (1 + LEVEL) / 2) * error
     value = grouped["value"].mean()

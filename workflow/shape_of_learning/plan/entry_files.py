@@ -52,15 +52,22 @@ def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, 
             expanded[name] = file, entry
             continue
         numbers, written = entry["seeds"], json.dumps({**entry, "seeds": None})
+        training = entry.get("training") or {}
+        places = (entry.get("repository"), training.get("revision"))
         is_list = isinstance(numbers, list) and all(type(each) is int for each in numbers)
-        if not is_list or len({*numbers}) < max(len(numbers), 2) or "{seed}" not in written:
+        has_seed = any("{seed}" in str(each) for each in places)
+        if not is_list or len({*numbers}) < max(len(numbers), 2) or not has_seed:
             raise InputError(
-                f"model `{name}` in {file}: `seeds` must be a list of different whole numbers, and `repository` "
-                "or `training.revision` have `{seed}`; correct the entry"
+                f"model `{name}` in {file}: `seeds` must be a list of two or more different whole numbers, and "
+                "`repository` or `training.revision` have `{seed}`; correct the entry"
             )
         for seed in numbers:
             own = {**json.loads(written.replace("{seed}", str(seed))), "seeds_of": name}
             own |= {"label": f"{entry.get('label', name)}, seed {seed}"}
+            if f"{name}-{seed}" in entries:
+                raise InputError(
+                    f"model `{name}-{seed}` is an entry, and a seed of `{name}` in {file}; rename one"
+                )
             expanded[f"{name}-{seed}"] = file, {k: v for k, v in own.items() if k != "seeds"}
             seeds.setdefault(name, []).append(f"{name}-{seed}")
 

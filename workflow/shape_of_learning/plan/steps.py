@@ -142,6 +142,11 @@ class RevisionTemplate:
             return 1000 * int(values["kilosteps"]), tokens
         return round((tokens or 0) / (tokens_per_step or 10**9)), tokens
 
+    def stage_of(self, name: str) -> str:
+        """The number of its stage; empty where names have none."""
+        found = self._expression.fullmatch(name)
+        return found.groupdict().get("stage", "") if found else ""
+
     @cached_property
     def _expression(self) -> re.Pattern[str]:
         parts, digits = re.split(r"\{(\w+)\}", self.pattern), r"\d+"
@@ -206,10 +211,6 @@ class OfferedSteps:
         if self.folders_of:
             place = self.folders_of, self.repository, revision
         return Checkpoint(name, *place, step, tokens)
-
-    def found(self, names: Iterable[str]) -> list[Checkpoint]:
-        """Choose, and describe what is chosen."""
-        return [self.checkpoint(name) for name in self.choose(names)]
 
 
 def folder_name(revision: str) -> str:
