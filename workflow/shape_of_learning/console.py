@@ -46,7 +46,8 @@ def explained(
 @contextmanager
 def bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
     """A bar for each kind of what is done; nothing where there is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    described = TextColumn("{task.description}", markup=False)
+    columns = (described, BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=told, disable=not told.is_terminal, transient=True) as progress:
         bars: dict[str, Any] = {}
 

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
+from huggingface_hub.utils import disable_progress_bars
 
 from shape_of_learning.audit.audit import audited, notes_on
 from shape_of_learning.audit.listings import Curve, curves_of
@@ -70,6 +71,8 @@ def audit(
     notes: list[str] = []
     failures: list[str] = []
     with explained(csv, json, markdown, code=NOT_KNOWN), ExitStack() as stack:
+        if not told.is_terminal:
+            disable_progress_bars()  # of downloads
         loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
             try:

@@ -240,7 +240,7 @@ def listing_by_names(files: Files, commit: str, subfolder: str) -> Listing:
             if inside(subfolder, name) == path and (found := re.fullmatch(pattern, name)):
                 sets.setdefault(found["total"] or "", {})[name] = file
         whole = [own for total, own in sets.items() if len(own) == int(total or 1)]
-        if sets and not whole and not formats:  # the format that would be loaded
+        if sets and not whole:
             total, own = next(iter(sets.items()))
             there = {int(name.split("-")[-3]) for name in own}
             lacking = ", ".join(str(n) for n in range(1, int(total) + 1) if n not in there)
