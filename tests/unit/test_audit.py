@@ -8,6 +8,7 @@ import time
 from collections import Counter
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 import published_trainings as published
 from hub_fetching import environment, save_model
@@ -15,6 +16,7 @@ from hub_server import Proxy, proxied, served
 from published_trainings import OF_MAIN, PYTHIA, SECOND, in_shards, one_file
 from shape_of_learning.checkpoints.atlas import read_atlas
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, WeightFile, write_lock
+from tiny_models import save_tokenizer
 
 NAMES = {
     "ettin": [f"{kind}{n}" for kind in ("step", "ext", "decay") for n in (2997, 5994, 500000)],
@@ -380,6 +382,23 @@ def test_folders_of_ones_own_are_audited(trained, tmp_path):
     # Nothing tells which of the two is right, and one of them is another step's.
     assert [rows[f"step{s}"]["verdict"] for s in (1, 2)] == ["same as step 2", "same as step 1"]
     assert "tensors" in rows["step2"]["reason"]
+
+
+def test_a_broken_step_is_found_by_its_loss(tmp_path):
+    for step in range(7):
+        folder = save_model(tmp_path / f"checkpoint-{step}", seed=step, form="safetensors")
+        save_tokenizer(folder)
+        if step == 3:
+            weights = load_file(folder / "model.safetensors")
+            large = {
+                name: 1000 * of if name == "embed_out.weight" else of
+                for name, of in weights.items()
+            }
+            save_file(large, folder / "model.safetensors", {"format": "pt"})
+    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(tmp_path), "--losses")
+    faults = {row["step"]: row["verdict"] for row in rows.values() if row["verdict"] != "ok"}
+    assert (code, faults) == (1, {3: "broken"})
+    assert "perplexity" in rows["step3"]["reason"]
 
 
 def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program, tmp_path):
