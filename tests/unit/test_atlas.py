@@ -78,6 +78,8 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
     found = {row.revision: row for row in updated([known, other], [seen, unknown])}
     assert (found["step1"].verdict, found["step1"].source) == ("ok", "audit https://x/1")
     assert found["step2"] == other
+    again = {row.revision: row for row in updated(found.values(), [seen])}
+    assert again["step1"].source == "audit https://x/1"
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
     found = judged(low, named)
     assert found.verdict == "contradicted"
     assert found.models == ("d",)
-    assert "none of the paper's" in found.because
+    assert "none that the claim names" in found.because
     with_one = judged(low, named, models=[EvidenceModel("x", "decoder", 2)])
     assert with_one.verdict == "not measured"
     assert judged(low, {"models": ["x"]}).verdict == "not measured"

@@ -230,7 +230,7 @@ def test_a_training_whose_beginning_or_end_was_not_seen_votes_neither_way(claim,
         mixed = verdict(a=STEPS, b=STEPS, c=outside, d=outside)
         assert mixed.verdict == "supported"
         assert "`c`" in mixed.because
-    assert "first seen at step 11 of 100" in verdict(a=late).because
+    assert "first step that counts 11 of 100" in verdict(a=late).because
 
 
 def of_estimators(**values):

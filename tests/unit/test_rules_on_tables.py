@@ -100,4 +100,4 @@ def test_a_twin_is_compared_with_its_original_at_the_same_step_and_layers():
 
     assert verdict(9, [0.9, 1.9, 2.9]).estimate == pytest.approx(-0.1)
     assert verdict(9, [0.9, 1.9, np.nan]).estimate == pytest.approx(-0.1)
-    assert "0 of 3 needed pairs" in verdict(8, [0.9, 1.9, 2.9]).because
+    assert "0 of the 3 pairs needed" in verdict(8, [0.9, 1.9, 2.9]).because

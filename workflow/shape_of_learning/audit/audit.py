@@ -218,10 +218,9 @@ def _in_common(
 
 def _with_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
     """Add what was reported: it names a thread, and says what hashes cannot."""
-    reports = known.source.split() if known and known.source.startswith("http") else []
-    if not known or not reports:
+    if known is None or not known.reports:
         return row
-    said = {"source": " ".join([row.source, *reports])}
+    said = {"source": " ".join([row.source, *known.reports])}
     if known.is_fault and row.verdict == OK and not is_measured:
         if known.verdict in SEEN_BY_HASHES:
             said["reason"] = (

@@ -48,8 +48,7 @@ def audit(
         typer.Option(help="How steps are named, such as 'step{step}'; guessed if it is not given."),
     ] = "",
     tensors: Annotated[
-        bool,
-        typer.Option("--tensors", help="Download what hashes cannot tell, and compare tensors."),
+        bool, typer.Option("--tensors", help="Download all different weights, and compare tensors.")
     ] = False,
     losses: Annotated[
         bool, typer.Option("--losses", help="Run each, too, and compare losses on a short text.")

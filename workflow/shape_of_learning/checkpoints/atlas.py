@@ -45,7 +45,7 @@ class AtlasRow(BaseModel):
     step, tokens
         of training, as its name or the publisher says; empty if neither does
     commit
-        what the revision stood for when it was checked; empty if nobody has
+        what the revision stood for when it was checked; empty if nobody has written it down
     verdict
         `ok`; `not yet moved`, equal to step 0 at the very start, which is right; `same as main` or `same as step N`;
         `mixed shards`, `mixed tensors`: parts are those of another step; `missing`: weights, or some of them;
@@ -55,7 +55,7 @@ class AtlasRow(BaseModel):
     source
         `audit`, `lock`, or the address of a report; several with blanks between
     checked
-        day on which the Hub was asked, or the report was written; empty if nobody has checked
+        day on which the Hub was asked, or the report was written; empty if not recorded
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +69,11 @@ class AtlasRow(BaseModel):
     reason: str = ""
     source: str = ""
     checked: Annotated[date | None, BeforeValidator(_empty_is_none)] = None
+
+    @property
+    def reports(self) -> list[str]:
+        """Addresses of what was reported of it."""
+        return [each for each in self.source.split() if each.startswith("http")]
 
     @property
     def is_fault(self) -> bool:
@@ -111,9 +116,8 @@ def updated(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
         known = rows.get((row.repository, row.revision))
         if known and row.verdict == UNKNOWN:
             continue
-        if known and known.source.startswith("http"):
-            reports = [each for each in known.source.split() if each.startswith("http")]
-            sources = dict.fromkeys([*row.source.split(), *reports])
+        if known and known.reports:
+            sources = dict.fromkeys([*row.source.split(), *known.reports])
             row = row.model_copy(update={"source": " ".join(sources)})
         rows[row.repository, row.revision] = row
     return list(rows.values())

@@ -121,7 +121,9 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     every = {" and ".join(claim.estimators): own, **others}
     joined = _joined(own, every, is_suspect=bool(reading.suspects))
     if claim is not asked and joined.verdict != NOT_MEASURED:
-        said = f" Asked of this run's models ({claim.models}), since it has none of the paper's."
+        said = (
+            f" Asked of this run's models ({claim.models}), since it has none that the claim names."
+        )
         joined = replace(joined, because=joined.because + said)
     shown = every if others else {}
     besides = [

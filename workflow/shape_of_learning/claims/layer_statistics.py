@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import Bounded, apart, jackknifed, known, peak
+from shape_of_learning.claims.bounds import Bounded, apart, jackknifed, known, peak, unknown
 from shape_of_learning.claims.evidence import Curve
 from shape_of_learning.claims.reading import Reading, each_less_each, of_common_layers
 from shape_of_learning.claims.rules import PAIR, Units
@@ -117,7 +117,7 @@ def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -
 
 
 def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
-    """Of each model the isotropy I of its output embeddings, and a cosine of its last layer.
+    """Of each model the isotropy I of its output embeddings, and a cosine of its last layer, which may be unknown.
 
     Parameters
     ----------
@@ -127,16 +127,17 @@ def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     """
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
-    units = {
-        name: {
-            "isotropy": known(np.exp(of_weights[name])),
-            "cosine": jackknifed(curve.last[..., -1, :]),
-        }
+    cosines = {
+        name: jackknifed(curve.last[..., -1, :])
         for name, (curve,) in reading.curves(cosine).items()
         if name in of_weights and _has_last_layer(reading, name, curve)
     }
-    reading.require(units, f"`{matrix}` beside `{cosine}`")
-    return units
+    reading.require(cosines, f"`{matrix}` beside `{cosine}`")
+    none = unknown(known(np.nan))
+    return {
+        name: {"isotropy": known(np.exp(isotropy)), "cosine": cosines.get(name, none)}
+        for name, isotropy in of_weights.items()
+    }
 
 
 def isotropy_beside_others(

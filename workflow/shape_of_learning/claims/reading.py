@@ -260,9 +260,7 @@ class Reading:
         short = len(steps) and steps[-1] < seen.get("to", 0) * end
         if not (late or short):
             return ""
-        which = (
-            f"first seen at step {steps[0]:,.0f}" if late else f"last seen at step {steps[-1]:,.0f}"
-        )
+        which = f"first step that counts {steps[0]:,.0f}" if late else f"last one {steps[-1]:,.0f}"
         return f"{which} of {end:,.0f}"
 
 

@@ -187,8 +187,8 @@ def _over_pairs(
     most = max(map(len, treatments.values()), default=0)
     if most < pairs:
         raise NotMeasured(
-            f"the run has {most} of {pairs} needed pairs, of one seed each, of a twin with the term "
-            f"`{regulariser}` and its original with {what} at the same last step"
+            f"the run has {most} of the {pairs} pairs needed; a pair is a twin trained with the term "
+            f"`{regulariser}` and its original, of one seed, both with {what} at the same last step"
         )
     return {
         treatment: {"difference": replicated(np.stack(of, axis=-1))}

@@ -81,8 +81,9 @@ class Training(Section):
     ----------
     revision
         pattern of the revisions' names: `{step}` or `{kilosteps}` (thousands of steps), with leading zeros or
-        without; `{gigatokens}` (billions of tokens, as the publisher rounded them), which count the steps where
-        there is nothing else; and `{stage}`, a number that tells nothing. In `subfolder` instead where
+        without; `{gigatokens}` (billions of tokens, as the publisher rounded them), which stand for steps where a
+        name has none; and `{stage}`, a number that is not counted (an audit separates stages by it where steps
+        begin anew). In `subfolder` instead where
         checkpoints are folders of one revision
     steps
         a list; or `all`, `log` (one step per doubling), `log: 12` or `linear: 20` (so many, evenly spaced),
