@@ -40,6 +40,7 @@ def test_the_reports_are_in_it():
         verdict = find("pythia-2.8b", step=step).verdict
         of_end = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
         assert verdict == ("same as main" if step in OF_MAIN else of_end)
+    assert find("pythia-2.8b", step=0).sha256.startswith("ab496f1c3fd7")
     assert find("pythia-12b", step=58_000).verdict == "mixed shards"
     assert find("pythia-70m", step=1).verdict == "not yet moved"
     assert find("bloom-560m", step=600_000).verdict == "broken"
@@ -85,10 +86,11 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("o/m,step1,1,,,fine,,,", "verdict"),
-        ("o/m,step1,-1,,,ok,,,", "step"),
-        ("o/m,step1,1,,zz,ok,,,", "commit"),
-        ("o/m,step1,1,,,ok,,,yesterday", "checked"),
+        ("o/m,step1,1,,,,fine,,,", "verdict"),
+        ("o/m,step1,-1,,,,ok,,,", "step"),
+        ("o/m,step1,1,,zz,,ok,,,", "commit"),
+        ("o/m,step1,1,,,ab,ok,,,", "sha256"),
+        ("o/m,step1,1,,,,ok,,,yesterday", "checked"),
     ],
 )
 def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line, says):

@@ -1,6 +1,7 @@
 """Audits of trainings as they are published, on a Hub on loopback and on the disk."""
 
 import csv
+import hashlib
 import json
 import subprocess
 import sys
@@ -150,6 +151,7 @@ def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
         of_end = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
         assert verdict == ("same as main" if step in OF_MAIN else of_end)
     assert "EleutherAI/pythia#205" in said
+    assert rows["step0"]["sha256"] == hashlib.sha256(b"main").hexdigest()
     page = (tmp_path / "audit.md").read_text()
     for word in (
         "85 of 154",

@@ -108,6 +108,7 @@ def audited(
             step=each.step,
             tokens=each.tokens,
             commit=commit,
+            sha256=" ".join(_sha256(listing)),
             verdict=verdict,
             reason=reason,
             source=curve.source,
@@ -116,6 +117,13 @@ def audited(
         is_measured = each.name in measured
         rows.append(_with_reports(row, known_of(each.repository, each.revision), is_measured))
     return rows
+
+
+def _sha256(listing: Listing | None) -> list[str]:
+    """Hashes of the files of weights, of those outside LFS none."""
+    hashes = [file.hash for _, file in sorted(listing.files.items())] if listing else []
+    is_whole = all(each.startswith("sha256:") for each in hashes)
+    return [each.removeprefix("sha256:") for each in hashes] if is_whole else []
 
 
 def _in_words(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> str:

@@ -46,6 +46,8 @@ class AtlasRow(BaseModel):
         of training, as its name or the publisher says; empty if neither does
     commit
         what the revision stood for when it was checked; empty if nobody has written it down
+    sha256
+        of its files of weights, shards in their order, as the Hub lists them; empty if not recorded
     verdict
         `ok`; `not yet moved`, equal to step 0 at the very start, which is right; `same as main` or `same as step N`;
         `mixed shards`, `mixed tensors`: parts are those of another step; `missing`: weights, or some of them;
@@ -65,6 +67,7 @@ class AtlasRow(BaseModel):
     step: Number = None
     tokens: Number = None
     commit: Commit | Literal[""] = ""
+    sha256: str = Field("", pattern=r"^([0-9a-f]{64}( [0-9a-f]{64})*)?$")
     verdict: str = Field(UNKNOWN, pattern=VERDICT)
     reason: str = ""
     source: str = ""
