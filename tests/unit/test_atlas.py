@@ -81,6 +81,8 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
     assert found["step2"] == other
     again = {row.revision: row for row in updated(found.values(), [seen])}
     assert again["step1"].source == "audit https://x/1"
+    with_tokens = known.model_copy(update={"tokens": 2})
+    assert updated([with_tokens], [seen])[0].tokens == 2
 
 
 @pytest.mark.parametrize(

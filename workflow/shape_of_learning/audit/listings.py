@@ -189,7 +189,8 @@ def _of_entry(
     template = RevisionTemplate(training.revision if training and training.revision else "")
     if offered is None and template.has_step:
         assert entry.repository is not None
-        offered = OfferedSteps(entry.repository, entry.subfolder or "", template, "all", None)
+        per_step = training.tokens_per_step if training else None
+        offered = OfferedSteps(entry.repository, entry.subfolder or "", template, "all", per_step)
     repositories = {each.repository for each in listed}
     repositories |= {offered.repository} if offered else set()
     commits = dict(known)

@@ -119,6 +119,8 @@ def updated(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
         known = rows.get((row.repository, row.revision))
         if known and row.verdict == UNKNOWN:
             continue
+        if known and row.tokens is None:
+            row = row.model_copy(update={"tokens": known.tokens})
         if known and known.reports:
             sources = dict.fromkeys([*row.source.split(), *known.reports])
             row = row.model_copy(update={"source": " ".join(sources)})
