@@ -26,6 +26,7 @@ NAMES = {
         "stage1-step2000-tokens5B",
         "stage2-ingredient1-step23852-tokens51B",
     ],
+    "olmo-3": ["stage1-step1000", "stage1-step2000"],
     "smollm3": [
         "stage1-step-40000",
         "stage1-step-80000",
@@ -94,6 +95,14 @@ def hard():
     return {
         # The last step holds an earlier one's weights, and main the true ones.
         "org/latest": {"main": one_file("11"), **own, "step11": own["step4"]},
+        # The second has the files of the first in one format and those of the third in the other.
+        "org/linked": {
+            "main": one_file("x"),
+            "step1": one_file("p"),
+            "step2": {**one_file("p"), "pytorch_model.bin": "q"},
+            "step3": {"config.json": "{}", "pytorch_model.bin": "q"},
+            "step4": one_file("own"),
+        },
         "org/formats": {"main": both["step5"], **both},
         "org/preferred": {"main": preferred["step4"], **preferred},
         "org/stages": {"main": one_file("x"), **stages},
@@ -213,6 +222,12 @@ def test_a_copy_under_the_last_name_condemns_no_other(hub, tmp_path):
         "same as step 11",
         "same as step 4",
     )
+    rows, _, code = run(hub, tmp_path, "org/linked")
+    assert [row["verdict"] for row in rows.values()] == [
+        "same as step 2",
+        *["same as step 1"] * 2,
+        "ok",
+    ]
     entry = tmp_path / "own.yaml"
     training = "{revision: 'checkpoint-{step}', steps: [0, 100, 500]}"
     entry.write_text(f"x: {{repository: org/crfm, training: {training}}}")
@@ -285,7 +300,8 @@ def test_a_server_that_is_asked_too_much_is_waited_for(hub, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "steps"), [
-    ("ettin", [2997, 5994, 500_000]), ("olmo-2", [1000, 2000]), ("fineweb", [1000, 2000, 167_000]),
+    ("ettin", [2997, 5994, 500_000]), ("olmo-2", [1000, 2000]), ("olmo-3", [1000, 2000]),
+    ("fineweb", [1000, 2000, 167_000]),
     ("smollm3", [40_000, 80_000, 3_480_000, 4_720_000]), ("amber", [0, 1, 358]), ("redpajama", [240, 280, 1000]),
     ("tinyllama", [5000, 10_000]), ("bloom", [1000, 10_000]), ("crfm", [0, 100]),
 ])  # fmt: skip

@@ -217,6 +217,8 @@ def _in_common(
         for f in (*o.files.values(), *o.other_format.values())
     }
     files = [(n, f) for n, f in (*own.files.items(), *own.other_format.items()) if f.hash in hashes]
+    if not files:  # linked by a third revision, which has both formats
+        return "another revision has its files and those of the other"
     more = f", and {len(files) - 1} more files likewise" if len(files) > 1 else ""
     digest = files[0][1].hash.partition(":")[2][:SHOWN_HASH]
     which = verdict.removeprefix("same weights in ")

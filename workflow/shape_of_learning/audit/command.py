@@ -125,12 +125,12 @@ def _put_into(atlas: Path | None, curve: Curve, found: list[AtlasRow]) -> None:
 
 
 def where(
-    suite: Annotated[str, typer.Argument(help="A model of the atlas, such as pythia-2.8b.")],
+    model: Annotated[str, typer.Argument(help="A model of the atlas, such as pythia-2.8b.")],
     step: Annotated[int, typer.Argument(help="A training step.", min=0)],
 ) -> None:
     """Say in one line where a step of a published training is, and what is known of it."""
     with explained(code=NOT_KNOWN):
-        row = find(suite, step)
+        row = find(model, step)
     commit = row.commit or "commit not known"
     said = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
     shown.print(

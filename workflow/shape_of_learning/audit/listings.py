@@ -46,7 +46,12 @@ logger = logging.getLogger(__name__)
 PATTERNS = (
     *("step{step}", "step-{step}", "step_{step}", "global_step{step}", "checkpoint-{step}"),
     *("step{step}-tokens{gigatokens}B", "stage{stage}-step{step}-tokens{gigatokens}B"),
-    *("stage{stage}-step-{step}", "step-{kilosteps}k-token-{gigatokens}B", "ckpt_{step}"),
+    *(
+        "stage{stage}-step{step}",
+        "stage{stage}-step-{step}",
+        "step-{kilosteps}k-token-{gigatokens}B",
+        "ckpt_{step}",
+    ),
     *("step-{step}-{gigatokens}BT", "{gigatokens}b_tokens", "{gigatokens}B", "iter_{step}"),
 )
 # Questions that the Hub answers in five minutes, without a token and with one.
