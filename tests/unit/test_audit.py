@@ -103,6 +103,8 @@ def hard():
             "step3": {"config.json": "{}", "pytorch_model.bin": "q"},
             "step4": one_file("own"),
         },
+        # As DataDecide: several seeds in one repository.
+        "org/decide": of_names(f"step{n}-seed-{seed}" for n in (0, 1250) for seed in (0, 1)),
         "org/formats": {"main": both["step5"], **both},
         "org/preferred": {"main": preferred["step4"], **preferred},
         "org/stages": {"main": one_file("x"), **stages},
@@ -322,6 +324,10 @@ in-folders:
   repository: org/folders
   subfolder: hf_ckpt/{gigatokens}B
   training: {revision: main, steps: log}
+decide:
+  repository: org/decide
+  seeds: [0, 1]
+  training: {revision: "step{step}-seed-{seed}", steps: log}
 bert:
   repository: org/bert-seed_{seed}-step_{kilosteps}k
   seeds: [0, 1]
@@ -332,6 +338,10 @@ bert:
     rows, _, code = run(hub, tmp_path, str(entries), "--atlas", str(atlas))
     assert code == 0
     assert [rows[f"main/hf_ckpt/{n}B"]["step"] for n in (16.78, 33.55, 67.11)] == [17, 34, 67]
+    assert [row.revision for row in read_atlas(atlas / "own/decide-1.csv")] == [
+        "step0-seed-1",
+        "step1250-seed-1",
+    ]
     with (atlas / "own/bert-1.csv").open() as file:
         found = list(csv.DictReader(file))
     assert [(row["step"], row["tokens"]) for row in found] == [
