@@ -136,6 +136,7 @@ $(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/
 	# Snakemake finds its logger by the name of a folder there.
 	ln -sfn "$(CURDIR)/workflow/snakemake_logger_plugin_shape" \
 		"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	$(BIN)/python envs/make_importable.py
 	printf '#!/bin/sh\nPYTHONPATH="%s/workflow" exec "%s/python" -m shape_of_learning "$$@"\n' \
 		"$(CURDIR)" "$(CURDIR)/$(BIN)" > $(BIN)/shape-of-learning && chmod +x $(BIN)/shape-of-learning
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
