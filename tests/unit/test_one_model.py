@@ -95,7 +95,34 @@ def test_a_suspect_value_is_one_whose_neighbours_are_copies():
         assert found["same_token"].isna().all()  # nothing says which tokens they are of
 
 
-def trained(checkpoint, tokenizer, folder, *, bf16, probed):
+def test_ties_everywhere_leave_empty_cells_and_other_measures_are_as_they_are(caplog):
+    grid = np.stack(np.meshgrid(*[np.arange(3.0)] * 6), axis=-1).reshape(27, 27, 6)
+    found = sol.measure([grid, grid], measures=["two_nn", "anisotropy"])
+    value = found.set_index("estimator")["value"]
+    assert value["two_nn"].isna().all()
+    assert value["anisotropy"].to_numpy() == pytest.approx(1 / 6)
+    assert "no value of `two_nn`" in caplog.text
+
+
+def test_a_mean_over_blocks_says_that_one_is_broken_or_undefined(caplog):
+    random = np.random.default_rng(3)
+    states = random.standard_normal((4, 27, 27, 6))
+    broken = states.copy()
+    broken[2, 5, 3, 1] = np.inf
+    found = sol.measure(broken, measures=["anisotropy"]).set_index("layer")
+    assert found["value"].isna().tolist() == [False, False, True, False, True]
+    assert "layers [2] hold NaN or infinity" in caplog.text
+    caplog.clear()
+    tied = list(states)
+    tied[2] = np.stack(np.meshgrid(*[np.arange(3.0)] * 6), axis=-1).reshape(27, 27, 6)
+    found = sol.measure(tied, measures=["two_nn"]).set_index("layer")
+    assert found["value"].isna().tolist() == [False, False, True, False, False]
+    assert found["value"].iloc[-1] == pytest.approx(found["value"].loc[[1, 3]].mean())
+    assert found["layers"].iloc[-1] == 2
+    assert "undefined at layers [2]: its mean is of the other 2" in caplog.text
+
+
+def trained(checkpoint, tokenizer, folder, *, bf16, probed, **options):
     """Train with dropout and accumulated gradients; weights, losses and the state of random numbers."""
     model = fresh(checkpoint, attention_dropout=0.1, hidden_dropout=0.1)
     rows = [{"input_ids": ids, "labels": ids} for ids in tokenizer(WINDOWS)["input_ids"]]
@@ -112,6 +139,7 @@ def trained(checkpoint, tokenizer, folder, *, bf16, probed):
         bf16=bf16,
         seed=5,
         disable_tqdm=True,
+        **options,
     )
     hf.set_seed(5)
     trainer = hf.Trainer(model, arguments, train_dataset=rows, processing_class=tokenizer)

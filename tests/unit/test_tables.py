@@ -180,7 +180,7 @@ def bars(row):
     return [row[key] for key in ("standard_error", "low", "high")]
 
 
-def test_what_is_undefined_is_empty_and_refused_where_there_was_something_to_measure(tmp_path):
+def test_what_is_undefined_is_empty_and_said_where_there_was_something_to_measure(tmp_path, caplog):
     batches, left_out = checkpoint_rows(1, undefined=range(LAYERS + 1))
     for few in (1, 60):  # as of a broken checkpoint, or fewer than a measure has neighbours
         rows = [[*row[:3], few, row[4]] for row in batches], left_out
@@ -189,8 +189,28 @@ def test_what_is_undefined_is_empty_and_refused_where_there_was_something_to_mea
             assert [row["value"], *bars(row), row["batch_sd"]] == [""] * 5
         assert estimates[LAYERS + 1]["layers"] == "0"
         assert {(row["difference"], row["smallest_visible"]) for row in changes} == {("", "")}
-    with pytest.raises(InputError, match=r"m/step0 holds no value of `two_nn`, though its vectors"):
-        gathered(tmp_path, (batches, left_out))
+    assert "holds no value" not in caplog.text
+    _, estimates, _ = gathered(tmp_path, (batches, left_out))
+    assert {row["value"] for row in estimates} == {""}
+    assert "m/step0 holds no value of `two_nn`, though its vectors are distinct" in caplog.text
+
+
+def test_an_average_over_layers_of_which_one_is_broken_is_undefined(tmp_path):
+    """An undefined value of sound vectors is left out; a block of NaN or of one vector is not."""
+    batches, left_out = checkpoint_rows(1, undefined=[2])
+    sound = checkpoint_rows(2)
+    for n_unique, layers in ((60, "2"), (1, "0")):
+        rows = [[*row[:3], n_unique if row[0] == 2 else row[3], row[4]] for row in batches]
+        for order in ([(rows, left_out), sound], [sound, (rows, left_out)]):
+            _, estimates, changes = gathered(tmp_path, *order)
+            means = {row["layers"]: row for row in estimates if row["layer"] == ""}
+            assert set(means) == {layers, "3"}
+            is_undefined = layers == "0"
+            assert [means[layers][key] == "" for key in ("value", "low", "batch_sd")] == (
+                [is_undefined] * 3
+            )
+            (change,) = [row["difference"] for row in changes if row["layer"] == ""]
+            assert (change == "") == is_undefined
 
 
 def test_a_value_without_a_group_that_is_undefined_leaves_no_interval(tmp_path):

@@ -166,6 +166,8 @@ class ForwardPass:
             elif self._last_layer == "both":
                 states.append(before_final_norm)
             del output, before_final_norm
+            # Where gradients are checkpointed, the embedding's output wants one also here.
+            states = [state.detach() for state in states]
             # Each leaves the model and is forgotten here, so that the next ones get its memory.
             moved = [states.pop(0).to(destination, torch.float32) for _ in range(len(states))]
             if predicted is None:

@@ -5,6 +5,7 @@ groups are the same for all layers and checkpoints, so an average or a differenc
 own, the averages or differences of theirs, and what its parts share is in its interval.
 """
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
 from shape_of_learning.metrics.tidy import (
@@ -30,6 +30,8 @@ from shape_of_learning.metrics.tidy import (
     read_tidy,
     whole,
 )
+
+logger = logging.getLogger(__name__)
 
 Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
 
@@ -87,6 +89,18 @@ class AtCheckpoint(NamedTuple):
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
+    def defined(self, first: int) -> list[int]:
+        """The layers from `first` on that have a value."""
+        return [n for n, row in self.layers.items() if n >= first and not math.isnan(row.value)]
+
+    def broken(self, first: int) -> list[int]:
+        """The layers from `first` on whose hidden states hold NaN or infinity, or all are one vector.
+
+        What there is no measure of is then a block of the model, and an average without it is of another model.
+        """
+        found = {row.layer for row in self.batches if math.isnan(row.value) and row.n_unique <= 1}
+        return sorted(layer for layer in found if layer >= first)
+
 
 def write_model_tables(
     folder: Path,
@@ -110,7 +124,7 @@ def write_model_tables(
     Raises
     ------
     InputError
-        If a measure has no value at a checkpoint though its vectors are distinct.
+        If a table has other columns.
     """
     of_model = MeasuredModel(**model)
     writers = {
@@ -141,14 +155,15 @@ def write_model_tables(
 
 
 def at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:
-    """Sort the rows of one measure; InputError if it has no value though the vectors are distinct."""
+    """Sort the rows of one measure, and say if it has no value though the vectors are distinct."""
     batches = [row for row in rows if row.batch is not None]
     # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
     distinct = any(2 * row.n_unique > row.n for row in batches)
     if distinct and all(math.isnan(row.value) for row in batches):
-        raise InputError(
-            f"{folder / checkpoint[0]} holds no value of `{rows[0].estimator}`, though its vectors are "
-            "distinct; take the measure out of `measurement.estimators`, or correct it if it is your own"
+        logger.warning(
+            "%s holds no value of `%s`, though its vectors are distinct: as of ties everywhere, where the nearest "
+            "neighbours are all as far; correct the measure if it is your own",
+            *(folder / checkpoint[0], rows[0].estimator),
         )
     layers = {
         row.layer: row._replace(without=UNDEFINED) if math.isnan(row.value) else row
@@ -173,30 +188,37 @@ def estimate_rows(
     model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
 ) -> Iterator[list[object]]:
     """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
-    for checkpoint, batches, layers in measured:
+    for at in measured:
+        checkpoint, batches, layers = at
         identity = [model.name, model.role, *checkpoint]
         if not curve.interval:
             layers = {layer: row._replace(without=UNDEFINED) for layer, row in layers.items()}
         for layer, row in layers.items():
             place = [layer, layer / model.layers, curve.estimator, row.selection]
             yield [*identity, *place, *_estimate(row, batches, [layer])]
-        defined = [layer for layer, row in layers.items() if not math.isnan(row.value)]
-        averaged = [layer for layer in defined if layer >= model.first]
-        first = layers[min((each for each in layers if each >= model.first), default=min(layers))]
-        mean = average([layers[layer] for layer in averaged], first)
+        mean, averaged = average(at._replace(layers=layers), model.first)
         place = [None, None, curve.estimator, mean.selection]
         yield [*identity, *place, *_estimate(mean, batches, averaged)]
 
 
-def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
-    """Average over layers whose value is defined; `first` is the first of all layers.
+def average(at: AtCheckpoint, first: int) -> tuple[TidyRow, list[int]]:
+    """Average over the layers from `first` on whose value is defined; undefined if any of them is broken.
 
     Its left-out values are the averages of theirs. ``near_duplicates`` and ``same_token`` are the largest
     shares of any layer, and ``effective_windows`` the smallest number.
+
+    Returns
+    -------
+    mean : TidyRow
+    layers : list of int
+        That it is of.
     """
-    if not layers:
-        return first._replace(value=math.nan, without=UNDEFINED)
-    return first._replace(
+    averaged = [] if at.broken(first) else at.defined(first)
+    row = at.layers[min((each for each in at.layers if each >= first), default=min(at.layers))]
+    if not averaged:
+        return row._replace(value=math.nan, without=UNDEFINED), averaged
+    layers = [at.layers[layer] for layer in averaged]
+    mean = row._replace(
         value=_mean([row.value for row in layers]),
         n=whole(_mean([row.n for row in layers])),
         n_unique=whole(_mean([row.n_unique for row in layers])),
@@ -205,6 +227,7 @@ def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
         effective_windows=min(row.effective_windows for row in layers),
         without=tuple(np.mean([row.without for row in layers], axis=0)),
     )
+    return mean, averaged
 
 
 def change_rows(
@@ -213,7 +236,7 @@ def change_rows(
     """Rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
 
     Of each pair first the layers, then the average over layers, whose layer is empty. That is over the layers
-    that are defined at both checkpoints.
+    that are defined at both checkpoints, and undefined where one of them is broken at either.
     """
     pairs = list(pairwise(measured))
     if len(measured) > 2:
@@ -224,7 +247,9 @@ def change_rows(
             for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
         }
         averaged = [change for layer, change in changes.items() if layer >= model.first]
-        defined = [each for each in averaged if not math.isnan(each[0])] or [(math.nan, UNDEFINED)]
+        is_broken = before.broken(model.first) or after.broken(model.first)
+        defined = [each for each in averaged if not (is_broken or math.isnan(each[0]))]
+        defined = defined or [(math.nan, UNDEFINED)]
         differences, left_out = zip(*defined, strict=True)
         mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection

@@ -1,5 +1,6 @@
 """What is measured of one checkpoint: its rows of the workflow's tables, and how it differs from another."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from shape_of_learning.refusals import unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger(__name__)
 
 # As by default in the configuration.
 WINDOWS, WINDOW_CHARACTERS, BATCH_VECTORS, NEIGHBOURS = 128, 512, 4096, 128
@@ -95,8 +98,7 @@ class Measured:
         named = (f"{self.model.name}@{at.checkpoint[0]}", *at.checkpoint[1:])
         if all_layers:
             return at._replace(checkpoint=named)
-        blocks = [row for layer, row in at.layers.items() if layer >= self.model.first]
-        return AtCheckpoint(named, [], {self.model.first: average(blocks, blocks[0])})
+        return AtCheckpoint(named, [], {self.model.first: average(at, self.model.first)[0]})
 
 
 def measures_named(names: Sequence[str]) -> list[Measure]:
@@ -148,4 +150,24 @@ def measured(  # noqa: PLR0913 (keywords)
     has_blocks = any(row.layer for row in found)
     averaged = "block_outputs" if has_blocks else "all_layers"
     model = MeasuredModel(name or how.model, role, max(states.layers, 1), [checkpoint], averaged)
+    _say_what_is_undefined(model, [at for _, at in curves])
     return Measured(model, curves)
+
+
+def _say_what_is_undefined(model: MeasuredModel, curves: Sequence[AtCheckpoint]) -> None:
+    """Log why a mean over blocks is undefined, or of how many blocks it is."""
+    if broken := sorted({layer for at in curves for layer in at.broken(0)}):
+        logger.warning(
+            "%s: the hidden states of layers %s hold NaN or infinity, or all are one vector: what is measured of "
+            "them is undefined%s",
+            *(model.name, broken, ", and so are means" * (max(broken) >= model.first)),
+        )
+    for at in curves:
+        defined = at.defined(model.first)
+        some = [layer for layer in at.layers if layer >= model.first and layer not in defined]
+        if some and defined and not at.broken(model.first):
+            measure = next(row.estimator for row in at.layers.values())
+            logger.warning(
+                "%s: `%s` is undefined at layers %s: its mean is of the other %d",
+                *(model.name, measure, some, len(defined)),
+            )
