@@ -17,10 +17,13 @@ from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
 STEPS = (0, 1, 8, 64, 512)
+TUNED_STEPS = (0, 8, 24)
+CHOICES = ("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips")
 MEASURED = ("anisotropy", "average_cosine", "two_nn")
 # Of an element, a script, a template and a formula of Vega.
 HOSTILE = "</script><b onclick=alert(1)>\"'${x}%%STYLE%% datum.x"
 LABELS = {"one": HOSTILE, "two": "Model two", "still": "Without steps"}
+TUNED = {"name": "tuned", "label": "Fine-tuned", "phase": "fine-tuning"}
 
 
 KEYS = ("name", "label", "axis", "family", "description", "suspect_above")
@@ -80,7 +83,14 @@ def made_claim(claim: str, verdict: str, **others: object) -> dict[str, object]:
     return {"claim": claim, "sentence": sentence, "verdict": verdict, **common, **others}
 
 
-def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
+def draw_with_fine_tuning(folder: Path) -> Path:
+    """Write a page of all models and a fine-tuning, which counts its steps anew."""
+    tuned = rows_of_model("tuned", layers=4, steps=TUNED_STEPS, estimators=MEASURED[:1])
+    models = {"models": [*DESCRIPTION["models"], TUNED]}
+    return draw(folder, rows=made_rows() + tuned, description=DESCRIPTION | models)
+
+
+def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DESCRIPTION) -> Path:
     """Write the tables and the page."""
     folders = {name: folder / name for name in ("verdicts", "claims", "finetuning_structure")}
     for each in folders.values():
@@ -112,7 +122,20 @@ def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
     columns = (*common, "revision", "step", "layer", "clusters", "value")
     structure = write_rows(folders["finetuning_structure"] / "still.csv", shares, columns)
     page = folder / "explorer.html"
-    draw_explorer.main(estimates, verdicts, [structure], [claims], DESCRIPTION, page)
+    flips = [
+        ("token_types", "all", "one", "contradicted", "yes"),
+        ("text", "own", "b", "supported", "no"),
+    ]
+    choices = write_rows(
+        folder / "claims/choices.csv",
+        [
+            dict(zip(CHOICES, ("growth", *cells[:3], "supported", *cells[3:]), strict=True))
+            for cells in flips
+        ],
+        CHOICES,
+    )
+    inputs = estimates, verdicts, [structure], [claims], [choices]
+    draw_explorer.main(*inputs, description, page)
     return page
 
 

@@ -137,6 +137,34 @@ def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view
 
 
 @made.needs_chromium
+def test_under_a_step_there_is_no_value_of_another_step(opening):
+    # Model two begins at step 1; the last one has no steps.
+    opened = opening("#measure=anisotropy&model=one&model=two&model=still&rows=all&at=0")
+    assert {(row["model"], row["step"]) for row in opened.rows()} == {("one", "0")}
+    assert "No checkpoint there: Model two, Without steps" in opened.seen()[1]
+
+
+@made.needs_chromium
+def test_steps_of_a_fine_tuning_are_apart_from_those_of_a_pretraining(browser, tmp_path):
+    page = made.draw_with_fine_tuning(tmp_path)
+    chosen = "#measure=anisotropy&model=two&model=tuned&rows=all"
+    with made.silent_pages(browser) as opens:
+        opened = opens(page, f"{chosen}&at=8")
+        assert {row["model"] for row in opened.rows()} == {"two"}
+        opened = opens(page, f"{chosen}&at=fine-tuning 8")
+        assert {(row["model"], row["step"]) for row in opened.rows()} == {("tuned", "8")}
+        assert "step 8 of fine-tuning" in opened.seen()[1]
+        opened = opens(page, f"{chosen}&view=step")
+        titles = opened.saved("svg").decode()
+        assert titles.count(">Training step<") == titles.count(">Fine-tuning step<") == 1
+        assert (
+            opens(page, "#model=tuned&measure=anisotropy&view=heat")
+            .seen()[1]
+            .startswith("Anisotropy by layer and fine-tuning step")
+        )
+
+
+@made.needs_chromium
 def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_curves(opening):
     opened = opening()
     claims = opened.page.locator("article")
@@ -145,6 +173,9 @@ def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_curves
     first = claims.first.inner_text()
     assert "Claimed: growth & <i>more</i>" in first
     assert "Estimate 0.25, 95 % interval 0.125 to 0.5; 0.1 from the bound" in first
+    robust = "1 of 2 other choices of the analysis alone changes the verdict “supported”: "
+    assert f"{robust}token types “one” (contradicted)" in first
+    assert "Robustness" not in claims.nth(1).inner_text()
     folded = opened.page.locator("details article")
     assert not folded.is_visible()
     opened.page.get_by_text("1 not measured", exact=True).click()

@@ -1,6 +1,7 @@
 """All results in one page.
 
-REQUIRED INPUTS: the table of estimates, others of which it shows curves, the verdicts on checkpoints and on claims.
+REQUIRED INPUTS: the table of estimates, others of which it shows curves, the verdicts on checkpoints and on claims, and
+where choices of the analysis are judged, what each does to a verdict.
 OUTPUTS:
     <results>/explorer.html     one file, to be opened by a browser as it is
 STEPS: draw_explorer, and the target `explorer`.
@@ -24,6 +25,7 @@ rule draw_explorer:
             RUN.tables_read(kind for kind in KINDS if kind != VERDICTS),
         ),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
+        choices="<results>/claims/choices.csv" if SETTINGS["choices"]["judged"] else [],
     output:
         listed(EXPLORER, "Explorer", "explorer"),
     log:

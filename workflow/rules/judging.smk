@@ -30,7 +30,7 @@ all_choices = [
 
 
 rule judge_claims:
-    """Judge the claims of one paper, by rules that were written down beforehand."""
+    """Judge the claims of one paper, by the rules of its claims.yaml."""
     input:
         left_out=lambda wildcards: expand(
             "<results>/tables/left_out/{model}.csv", model=RUN.claimed_models(wildcards.paper)

@@ -13,11 +13,12 @@ def main(
     verdicts: list[Path],
     further: list[Path],
     claims: list[Path],
+    choices: list[Path],
     description: dict[str, Any],
     output: Path,
 ) -> None:
     """Read the tables and write the page; parameters as in :func:`.content_of`."""
-    content = content_of(description, estimates, verdicts, further, claims)
+    content = content_of(description, estimates, verdicts, further, claims, choices)
     with atomic_write(output) as partial:
         partial.write_text(explorer_page(content), encoding="utf-8", newline="\n")
 
@@ -29,6 +30,7 @@ if __name__ == "__main__":
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             further=[Path(path) for path in snakemake.input.further],
             claims=[Path(path) for path in snakemake.input.claims],
+            choices=[Path(path) for path in snakemake.input.get("choices", [])],
             description=snakemake.params.description,
             output=Path(snakemake.output[0]),
         )

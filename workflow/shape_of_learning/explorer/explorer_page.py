@@ -33,6 +33,7 @@ OF_CLAIMS = (
     *("claim", "sentence", "where", "verdict", "because", "besides"),
     *("estimate", "low", "high", "smallest_visible"),
 )
+CHOICE_KEYS = ("choice", "reference", "option", "verdict_of_reference", "verdict", "flips")
 Row = Mapping[str, str]
 
 
@@ -80,6 +81,7 @@ def content_of(
     verdicts: Sequence[Path],
     further: Sequence[Path],
     claims: Sequence[Path],
+    choices: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Read all tables.
 
@@ -92,6 +94,8 @@ def content_of(
         ``tables/estimates.csv``.
     verdicts, further, claims : sequence of Path
         ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS`, ``claims/{paper}.csv``.
+    choices : sequence of Path
+        ``claims/choices.csv``, if the run has judged claims under several choices of the analysis.
 
     Returns
     -------
@@ -110,6 +114,13 @@ def content_of(
     measures = [*description["measures"], *_without_entry(rows, description["measures"])]
     judged = {(row["model"], row["revision"]): row for path in verdicts for row in _rows(path)}
     content = {**description, "measures": measures, "claims": list(_claims(claims, description))}
+    rows_of_choices = [row for path in choices for row in _rows(path)]
+    for claim in content["claims"]:
+        claim["choices"] = [
+            {key: row[key] for key in CHOICE_KEYS}
+            for row in rows_of_choices
+            if row["claim"] == claim["claim"] and row["flips"]
+        ]
     del content["claimed"]
     for key in ("papers", "claims"):
         content[key] = [_with_measures(each, of_kind) for each in content[key]]

@@ -186,7 +186,7 @@ def explored(run: Run) -> dict[str, Any]:
     keys = ("name", "label", "axis", "family", "description", "suspect_above")
     measures = run.every_measure.values()
     return {
-        "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
+        "models": [_explored_model(run.models[name]) for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
         "papers": [
             _explored_paper(run, paper)
@@ -201,6 +201,12 @@ def explored(run: Run) -> dict[str, Any]:
         },
         "notes": protocol(run),
     }
+
+
+def _explored_model(model: Model) -> dict[str, str]:
+    """Name a model; a fine-tuning counts its steps anew, so that they are not those of a pretraining."""
+    phase = {"phase": "fine-tuning"} if model.kind == "finetuning" else {}
+    return {"name": model.name, "label": model.label, **phase}
 
 
 def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:

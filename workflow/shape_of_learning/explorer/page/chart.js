@@ -24,7 +24,7 @@ function specification(results, state, lines, width) {
   const isHeat = state.view === "heat";
   const names = namesOfLines(results, state, lines);
   const measures = [...new Set(lines.map((each) => each.series.measure))];
-  const panels = isHeat ? lines.map((each) => [each]) : measures.map((name) => lines.filter((each) => each.series.measure === name));
+  const panels = isHeat ? lines.map((each) => [each]) : linePanels(results, state, lines, measures);
   // Heat maps of one model are beside each other, unless there is but one measure, or one of each.
   const models = isHeat ? [...new Set(lines.map((each) => each.series.model))] : [];
   const ofModel = models.map((name) => panels.filter(([line]) => line.series.model === name));
@@ -56,6 +56,16 @@ function specification(results, state, lines, width) {
     },
   };
 }
+
+// Lines of one measure; by step those of fine-tunings have a panel of their own, since they count their steps anew.
+function linePanels(results, state, lines, measures) {
+  const phase = (line) => (state.view === "step" ? phaseOf(results, line) : "");
+  const phases = [...new Set(lines.map(phase))].sort();
+  const panels = measures.flatMap((name) => phases.map((each) => lines.filter((line) => line.series.measure === name && phase(line) === each)));
+  return panels.filter((each) => each.length);
+}
+
+const phaseOf = (results, { series }) => results.modelsByName.get(series.model).phase ?? "";
 
 // Colours and dashes of lines, the same in all panels. Dashes tell apart what colours do not; else they say the
 // same as colours, for who sees none.
@@ -99,10 +109,10 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
     condition: [{ test: "datum.i === cursor", value: pointed }, { param: near, empty: false, value: hovered }], value,
   });
   const ofLines = { type: "quantitative", title: null, scale: { zero: false }, axis: { labelExpr: SHORT_LABEL } };
-  const shared = { x: { field: "x", ...axisAcross(state, values) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
+  const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
   return {
-    title: titleOf(results, lines[0]),
+    title: [titleOf(results, lines[0]), state.view === "step" && phaseOf(results, lines[0])].filter(Boolean).join(" · "),
     height: state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
     data: { values },
     layer: [
@@ -135,14 +145,16 @@ function axisBreak(state, rows) {
   return [text("█", styled("surface"), 9), text("//", styled("quiet"), 12)].map((each) => ({ data: { values: [{}] }, ...each }));
 }
 
-function axisAcross(state, rows) {
+const stepTitle = (state, phase) => `${phase ? "Fine-tuning" : "Training"} ${state.by === "tokens" ? "tokens" : "step"}`;
+
+function axisAcross(state, rows, phase) {
   const scale = { zero: false, nice: false };
   if (state.view === "layer") {
     const isDepth = state.across === "depth";
     const title = isDepth ? "Relative depth (layer over number of layers)" : "Layer";
     return { type: "quantitative", title, scale, axis: { tickMinStep: isDepth ? 0.05 : 1, format: isDepth ? "~g" : "d", tickCount: 8 } };
   }
-  const across = { type: "quantitative", title: state.by === "tokens" ? "Training tokens" : "Training step" };
+  const across = { type: "quantitative", title: stepTitle(state, phase) };
   const axis = { labelExpr: "datum.value === 0 ? '0' : replace(format(datum.value, '~s'), 'G', 'B')", labelOverlap: true };
   if (!state.log) return { ...across, scale, axis };
   const places = ascending(rows.map((row) => row.x));
@@ -169,7 +181,7 @@ function heatMap(results, state, [line], { panelWidth }, at, alike) {
   const every = Math.ceil(checkpoints.length / Math.max(1, Math.floor(panelWidth / LABEL_WIDTH)));
   const legend = { title: isLog ? "log scale" : null, titleColor: styled("quiet"), labelExpr: SHORT_LABEL, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4 };
   const x = {
-    field: "x", type: "ordinal", title: `Training ${state.by === "tokens" ? "tokens" : "step"} of each checkpoint`,
+    field: "x", type: "ordinal", title: `${stepTitle(state, phaseOf(results, line))} of each checkpoint`,
     scale: { domain: [...checkpoints.keys()], padding: 0 },
     axis: { values: [...checkpoints.keys()].filter((each) => each % every === 0), labelExpr: `${labels}[datum.value]`, labelAngle: 0 },
   };

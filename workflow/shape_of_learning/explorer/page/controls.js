@@ -149,8 +149,18 @@ function claimElement(results, claim) {
     make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
     make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
     make("p", { className: "facts" }, estimate, ...reason),
+    ...(claim.choices.length ? [make("p", { className: "facts" }, robustness(claim.choices))] : []),
     ...curveOf(results, claim),
   );
+}
+
+// Which choice of the analysis changes the verdict, if all others stay as they are.
+function robustness(choices) {
+  const words = ({ choice, option, verdict }) => `${choice.replaceAll("_", " ")} “${option}” (${verdict})`;
+  const flips = choices.filter((each) => each.flips === "yes").map(words);
+  const verdict = choices[0].verdict_of_reference;
+  if (!flips.length) return `Robustness: none of ${count(choices.length, "other choice")} of the analysis alone changes the verdict “${verdict}”.`;
+  return `Robustness: ${flips.length} of ${count(choices.length, "other choice")} of the analysis alone ${flips.length === 1 ? "changes" : "change"} the verdict “${verdict}”: ${flips.join(", ")}.`;
 }
 
 // A link to what the verdict rests on, which may be of models that no figure of the paper draws.

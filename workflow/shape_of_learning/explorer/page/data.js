@@ -7,6 +7,7 @@ class Results {
   constructor(content) {
     Object.assign(this, content);
     this.modelsByName = byName(this.models);
+    for (const checkpoint of this.checkpoints) checkpoint.phase = this.modelsByName.get(checkpoint.model).phase ?? "";
     this.measuresByName = byName(this.measures);
     this.rows = [];
     this.series = this.series.map(([measure, model, selection, rows]) => {
@@ -82,6 +83,8 @@ function make(tag, properties = {}, ...children) {
 
 const VIEWS = ["layer", "step", "heat"];
 const LAST = "last"; // each model's last checkpoint
+const FINE_TUNING = "fine-tuning"; // a phase, whose steps are not those of a pretraining
+const FINE_TUNING_STOP = /^fine-tuning \d+$/;
 const MEAN = "average"; // over layers
 const WHOLE = "whole"; // of what has no layers
 const [ANISOTROPY, DIMENSION] = ["Anisotropy", "Intrinsic dimension"]; // axes of measures
@@ -110,12 +113,13 @@ const among = (...allowed) => (text) => (allowed.includes(text) ? text : undefin
 const yesOrNo = (text) => ({ __proto__: null, yes: true, no: false })[text];
 const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined);
 const numberOr = (word) => (text) => (text === word ? word : number(text));
+const stopOrLast = (text) => (FINE_TUNING_STOP.test(text) ? text : numberOr(LAST)(text));
 const named = (key) => (text, results) => among(...results[key].map((each) => each.name ?? each))(text);
 const READERS = {
   __proto__: null, // what all objects inherit is no key of an address
   view: among(...VIEWS),
   paper: named("papers"), model: named("models"), measure: named("measures"), rows: named("selections"),
-  at: numberOr(LAST), keep: numberOr(LAST), layer: numberOr(MEAN), keep_layer: numberOr(MEAN),
+  at: stopOrLast, keep: stopOrLast, layer: numberOr(MEAN), keep_layer: numberOr(MEAN),
   from: number, to: number,
   across: among("layer", "depth"), by: among("step", "tokens"),
   log: yesOrNo, intervals: yesOrNo, left_out: yesOrNo,

@@ -20,17 +20,30 @@ function shownPoints(state, series) {
   });
 }
 
-// Steps (or tokens) of all checkpoints that are chosen, whatever the range.
-function allPlaces(results, state) {
+// Checkpoints that are chosen and have a step (or tokens), whatever the range.
+function steppedCheckpoints(results, state) {
   const whole = { ...state, from: null, to: null };
   const points = chosenSeries(results, state).flatMap((each) => shownPoints(whole, each));
-  return ascending(points.map((each) => each.checkpoint[state.by]).filter((each) => each !== null));
+  return points.map((each) => each.checkpoint).filter((each) => each[state.by] !== null);
 }
+
+const allPlaces = (results, state) => ascending(steppedCheckpoints(results, state).map((each) => each[state.by]));
+
+// The stop of a checkpoint: its step (or tokens), and for a fine-tuning also the word, since it counts anew.
+function checkpointStop(state, { phase, [state.by]: place }) {
+  return phase && place !== null ? `${phase} ${place}` : place;
+}
+
+// The number in a stop; stops of fine-tunings come after all others.
+const stopPlace = (stop) => (typeof stop === "number" ? stop : Number(stop.split(" ")[1]));
+const isFineTuning = (stop) => FINE_TUNING_STOP.test(stop);
+const byPhaseAndPlace = (a, b) => isFineTuning(a) - isFineTuning(b) || stopPlace(a) - stopPlace(b);
 
 // What the slider goes through.
 function stops(results, state) {
   if (state.view === "layer") {
-    return [...allPlaces(results, state).filter((each) => isWithin(state, each)), LAST];
+    const checkpoints = steppedCheckpoints(results, state).filter((each) => isWithin(state, each[state.by]));
+    return [...[...new Set(checkpoints.map((each) => checkpointStop(state, each)))].sort(byPhaseAndPlace), LAST];
   }
   const chosen = chosenSeries(results, state);
   if (chosen.length && chosen.every((each) => each.isWhole)) return [WHOLE];
@@ -58,25 +71,28 @@ function drawnStops(results, state) {
   if (state.view === "heat") return [null];
   const kept = state.view === "layer" ? state.keep : state.keep_layer;
   const now = standing(stops(results, state), state);
-  const place = (stop) => (stop === LAST ? Infinity : stop === MEAN ? -Infinity : stop);
-  return [...new Set(now === undefined ? kept : [...kept, now])].sort((a, b) => place(a) - place(b));
+  const drawn = [...new Set(now === undefined ? kept : [...kept, now])];
+  const isWord = (stop) => [MEAN, WHOLE, LAST].includes(stop);
+  const places = drawn.filter((each) => !isWord(each)).sort(byPhaseAndPlace);
+  return [...drawn.filter((each) => isWord(each) && each !== LAST), ...places, ...drawn.filter((each) => each === LAST)];
 }
 
-function placeWords(state, place) {
-  return state.by === "tokens" ? `${shortCount(place)} tokens` : `step ${place.toLocaleString("en")}`;
+function placeWords(state, place, phase = "") {
+  const words = state.by === "tokens" ? `${shortCount(place)} tokens` : `step ${place.toLocaleString("en")}`;
+  return phase ? `${words} of ${phase}` : words;
 }
 
 function stopWords(state, stop) {
   const word = { [LAST]: "last checkpoint", [MEAN]: "average over layers", [WHOLE]: "the whole model" }[stop];
   if (word) return word;
-  if (state.view === "layer") return placeWords(state, stop);
+  if (state.view === "layer") return placeWords(state, stopPlace(stop), isFineTuning(stop) ? FINE_TUNING : "");
   return state.across === "depth" ? `depth ${shortNumber(stop)}` : `layer ${stop}`;
 }
 
-// The last point that is not beyond a step (or a number of tokens).
+// The point at a stop: a model without a checkpoint there has none, and the summary names it.
 function pointAt(points, state, stop) {
   if (stop === LAST) return points.at(-1);
-  return points.findLast(({ checkpoint }) => checkpoint[state.by] !== null && checkpoint[state.by] <= stop);
+  return points.find(({ checkpoint }) => checkpointStop(state, checkpoint) === stop);
 }
 
 // The row of a layer, of the nearest one to a depth, or of the average; the only one of what has no layers.
@@ -138,7 +154,8 @@ function summaryOf(results, state, { lines, lacking }) {
   if (!lines.length) return [nothing(results, state, lacking)];
   const measures = lines.map((each) => each.series.measure);
   const across = state.across === "depth" ? "relative depth" : "layer";
-  const by = state.by === "tokens" ? "training tokens" : "training step";
+  const phases = [...new Set(lines.map((each) => phaseOf(results, each)))];
+  const by = phases.length > 1 ? { step: "step", tokens: "tokens" }[state.by] : stepTitle(state, phases[0]).toLowerCase();
   const isHeat = state.view === "heat";
   const how = { layer: `by ${across}`, step: `by ${by}`, heat: `by ${across} and ${by}` }[state.view];
   const where = isHeat ? "" : `, ${[...new Set(lines.map((each) => stopWords(state, each.stop)))].join(" and ")}`;
@@ -156,7 +173,7 @@ function summaryOf(results, state, { lines, lacking }) {
     marked(SUSPECT) && `${count(marked(SUSPECT), "value")} with more near-duplicates than the measure allows: hollow diamonds.`,
     missing && `Not measured of what is chosen: ${missing}.`,
     whole && `By step only: ${whole}.`,
-    without && `Nothing to draw here of ${without}.`,
+    without && `${state.view === "layer" ? "No checkpoint there" : "Nothing to draw here"}: ${without}.`,
   ].filter(Boolean);
 }
 
