@@ -57,14 +57,17 @@ ENCODERS = ("bert", "roberta", "albert")
 WIDTHS = {name: [32, 32, 32, 32] for name in CONFIGURATIONS} | {"opt_projected": [32, 32, 32, 16]}
 
 
-def save_tiny_model(folder: Path, name: str, *, head: bool = False, seed: int = 0) -> Path:
+def save_tiny_model(
+    folder: Path, name: str, *, head: bool = False, seed: int = 0, layers: int = 3
+) -> Path:
     """Save a random model of that architecture, with a tokenizer, and return `folder`.
 
     With `head` it is the language model of its role, otherwise the base model alone.
     """
     torch.manual_seed(seed)
-    kind = with_head(name) if head else hf.AutoModel
-    kind.from_config(CONFIGURATIONS[name]()).save_pretrained(folder)
+    kind, config = with_head(name) if head else hf.AutoModel, CONFIGURATIONS[name]()
+    config.num_hidden_layers = layers
+    kind.from_config(config).save_pretrained(folder)
     save_tokenizer(folder, special=name in ENCODERS)
     return folder
 

@@ -16,13 +16,8 @@ from safetensors.torch import save_file
 from shape_of_learning.checkpoints.measured import read_tensor_digests, write_tensor_digests
 from shape_of_learning.checkpoints.measured_verdicts import distance
 from shape_of_learning.checkpoints.record import RECORD, refuse_changed, write_record
-from shape_of_learning.checkpoints.tensors import (
-    SAMPLED,
-    TYPES,
-    checked_tensors,
-    tensor_digests,
-    weight_files,
-)
+from shape_of_learning.checkpoints.tensors import SAMPLED, TYPES, checked_tensors, tensor_digests
+from shape_of_learning.checkpoints.weight_files import weight_files
 from shape_of_learning.errors import InputError
 from tiny_models import save_tiny_model
 

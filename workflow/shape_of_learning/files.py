@@ -59,6 +59,21 @@ def git_blob_of(path: Path) -> str:
         return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
+POINTER = re.compile(rb"version https://(git-lfs|hawser)\.github\.com/spec/")
+POINTER_BYTES = 1024  # git-lfs makes no larger ones
+
+
+def refuse_pointer(file: Path) -> None:
+    """Raise InputError if a file is a pointer of git-lfs, which a clone without it has for the content."""
+    if file.is_file() and file.stat().st_size <= POINTER_BYTES:
+        with file.open("rb") as stream:
+            is_pointer = POINTER.match(stream.read(POINTER_BYTES))
+        if is_pointer:
+            raise InputError(
+                f"{file} is a pointer of git-lfs and not the file itself; run `git lfs pull` in {file.parent}"
+            )
+
+
 # Of a file so many blocks are read, evenly spread, which of a small one is all of it: training changes nearly every
 # weight, and to read all of a large model at every start would take minutes.
 BLOCKS, BLOCK_BYTES = 64, 1 << 16

@@ -268,7 +268,7 @@ def _of_lock(path: Path, pattern: str) -> Curve:
 
 def _of_folders(entry: Entry, where: str) -> Curve:
     """Folders on the disk, whose files are read."""
-    from shape_of_learning.checkpoints.tensors import weight_files
+    from shape_of_learning.checkpoints.weight_files import weight_files
 
     checkpoints, _ = local_checkpoints(entry, where)
     curve = Curve(entry.path or "", checkpoints)

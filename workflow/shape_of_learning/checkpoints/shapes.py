@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import refuse_pointer
 
 CONFIGURATION = "config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
@@ -206,6 +207,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
         If it is missing or no JSON object.
     """
     path = folder / CONFIGURATION
+    refuse_pointer(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

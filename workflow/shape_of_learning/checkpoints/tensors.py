@@ -5,10 +5,8 @@ format. Their tensors tell.
 """
 
 import hashlib
-import json
 import pickle
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +18,9 @@ from safetensors.torch import load_file
 
 from shape_of_learning.checkpoints.measured import TensorDigest, TensorDigests
 from shape_of_learning.checkpoints.record import refuse_changed
-from shape_of_learning.checkpoints.shapes import WEIGHTS, shard_names
+from shape_of_learning.checkpoints.weight_files import unreadable, weight_files
 from shape_of_learning.errors import InputError
+from shape_of_learning.refusals import cut
 
 BLOCK = 1 << 20  # bytes hashed at once; larger ones hash no faster
 SAMPLED = 256  # values of one matrix: they tell a distance of 1 from one of 0
@@ -71,14 +70,11 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
     digests: dict[str, TensorDigest] = {}
     best, sampled = (1, ""), TensorDigests({})
     with ThreadPoolExecutor(threads) as pool:
-        for path in weight_files(folder):
-            tensors, found = _read(path, pool)
-            for name, own in found.items():
-                if digests.setdefault(name, own) != own:
-                    raise InputError(
-                        f"{path} and another shard hold different tensors called `{name}`; fetch the "
-                        "checkpoint anew, or mend it if it is your own"
-                    )
+        for path, tensors in stored_tensors(folder).items():
+            try:
+                digests |= zip(tensors, pool.map(_digest, tensors.values()), strict=True)
+            except DAMAGED as error:
+                raise unreadable(path, " ".join(str(error).split())[:200]) from error
             for name, tensor in tensors.items():
                 size = (tensor.numel(), name)
                 if tensor.ndim > 1 and tensor.dtype in COMMON and size > best:
@@ -110,64 +106,66 @@ def checked_tensors(folder: Path, is_download: bool, threads: int = 1) -> Tensor
     return tensor_digests(folder, threads)
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """List the files that hold the weights of a checkpoint, sorted.
+def stored_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
+    """Read the tensors of a checkpoint, mapped into memory, by the files that hold them.
 
     Raises
     ------
     InputError
-        If there are none, or an index of shards is damaged.
+        If a file is missing, damaged or must not be read, a tensor is not plain numbers, or two shards hold different
+        tensors of one name.
     """
-    for whole, index in WEIGHTS:
-        if (folder / whole).exists():
-            return [folder / whole]
-        if (folder / index).exists():
-            try:
-                content = json.loads((folder / index).read_text(encoding="utf-8"))
-                return [folder / name for name in shard_names(content)]
-            except ValueError as error:
+    stored = {path: read_tensors(path) for path in weight_files(folder)}
+    first: dict[str, torch.Tensor] = {}
+    for path, tensors in stored.items():
+        for name, tensor in tensors.items():
+            other = first.setdefault(name, tensor)
+            if other is not tensor and not _are_equal(other, tensor):
                 raise InputError(
-                    f"{folder / index} is no index of shards ({error}); fetch the checkpoint anew, or "
-                    "mend it if it is your own"
-                ) from error
-    names = " or ".join(f"`{name}`" for names in WEIGHTS for name in names)
-    raise InputError(
-        f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
-        "model there if it is your own"
-    )
+                    f"{path} and another shard hold different tensors called `{cut(name)}`; fetch the "
+                    "checkpoint anew, or mend it if it is your own"
+                )
+    return stored
 
 
-def _read(
-    path: Path, pool: ThreadPoolExecutor
-) -> tuple[dict[str, torch.Tensor], dict[str, TensorDigest]]:
-    """The tensors of a file, mapped into memory, and their digests."""
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Read the tensors of one file, mapped into memory; InputError if it is damaged or they are not plain numbers."""
     try:
-        is_pickle = path.suffix != ".safetensors"
-        tensors = dict(_of_pickle(path)) if is_pickle else load_file(path)
-        return tensors, dict(zip(tensors, pool.map(_digest, tensors.values()), strict=True))
+        return load_file(path) if path.suffix == ".safetensors" else _read_pickle(path)
     except DAMAGED as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"{path} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
-            "it is your own"
-        ) from error
+        raise unreadable(path, " ".join(str(error).split())[:200]) from error
 
 
-def _of_pickle(path: Path) -> Iterator[tuple[str, torch.Tensor]]:
+def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and _digest(one) == _digest(other)
+
+
+def _read_pickle(path: Path) -> dict[str, torch.Tensor]:
     # Files of old versions of torch are no archives, and cannot be mapped into memory.
     mapped = zipfile.is_zipfile(path)
-    if mapped:
-        with zipfile.ZipFile(path) as archive:
-            if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
-                raise ValueError("it is compressed, which torch does not undo")
     loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     if not isinstance(loaded, dict):
         raise ValueError("it holds no dictionary of tensors")
+    tensors = {}
     for name, tensor in loaded.items():
         if isinstance(tensor, torch.Tensor):
+            if problem := what_is_not_plain(tensor):
+                raise ValueError(f"`{cut(name)}` {problem}")
             if tensor.nbytes > tensor.untyped_storage().nbytes():
-                raise ValueError(f"`{name}` is larger than what is stored of it")
-            yield name, tensor.detach()
+                raise ValueError(f"`{cut(name)}` is larger than what is stored of it")
+            tensors[name] = tensor.detach()
+    return tensors
+
+
+def what_is_not_plain(tensor: torch.Tensor) -> str:
+    """Say why a tensor is not one number after another in memory; empty if it is."""
+    if tensor.layout is not torch.strided:
+        return "is sparse; save it dense (`.to_dense()`)"
+    if tensor.is_quantized:
+        return "is quantised, which changes its numbers; give the full weights"
+    if tensor.is_meta:
+        return "has no values, only a shape (it is on the device `meta`); save the loaded model"
+    return ""
 
 
 def _digest(tensor: torch.Tensor) -> TensorDigest:

@@ -8,9 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.checkpoints.shapes import tokenizer_paths
+from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys
+from shape_of_learning.checkpoints.shapes import CONFIGURATION, tokenizer_paths
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
 from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.files import refuse_pointer
+from shape_of_learning.refusals import cut
 
 if TYPE_CHECKING:
     import torch
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Layers that hidden states do not pass through; AutoModel creates them where weights have none.
-UNUSED_WEIGHTS = ("pooler.",)
 # One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
 LOGITS_BYTES = 1 << 26
 # What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
@@ -92,19 +93,15 @@ def load_model(
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }[role]
     if type(config) in known:
-        model, missing = _load(with_head, folder, config, precision, device)
+        model, lacking = _load(with_head, folder, config, precision, device)
         # The hidden states are those of AutoModel, so it must have the same model in it.
         if type(model.base_model) is transformers.MODEL_MAPPING.get(type(config), None):
-            inside = f"{model.base_model_prefix}."
-            _refuse(folder, [k.removeprefix(inside) for k in missing if k.startswith(inside)])
-            lacking = [key for key in missing if not key.startswith(inside)]
             if not lacking:
                 return model.base_model, LanguageModelHead(model)
             logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
             return model.base_model, None
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
-    model, missing = _load(transformers.AutoModel, folder, config, precision, device)
-    _refuse(folder, missing)
+    model, _ = _load(transformers.AutoModel, folder, config, precision, device)
     return model, None
 
 
@@ -112,6 +109,7 @@ def read_config(folder: Path) -> "PretrainedConfig":
     """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
     import transformers
 
+    refuse_pointer(folder / CONFIGURATION)
     return _read(transformers.AutoConfig, folder)
 
 
@@ -121,9 +119,14 @@ def load_tokenizer(folder: Path) -> Any:
 
     try:
         # Without a vocabulary the library makes up a tokenizer that knows no word.
-        if not tokenizer_paths({file.name for file in folder.glob("*")}, ""):
+        names = tokenizer_paths({file.name for file in folder.glob("*")}, "")
+        for name in names:
+            refuse_pointer(folder / name)
+        if not names:
             raise ValueError("there is no file of a vocabulary")
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except InputError:
+        raise
     except Exception as error:  # its files go into the code of all tokenizers
         raise InputError(
             f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
@@ -135,11 +138,29 @@ def load_tokenizer(folder: Path) -> Any:
 def _load(
     kind: Any, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
 ) -> "tuple[PreTrainedModel, list[str]]":
-    """Load a model to where it is run; also what its files lack."""
+    """Load a model to where it is run; also which weights of its head the files lack.
+
+    All weights that are measured come through here: files that must not be read, and keys of the base model that are
+    missing or over, are refused.
+    """
     import torch
 
-    dtype = getattr(torch, precision)
-    model, report = _read(kind, folder, config=config, dtype=dtype, output_loading_info=True)
+    from shape_of_learning.checkpoints.tensors import stored_tensors
+
+    if named := getattr(config, "transformers_weights", None):
+        raise InputError(
+            f"{folder / CONFIGURATION} names other weights by `transformers_weights` ({cut(named)}); remove the key"
+        )
+    stored = {name: t for of in stored_tensors(folder).values() for name, t in of.items()}
+    model, report = _read(
+        kind,
+        folder,
+        config=config,
+        dtype=getattr(torch, precision),
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
+    )
+    lacking = refuse_other_keys(model, report, stored, f"the checkpoint in {folder}")
     try:
         model.to(device)
     except Exception as error:
@@ -149,7 +170,7 @@ def _load(
             f"the weights in {folder} do not fit on the GPU; set `precision: bfloat16` in the model's entry, "
             "take a larger GPU, or the CPU (`CUDA_VISIBLE_DEVICES=`)"
         ) from error
-    return model.eval().requires_grad_(False), sorted(report["missing_keys"])
+    return model.eval().requires_grad_(False), lacking
 
 
 def _read(kind: Any, folder: Path, **options: Any) -> Any:
@@ -165,15 +186,6 @@ def _read(kind: Any, folder: Path, **options: Any) -> Any:
             f"the checkpoint in {folder} cannot be loaded ({shortened(error)}); delete a fetched folder to "
             "fetch it anew, mend one of your own"
         ) from error
-
-
-def _refuse(folder: Path, missing: list[str]) -> None:
-    missing = [key for key in missing if not key.startswith(UNUSED_WEIGHTS)]
-    if missing:
-        raise InputError(
-            f"the checkpoint in {folder} lacks {len(missing)} weights, such as `{missing[0]}`, "
-            "which would be random numbers; remove it from the model's entry"
-        )
 
 
 class LanguageModelHead:

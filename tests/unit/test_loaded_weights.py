@@ -1,0 +1,205 @@
+"""One door for weights: all that a model needs is in its files and nothing is over, or a sentence names it."""
+
+import json
+import zipfile
+
+import pytest
+import torch
+import transformers as hf
+from safetensors.torch import load_file, save_file
+
+import tiny_models as tiny
+from shape_of_learning.embeddings.model import load_model
+from shape_of_learning.errors import InputError
+
+WEIGHTS, PICKLE, INDEX = "model.safetensors", "pytorch_model.bin", "model.safetensors.index.json"
+NAMES = ["gpt_neox", "llama", "gpt2", "bert", "opt"]
+
+
+def load(folder, name="llama"):
+    role = "encoder" if name in tiny.ENCODERS else "decoder"
+    return load_model(folder, role=role, precision="float32", device=torch.device("cpu"))
+
+
+def refusal(folder, name="llama") -> str:
+    with pytest.raises(InputError) as raised:
+        load(folder, name)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def save(folder, weights) -> None:
+    """Replace the weights of a folder."""
+    contiguous = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
+    save_file(contiguous, folder / WEIGHTS, {"format": "pt"})
+
+
+def configure(folder, **changes) -> None:
+    """Change the configuration of a folder."""
+    config = json.loads((folder / "config.json").read_text()) | changes
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def block_weight(weights, number: int) -> str:
+    """Return the name of a matrix of a block."""
+    return next(n for n, t in weights.items() if f".{number}." in f".{n}" and t.ndim > 1)
+
+
+@pytest.mark.parametrize("head", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_more_or_fewer_blocks_than_the_configuration_says_are_refused(name, head, tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, name, head=head)
+    load(folder, name)
+    key = "n_layer" if name == "gpt2" else "num_hidden_layers"
+    configure(folder, **{key: 2})
+    last = block_weight(load_file(folder / WEIGHTS), 2).split(".2.")[0]
+    assert "does not have and would be left out" in (said := refusal(folder, name))
+    assert f"{last}.2." in said
+    configure(folder, **{key: 4})
+    assert ".3." in (said := refusal(folder, name))
+    assert "which would be random numbers" in said
+
+
+@pytest.mark.parametrize("head", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_weight_that_is_missing_renamed_added_or_of_another_shape_is_named(name, head, tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, name, head=head)
+    whole = load_file(folder / WEIGHTS)
+    key = block_weight(whole, 1)
+    save(folder, {n: t for n, t in whole.items() if n != key})
+    assert key.partition(".1.")[2] in refusal(folder, name)
+    save(folder, {n.replace(key, f"{key}_g"): t for n, t in whole.items()})
+    assert key.partition(".1.")[2] in refusal(folder, name)
+    added = key.replace(".1.", ".1.adapter.")
+    save(folder, {**whole, added: whole[key]})
+    assert f"holds 1 weight, such as `{added}`" in refusal(folder, name)
+    save(folder, {**whole, key: whole[key][:-1]})
+    assert "has the shape" in (said := refusal(folder, name))
+    assert key.partition(".1.")[2] in said
+
+
+def test_what_no_hidden_state_passes_may_be_missing_or_over(tmp_path):
+    base = tiny.save_tiny_model(tmp_path / "base", "bert")
+    assert any(name.startswith("pooler.") for name in load_file(base / WEIGHTS))
+    assert load(base, "bert")[1] is None  # no head, and a pooler that a masked model does not have
+    folder = (
+        tmp_path / "pretraining"
+    )  # with the head for the next sentence, as published BERTs have it
+    hf.BertForPreTraining(tiny.CONFIGURATIONS["bert"]()).save_pretrained(folder)
+    assert any("seq_relationship" in name for name in load_file(folder / WEIGHTS))
+    assert load(folder, "bert")[1] is not None
+    tied = tmp_path / "tied"
+    config = tiny.CONFIGURATIONS["llama"]()
+    config.tie_word_embeddings = True
+    hf.LlamaForCausalLM(config).save_pretrained(tied)
+    assert "lm_head.weight" not in load_file(tied / WEIGHTS)
+    assert load(tied)[1] is not None
+    hf.LlamaForSequenceClassification(config).save_pretrained(tmp_path / "classifier")
+    assert load(tmp_path / "classifier")[0].config.model_type == "llama"
+
+
+MASK = torch.ones(64, 64).tril()[None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "buffer", "value"),
+    [
+        ("llama", "model.layers.1.self_attn.rotary_emb.inv_freq", torch.ones(4)),
+        ("gpt_neox", "gpt_neox.layers.1.attention.bias", MASK.bool()),
+        ("gpt_neox", "gpt_neox.layers.1.attention.masked_bias", torch.tensor(-1e9)),
+        ("gpt_neox", "gpt_neox.layers.1.attention.rotary_emb.inv_freq", torch.ones(4)),
+        ("gpt2", "transformer.h.1.attn.bias", MASK),
+        ("gpt2", "transformer.h.1.attn.masked_bias", torch.tensor(-1e4)),
+        ("gptj", "transformer.h.1.attn.bias", MASK.byte()),
+        ("gptj", "transformer.h.1.attn.masked_bias", torch.tensor(-1e9)),
+        ("falcon", "transformer.h.1.self_attention.maybe_rotary.inv_freq", torch.ones(4)),
+        ("bert", "bert.embeddings.position_ids", torch.arange(128)[None]),
+        ("roberta", "roberta.embeddings.position_ids", torch.arange(130)[None]),
+    ],
+)
+def test_constants_that_old_versions_saved_are_no_weights(name, buffer, value, tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, name, head=True)
+    save(folder, {**load_file(folder / WEIGHTS), buffer: value})
+    assert load(folder, name)[1] is not None
+
+
+def test_integers_in_the_place_of_numbers_are_refused(tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
+    weights = load_file(folder / WEIGHTS)
+    key = "model.layers.0.mlp.up_proj.weight"
+    save(folder, {**weights, key: (weights[key] * 1000).to(torch.int8)})
+    assert f"`{key}` holds int8" in refusal(folder)
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def pickled(folder, change=lambda weights: weights):
+    """Save the weights as a pickle instead."""
+    torch.save(change(load_file(folder / WEIGHTS)), folder / PICKLE)
+    (folder / WEIGHTS).unlink()
+    return folder / PICKLE
+
+
+def test_a_pickle_that_is_compressed_or_grows_is_never_unpacked(tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
+    pickle = pickled(folder)
+    load(folder)
+    with zipfile.ZipFile(pickle) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    for number in range(len(entries)):  # any of them may be the one that grows
+        with zipfile.ZipFile(pickle, "w") as archive:
+            for place, (name, content) in enumerate(entries.items()):
+                kind = zipfile.ZIP_DEFLATED if place == number else zipfile.ZIP_STORED
+                archive.writestr(name, content, kind)
+        assert "it is compressed" in refusal(folder)
+    grown = {"model.norm.weight": torch.zeros(1).expand(1 << 40)}
+    torch.save(grown, pickle)
+    assert "larger than what is stored of it" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (torch.Tensor.to_sparse, "is sparse"),
+        (lambda tensor: torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8), "is quantised"),
+        (lambda tensor: tensor.to("meta"), "has no values"),
+    ],
+)
+def test_tensors_that_are_no_plain_numbers_are_refused(change, said, tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
+    key = "model.layers.0.mlp.up_proj.weight"
+    pickled(folder, lambda weights: {**weights, key: change(weights[key])})
+    assert f"`{key}` {said}" in refusal(folder)
+
+
+@pytest.mark.parametrize("place", ["../elsewhere.safetensors", "/etc/passwd", "C:x", ""])
+def test_an_index_never_leads_out_of_its_folder(place, tmp_path):
+    folder = tiny.save_tiny_model(tmp_path / "model", "llama", head=True)
+    (folder / WEIGHTS).rename(tmp_path / "elsewhere.safetensors")
+    (folder / INDEX).write_text(json.dumps({"weight_map": {"model.norm.weight": place}}))
+    assert f"{INDEX} is no index of shards" in refusal(folder)
+
+
+def test_other_weights_that_a_configuration_names_are_not_read(tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
+    other = load_file(folder / WEIGHTS)
+    save_file({n: t + 1 for n, t in other.items()}, folder / "other.safetensors", {"format": "pt"})
+    configure(folder, transformers_weights="other.safetensors")
+    assert "`transformers_weights` (other.safetensors)" in refusal(folder)
+
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 1234\n"
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, PICKLE, INDEX, "shard", "config.json"])
+def test_a_pointer_of_git_lfs_is_told_from_the_file(name, tmp_path):
+    folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
+    if name != "config.json":
+        (folder / WEIGHTS).unlink()
+    if name == "shard":
+        name = "model-00001-of-00001.safetensors"
+        (folder / INDEX).write_text(json.dumps({"weight_map": {"model.norm.weight": name}}))
+    (folder / name).write_text(POINTER)
+    assert f"{folder / name} is a pointer of git-lfs" in (said := refusal(folder))
+    assert f"run `git lfs pull` in {folder}" in said

@@ -1,0 +1,124 @@
+"""Whether a model was loaded of all its weights and of no others: what it lacks would be random numbers."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.refusals import cut
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+# Modules that hidden states do not pass through; AutoModel makes them where files have none.
+UNUSED_MODULES = ("pooler.",)
+# Constants that older versions of transformers saved beside the weights.
+CONSTANTS = (
+    *("position_ids", "token_type_ids", "inv_freq", "cos_cached", "sin_cached"),
+    *("masked_bias", "causal_mask", "version"),
+)
+MASK_DIMENSIONS = 4  # of a triangular mask: 1 x 1 x positions x positions
+
+
+def refuse_other_keys(
+    model: "PreTrainedModel",
+    report: Mapping[str, Any],
+    stored: Mapping[str, "torch.Tensor"],
+    where: object,
+) -> list[str]:
+    """Refuse a model whose base has other weights than the files that it was loaded from.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        As ``from_pretrained`` returns it, or a base model.
+    report : mapping
+        What ``from_pretrained`` says of keys with ``output_loading_info=True`` and ``ignore_mismatched_sizes=True``.
+    stored : mapping of str to tensor
+        What the files hold.
+    where : object
+        How an error names the files.
+
+    Returns
+    -------
+    list of str
+        Weights outside of the base model that the files lack, such as those of a head.
+
+    Raises
+    ------
+    InputError
+        If a weight of the base model is not in the files, a weight in the files that belongs into the base model is
+        not in it, a shape differs, or what should be a floating-point number was stored as an integer.
+    """
+    missing = sorted(set(report["missing_keys"]))
+    needed = [key for key in missing if _is_of_base(model, key) and not _is_unused(model, key)]
+    if lacking := [_inside(model, key) for key in needed]:
+        raise InputError(
+            f"{where} lacks {_listed(lacking)}, which would be random numbers; give the whole checkpoint, or if "
+            "config.json says more layers than it has the config.json that belongs to it"
+        )
+    unexpected = sorted(set(report["unexpected_keys"]))
+    surplus = [key for key in unexpected if _is_of_base(model, key) and not _is_unused(model, key)]
+    surplus = [key for key in surplus if not _is_constant(model, key, stored)]
+    if surplus:
+        raise InputError(
+            f"{where} holds {_listed(surplus)}, which the model that config.json describes does not have and would "
+            "be left out; give the config.json that belongs to the weights"
+        )
+    for key, here, there in sorted(report["mismatched_keys"], key=lambda entry: str(entry[0])):
+        raise InputError(
+            f"{where}: `{cut(key)}` has the shape {tuple(here)}, but by config.json it is {tuple(there)}; give the "
+            "config.json that belongs to the weights"
+        )
+    if getattr(model.config, "quantization_config", None) is None:
+        _refuse_integers(model, stored, where)
+    return [key for key in missing if not _is_of_base(model, key)]
+
+
+def _listed(keys: list[str]) -> str:
+    return f"{len(keys)} weight{'s' * (len(keys) > 1)}, such as `{cut(keys[0])}`"
+
+
+def _inside(model: "PreTrainedModel", key: str) -> str:
+    """Return the name of a weight within the base model, whatever class it was saved of."""
+    return key.removeprefix(f"{model.base_model_prefix}.")
+
+
+def _is_of_base(model: "PreTrainedModel", key: str) -> bool:
+    """Return whether a key is, or would be, of the base model, and not of a head."""
+    base, first = model.base_model, key.partition(".")[0]
+    if key != _inside(model, key) or (base is model and key in model.state_dict()):
+        return True
+    children: Iterable[str] = dict(base.named_children())
+    return first in children or (first == key and first in base.state_dict())
+
+
+def _is_unused(model: "PreTrainedModel", key: str) -> bool:
+    return _inside(model, key).startswith(UNUSED_MODULES)
+
+
+def _is_constant(model: "PreTrainedModel", key: str, stored: Mapping[str, "torch.Tensor"]) -> bool:
+    """Return whether a key is of a buffer that is made anew and never learned."""
+    if key.rpartition(".")[2] in CONSTANTS:
+        return True
+    if _inside(model, key) in {name for name, _ in model.base_model.named_buffers()}:
+        return True
+    names = (key, _inside(model, key), f"{model.base_model_prefix}.{key}")
+    shape = next((tuple(stored[name].shape) for name in names if name in stored), ())
+    return len(shape) == MASK_DIMENSIONS and shape[:2] == (1, 1) and shape[2] == shape[3]
+
+
+def _refuse_integers(
+    model: "PreTrainedModel", stored: Mapping[str, "torch.Tensor"], where: object
+) -> None:
+    """Refuse integers where numbers with a point belong, which are weights that were quantised."""
+    floating = {name for name, weight in model.named_parameters() if weight.is_floating_point()}
+    for name, tensor in stored.items():
+        is_number = tensor.is_floating_point() or tensor.is_complex()
+        names = {name, _inside(model, name), f"{model.base_model_prefix}.{name}"}
+        if not is_number and names & floating:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise InputError(
+                f"{where}: `{cut(name)}` holds {kind} and no floating-point numbers, but config.json has no "
+                "`quantization_config`; give the full weights"
+            )

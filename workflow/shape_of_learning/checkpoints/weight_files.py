@@ -1,0 +1,75 @@
+"""The files of a checkpoint's weights, and of all of it: which they are, and which must not be read."""
+
+import json
+import zipfile
+from pathlib import Path
+
+from shape_of_learning.checkpoints.shapes import WEIGHTS, shard_names
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import refuse_pointer
+
+ZIP_MAGIC = b"PK"
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """List the files that hold the weights of a checkpoint, sorted: the first format that is there, as transformers.
+
+    Parameters
+    ----------
+    folder : Path
+        Checkpoint in Hugging Face format: ``model.safetensors``, or its shards by their index, or
+        ``pytorch_model.bin`` likewise.
+
+    Raises
+    ------
+    InputError
+        If there are none, an index of shards is damaged or leaves the folder, a file is a pointer of git-lfs, or a
+        pickle is compressed.
+    """
+    for whole, index in WEIGHTS:
+        if (folder / whole).exists():
+            return [_readable(folder / whole)]
+        if (folder / index).exists():
+            return [_readable(file) for file in _shards(folder / index)]
+    names = " or ".join(f"`{name}`" for names in WEIGHTS for name in names)
+    raise InputError(
+        f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
+        "model there if it is your own"
+    )
+
+
+def unreadable(file: Path, reason: str) -> InputError:
+    """Build the error for a file of weights that cannot or must not be read."""
+    return InputError(
+        f"{file} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
+        "it is your own"
+    )
+
+
+def _shards(index: Path) -> list[Path]:
+    refuse_pointer(index)
+    try:
+        return [index.parent / name for name in shard_names(json.loads(index.read_bytes()))]
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{index} is no index of shards ({error}); fetch the checkpoint anew, or mend it if it is your own"
+        ) from error
+
+
+def _readable(file: Path) -> Path:
+    """Return a file of weights that may be read."""
+    refuse_pointer(file)
+    if file.suffix == ".safetensors" or not file.is_file():
+        return file
+    with file.open("rb") as stream:
+        is_archive = stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC or zipfile.is_zipfile(file)
+    if is_archive:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries = archive.infolist()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise unreadable(file, str(error)) from error
+        # A few bytes of a compressed entry may become as many as memory holds.
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise unreadable(file, "it is compressed, which torch does not undo")
+    return file
