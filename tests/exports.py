@@ -5,21 +5,35 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from xml.sax.saxutils import escape
 
-HEAD = (
-    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.3/" version="0.3" xml:lang="en">\n'
-    "<siteinfo><namespaces><namespace key='0' /><namespace key='100'>Portal</namespace>"
-    "</namespaces></siteinfo>\n"
-)
+
+def head_of(namespaces: dict[int, str]) -> str:
+    """What an export begins with: its namespaces by their numbers."""
+    named = "".join(
+        f"<namespace key='{key}'>{name}</namespace>" for key, name in namespaces.items()
+    )
+    return (
+        '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.3/" version="0.3" xml:lang="en">\n'
+        f"<siteinfo><namespaces><namespace key='0' />{named}</namespaces></siteinfo>\n"
+    )
 
 
-def exported(*pages: tuple[str, str], closed: bool = True) -> bytes:
-    """An export of pages, each a title and its wikitext."""
+HEAD = head_of({100: "Portal"})
+
+
+def exported(
+    *pages: tuple[str, str],
+    closed: bool = True,
+    head: str = HEAD,
+    facts: dict[str, str] | None = None,
+) -> bytes:
+    """An export of pages, each a title and its wikitext; `facts` are elements of a page by its title."""
     body = "".join(
-        f"<page><title>{escape(title)}</title><id>1</id><revision><comment>no text</comment>"
+        f"<page><title>{escape(title)}</title><id>1</id>{(facts or {}).get(title, '')}"
+        f"<revision><comment>no text</comment>"
         f'<text xml:space="preserve">{escape(text)}</text></revision></page>\n'
         for title, text in pages
     )
-    return (HEAD + body + "</mediawiki>\n" * closed).encode()
+    return (head + body + "</mediawiki>\n" * closed).encode()
 
 
 def write_export(path: Path, pages: dict[str, str]) -> None:

@@ -2,21 +2,35 @@
 
 import hashlib
 import json
+import logging
 import lzma
+import os
 import random
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import numpy as np
 import pytest
+import yaml
 
-from exports import HEAD, exported
-from shape_of_learning.corpus import mediawiki
+from checkouts import REPOSITORY
+from exports import HEAD, exported, head_of
+from shape_of_learning.corpus import mediawiki, open_marks, windows
+from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
 from shape_of_learning.corpus.fetch import demo_text
 from shape_of_learning.corpus.mediawiki import Export, Page, clean_page, is_redirect
-from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
+from shape_of_learning.corpus.windows import (
+    draw_windows_of_file,
+    held_out_part,
+    read_text,
+    sample_windows,
+    training_part,
+)
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.texts import Corpus
 from shape_of_learning.random_streams import random_stream
@@ -104,6 +118,94 @@ def test_text_is_taken_as_it_is_but_for_the_ends_of_lines_and_rare_characters(
     assert prepared(tmp_path, content, "text", size)[0] == expected
 
 
+def test_text_keeps_every_character_unless_its_source_has_an_alphabet(tmp_path, caplog):
+    everything = "".join(map(chr, [*range(0x20, 0x7F), 9, 0x85, *range(0x4E00, 0x6E00)]))
+    words = everything + "한국어 😀\u2028\u200b\ufffe\n"
+    text, description = prepared(tmp_path, words.encode(), "text", size=None)
+    assert text == words
+    assert description["dropped"]["characters"] == 0
+    assert (caplog.text, read_losses(tmp_path / "alphabet.json")) == ("", "")
+    source = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["corpus"]
+    assert source["alphabet_size"] is None
+    sizes = {name: each.get("alphabet_size") for name, each in source["sources"].items()}
+    assert sizes == {"enwik8": 205, "enwik88": 205, "python_topics": None}
+
+
+def test_what_a_text_loses_is_counted_and_said(tmp_path, caplog):
+    content = "\ufeffaab\r\naac\raa漢".encode()[:-1]
+    with caplog.at_level(logging.WARNING):
+        text, description = prepared(tmp_path, content, "text", size=2)
+    assert text == "aa\naa\naa\n"
+    assert description["dropped"]["characters"] == 2
+    changed = {"line_ends": 2, "byte_order_mark": 1, "bytes_cut_off": 2, "line_end_added": 1}
+    assert description["changed"] == changed
+    losses = read_losses(tmp_path / "alphabet.json")
+    for said in ("2 of 11 characters", "all but the 2 most frequent", "last 2 bytes"):
+        assert said in losses
+        assert said in caplog.text
+    for said in ("2 ends of lines", "byte order mark", "end of line is added"):
+        assert said in caplog.text
+        assert said not in losses
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a text\n".encode("utf-16"), "UTF-16"),
+        ("a text\n".encode("utf-16-le"), "NUL characters"),
+        (b"a\0b", "NUL characters"),
+        (b"text \xff\xfe", "at byte 6"),
+        (b"a" * (1 << 20) + "é".encode()[:1] + b"a", f"at byte {(1 << 20) + 1:,}"),
+        (b" \n\t\r\n", "nothing but white space"),
+        (b"", "no text"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused_in_one_sentence(tmp_path, content, said):
+    with pytest.raises(InputError, match=said) as refusal:
+        prepared(tmp_path, content, "text")
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, said in {"pipe": "a pipe", "folder": "a folder", "none": "missing"}.items():
+        files = tmp_path / name, tmp_path / "text", tmp_path / "alphabet.json"
+        with pytest.raises(InputError, match=f"{name} is {said}"):
+            clean(*files, format="text")
+
+
+MEMORY = """
+import re, sys
+from pathlib import Path
+import numpy as np
+from shape_of_learning.corpus.clean import clean
+from shape_of_learning.corpus.windows import draw_windows_of_file
+source, text, format, size = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+clean(source, text, text.with_suffix(".json"), format=format, alphabet_size=size or None)
+draw_windows_of_file(text, 8, 512, np.random.default_rng(0))
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.parametrize(("format", "size"), [("text", 0), ("text", 9), ("mediawiki", 0)])
+def test_memory_does_not_grow_with_a_text(tmp_path, format, size):
+    line = "words of a text, once more with 漢字 and 😀, and a few more of them\n" * 20
+    needed = []
+    for megabytes in (4, 12):
+        number = megabytes * 1_000_000 // len(line.encode())
+        content = (line * number).encode()
+        if format == "mediawiki":
+            content = exported(*((f"Page {i}", line) for i in range(number)))
+        source = tmp_path / f"{megabytes}"
+        source.write_bytes(content)
+        command = (sys.executable, "-c", MEMORY, source, tmp_path / "text", format, str(size))
+        environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "workflow")}
+        run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        needed.append(int(run.stdout))
+    assert needed[1] - needed[0] < 7_000  # kB
+
+
 def test_processes_do_not_change_a_byte(tmp_path):
     # Articles of very different length, enough of them for several processes.
     sentence = "There are [[word|words]], and ''many'' more of them that need no parsing. " * 3
@@ -177,6 +279,76 @@ def test_markup_goes_and_words_stay(wikitext, text):
     assert clean_page(wikitext).text == text
 
 
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        # Header rows of a table that a template opens, and words that only look like one.
+        ('{{table}}\n! scope="col" | A !! B\n|-\n| c || d\n|}\ne', "e"),
+        ("{{table}}\n! A\n! B\n|-\n| c\n|}\ne", "e"),
+        ("|-\n\n!A\ne", "e"),
+        ("a\n!Kung is a language.\n!!! is a band.", "a\n!Kung is a language.\n!!! is a band."),
+        # A comment that nothing ends hides the rest; one that is shown as code does not begin.
+        ("a <!-- b --> c <!-- d\n\ne", "a c"),
+        ("a <nowiki><!--</nowiki> b", "a b"),
+        ("a <pre><!--</pre> b <!-- c", "a b"),
+        # Other sites keep the words of their links, other languages do not.
+        ("[[mw:Help|a]], [[rfc:1149|b]], [[doi:10.1/2|c]]", "a, b, c"),
+        ("a\n[[tokipona:b]]\n[[be-x-old:c]]\n[[got:d]]", "a"),
+    ],
+)
+def test_tables_comments_and_links_are_read_as_mediawiki_does(wikitext, text):
+    assert clean_page(wikitext).text == text
+
+
+def test_an_export_in_another_language_has_its_own_names_of_files_and_categories(tmp_path):
+    head = head_of({6: "Fichier", 14: "Catégorie", 100: "Portail", -2: "Média"})
+    pages = [("Ruisseau", "[[fichier : r.jpg|vignette|b]]\nUn [[eau|cours]].\n[[Catégorie:Eau]]")]
+    pages += [("Mer", "Une [[Média:m.ogg|voix]] mer, [[:Catégorie:Eau|d'eau]]. [[Fichier:a|b")]
+    pages += [("Portail:Eau", "c"), ("Rivière", "#REDIRECTION [[Ruisseau]]\n{{modèle}}")]
+    pages += [("Fleuve", "Ailleurs."), ("Catégorie:Eau", "d"), ("Page: une", "e")]
+    facts = {"Fleuve": '<ns>0</ns><redirect title="Mer" />', "Page: une": "<ns>102</ns>"}
+    text, description = prepared(tmp_path, exported(*pages, head=head, facts=facts))
+    assert text == "Un cours.\n\nUne mer, d'eau.\n"
+    counts = {key: description["pages"][key] for key in ("kept", "redirects", "other_namespaces")}
+    assert counts == {"kept": 2, "redirects": 2, "other_namespaces": 3}
+
+
+OPEN = ["[[a|[[b|", "[[a|", "{{a|", "{{{a|", "{{a|[[b|", "{|\n|a\n", "<ref>a ", "<b><i>", "<div "]
+OPEN += [
+    "<a b='",
+    "{",
+    "[http://a.b c ",
+    "''a ",
+    "* ",
+    "<!-- a ",
+    "[[File:a|thumb|b ",
+    "<nowiki>a",
+    "*",
+]
+
+
+@pytest.mark.parametrize("mark", [*OPEN, *(f"alternating {mark}" for mark in OPEN[:4])])
+def test_a_page_of_open_marks_takes_seconds(mark):
+    closing = {"[": "]]", "{": "}}"} if mark.startswith("alternating ") else {}
+    mark = mark.removeprefix("alternating ")
+    page = (mark + closing.get(mark[0], "")) * (40_000 // len(mark)) + "\n\nLast words."
+    began = time.process_time()
+    text = clean_page(page).text
+    assert time.process_time() - began < 20
+    hides_the_rest = mark.startswith(("<!--", "<nowiki"))
+    assert hides_the_rest or closing or text.endswith("Last words.")
+    assert not any(paired in text for paired in MARKS[:8])
+
+
+@pytest.mark.parametrize("mark", OPEN)
+def test_marks_that_are_hidden_from_the_parser_leave_what_it_would_have_left(mark, monkeypatch):
+    lines = ["'''a''' [[b|c]] {{d|{{{e}}}}}", "<b>f</b> [http://g.h i]<br>j", "{|\n| k\n|}\nl"]
+    pages = ["\n".join([*lines[:i], mark, *lines[i:]]) for i in range(4)]
+    as_parsed = [clean_page(page).text for page in pages]
+    monkeypatch.setattr(open_marks, "MOST_CHARACTERS_IN_VAIN", -1)
+    assert [clean_page(page).text for page in pages] == as_parsed
+
+
 def test_a_page_that_is_too_long_for_the_parser_is_read_by_paragraphs(monkeypatch):
     monkeypatch.setattr(mediawiki, "LONGEST_PAGE", 1000)
     monkeypatch.setattr(mediawiki, "LONGEST_PARAGRAPH", 500)
@@ -197,6 +369,10 @@ def test_no_arrangement_of_markup_raises():
 def test_a_redirect_is_recognised_in_any_case():
     texts = "#REDIRECT [[a]]", "\n #redirect[[a]]", "a #REDIRECT [[b]]"
     assert list(map(is_redirect, texts)) == [True, True, False]
+    others = "#WEITERLEITUNG [[a]]", "#перенаправление: [[a#b|c]]", "#重定向[[a]]\n{{b}}"
+    assert all(map(is_redirect, others))
+    lists = "# [[a]]", "#a b [[c]]", "#one [[a]]\n#two [[b]]", "## [[a]]"
+    assert not any(map(is_redirect, lists))
 
 
 ALL_DIFFERENT = "".join(chr(0x4E00 + i) for i in range(1003))
@@ -208,12 +384,25 @@ def starts(windows):
 
 
 def test_windows_are_aligned_and_never_drawn_twice_in_an_order_that_the_stream_decides():
-    windows = sample_windows(ALL_DIFFERENT, 100, 10, random_stream(1, "windows"))
-    drawn = starts(windows)
-    assert windows == [ALL_DIFFERENT[start : start + 10] for start in drawn]
+    hundred = sample_windows(ALL_DIFFERENT, 100, 10, random_stream(1, "windows"))
+    drawn = starts(hundred)
+    assert hundred == [ALL_DIFFERENT[start : start + 10] for start in drawn]
     assert sorted(drawn) == list(range(0, 1000, 10)) != drawn
-    assert sample_windows(ALL_DIFFERENT, 5, 10, random_stream(1, "windows")) == windows[:5]
-    assert sample_windows(ALL_DIFFERENT, 100, 10, random_stream(2, "windows")) != windows
+    assert sample_windows(ALL_DIFFERENT, 5, 10, random_stream(1, "windows")) == hundred[:5]
+    assert sample_windows(ALL_DIFFERENT, 100, 10, random_stream(2, "windows")) != hundred
+
+
+@pytest.mark.parametrize("part", [1, 7, 10, 64, 1 << 20])
+def test_windows_of_a_file_are_those_of_its_text(tmp_path, monkeypatch, part):
+    monkeypatch.setattr(windows, "PART_CHARACTERS", part)
+    text = ALL_DIFFERENT[:500] + "\r\n\x0c😀" + ALL_DIFFERENT[500:]
+    (tmp_path / "text").write_bytes(text.encode())
+    for count, length in ((100, 10), (3, 100), (1, 1007), (1, 1)):
+        drawn = [
+            draw(where, count, length, random_stream(1, "windows"))
+            for draw, where in ((sample_windows, text), (draw_windows_of_file, tmp_path / "text"))
+        ]
+        assert drawn[0] == drawn[1]
 
 
 def test_a_corpus_too_small_is_refused_with_what_to_change():

@@ -1,10 +1,10 @@
-"""From a download to text of a fixed alphabet.
+"""From a download to the text that models read.
 
 REQUIRED INPUTS: none; `corpus.sources` in the configuration says where to find them.
 OUTPUTS:
     <resources>/corpus/{source}.raw        the verified source, unpacked; other runs may share it
-    <results>/corpus/{source}/text.txt     articles without markup, 205 characters
-    <results>/corpus/{source}/alphabet.json
+    <results>/corpus/{source}/text.txt     articles without markup, or the text as it is
+    <results>/corpus/{source}/alphabet.json  its characters, and what cleaning changed
 STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 """
 
@@ -68,7 +68,7 @@ rule write_python_topics:
 
 
 rule clean_corpus:
-    """Keep the articles' text and its most frequent characters."""
+    """Keep the text of articles, and of its characters as many as the source says."""
     input:
         raw="<resources>/corpus/{source}.raw",
     output:
@@ -84,10 +84,13 @@ rule clean_corpus:
     resources:
         mem_mb=lambda wildcards, threads, attempt: needs.cleaning(threads).mem_mb(attempt),
         runtime=lambda wildcards, threads, attempt: needs.cleaning(threads).runtime(attempt),
+        origin=lambda wildcards: SOURCES[wildcards.source].get("urls", [wildcards.source])[0],
     params:
         code=code("clean_corpus"),
         format=lambda wildcards: SOURCES[wildcards.source]["format"],
-        alphabet_size=SETTINGS["corpus"]["alphabet_size"],
+        alphabet_size=lambda wildcards: (
+            SETTINGS["corpus"]["alphabet_size"] or SOURCES[wildcards.source].get("alphabet_size")
+        ),
         first_bytes=SETTINGS["corpus"]["first_bytes"],
     script:
         "../scripts/clean_corpus.py"

@@ -1,7 +1,7 @@
-"""Turn a corpus file into plain text of a limited alphabet.
+"""Turn a corpus file into plain text.
 
-A MediaWiki export is cleaned to the running text of its articles; text is taken as it is. Then only
-the most frequent characters are kept.
+A MediaWiki export is cleaned to the running text of its articles; text is taken as it is. Where the source says how
+many characters it has, the most frequent ones are kept. What is changed is counted and said.
 """
 
 from pathlib import Path
@@ -16,5 +16,6 @@ if __name__ == "__main__":
             Path(snakemake.output.text),
             Path(snakemake.output.alphabet),
             processes=snakemake.threads,
+            origin=snakemake.resources.origin,
             **parameters(snakemake),
         )

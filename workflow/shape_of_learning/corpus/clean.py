@@ -5,16 +5,23 @@ import hashlib
 import json
 import logging
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
-from shape_of_learning.corpus.mediawiki import Export, clean_page, is_redirect
+from shape_of_learning.corpus.changes import describe_changes
+from shape_of_learning.corpus.mediawiki import (
+    CleanedPage,
+    Export,
+    Invisible,
+    clean_page,
+    is_redirect,
+)
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write
+from shape_of_learning.files import atomic_write, sha256_of
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +29,9 @@ CorpusFormat = Literal["mediawiki", "text"]
 BLOCK_BYTES = 1 << 20
 # That a process cleans in a row: work that is long against the hand-over, and short against the whole.
 PAGES_AT_A_TIME = 32
+# Such rows that wait for each process, or for their turn to be written.
+ROWS_AHEAD = 2
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def clean(
@@ -30,11 +40,14 @@ def clean(
     alphabet: Path,
     *,
     format: CorpusFormat,
-    alphabet_size: int,
+    alphabet_size: int | None = None,
     processes: int = 1,
     first_bytes: int | None = None,
+    origin: str = "",
 ) -> dict:
-    """Clean a corpus file and reduce it to its most frequent characters.
+    """Clean a corpus file, and reduce it to its most frequent characters where a size is given.
+
+    The file is read as a stream: memory does not grow with it.
 
     Parameters
     ----------
@@ -44,49 +57,54 @@ def clean(
         Written: UTF-8, lines ended by LF. Of an export: one paragraph a line, articles separated by
         a blank line.
     alphabet : Path
-        Written: JSON with the characters kept and dropped, their counts, the digests of `source`
-        and `text`, and what became of the pages.
+        Written: JSON with the characters kept and dropped, their counts, what else was changed, the digests of
+        `source` and `text`, and what became of the pages.
     format : {"mediawiki", "text"}
         Of `source`.
-    alphabet_size : int
+    alphabet_size : int, optional
         Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
-        that of the lower code point is kept.
+        that of the lower code point is kept. By default all are kept.
     processes : int
         Number of processes that clean. The output does not depend on it.
     first_bytes : int, optional
         Read only so much of `source`, for a quick look.
+    origin : str
+        What messages call `source`, if not by its path.
 
     Returns
     -------
     dict
-        Content of `alphabet`.
+        Content of `alphabet`. Changes of a text are also logged, as a warning.
 
     Raises
     ------
     InputError
-        Where `source` is not of its format or holds no text. Neither file is then written.
+        Where `source` is no file, not of its format or holds no text. Neither file is then written.
     """
-    read, pages = hashlib.sha256(), Counter[str]()
+    called = origin or str(source)
+    _require_file(source, called)
+    read, pages, changed = hashlib.sha256(), Counter[str](), Counter[str]()
+    changed.update(line_ends=0, byte_order_mark=0, bytes_cut_off=0, line_end_added=0)
     chunks = _chunks(source, first_bytes, read)
     if format == "mediawiki":
-        pieces = list(_articles(Export(chunks, str(source)), pages, processes))
+        pieces = _articles(Export(chunks, called), pages, processes)
     else:
-        pieces = [_decoded(b"".join(chunks), source)]
+        pieces = _decoded(chunks, called, changed)
     counts: Counter[str] = Counter()
-    for piece in pieces:
-        counts.update(piece)
-    if not counts:
-        raise InputError(f"{source} holds no text: give another file in corpus.sources")
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    kept, dropped = dict(ranked[:alphabet_size]), dict(ranked[alphabet_size:])
-    unwanted = re.compile("[" + "".join(map(re.escape, dropped)) + "]+" if dropped else r"(?!)")
-    written, size = hashlib.sha256(), 0
     with atomic_write(text) as text_file, atomic_write(alphabet) as alphabet_file:
         with text_file.open("wb") as target:
             for piece in pieces:
-                content = unwanted.sub("", piece).encode()
-                size += target.write(content)
-                written.update(content)
+                counts.update(piece)
+                target.write(piece.encode())
+        if all(map(str.isspace, counts)):
+            what = "nothing but white space" if counts else "no text"
+            raise InputError(f"{called} holds {what}: give another file in corpus.sources")
+        if first_bytes is not None:
+            changed["bytes_cut_off"] = 0  # as asked for
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        kept, dropped = dict(ranked[:alphabet_size]), dict(ranked[len(ranked[:alphabet_size]) :])
+        if dropped:
+            _leave_out(dropped, text_file)
         description = {
             "source": {
                 "file": source.name,
@@ -97,8 +115,8 @@ def clean(
             "text": {
                 "file": text.name,
                 "characters": sum(kept.values()),
-                "bytes": size,
-                "sha256": written.hexdigest(),
+                "bytes": text_file.stat().st_size,
+                "sha256": sha256_of(text_file),
             },
             "alphabet": _spelt_out(kept),
             "dropped": {
@@ -106,13 +124,26 @@ def clean(
                 "characters": sum(dropped.values()),
                 "each": _spelt_out(dropped),
             },
+            "changed": dict(changed),
             **({"pages": dict(pages)} if format == "mediawiki" else {}),
         }
         alphabet_file.write_text(
             json.dumps(description, ensure_ascii=False, indent=1) + "\n", "utf-8"
         )
     logger.info("%s: %s; pages: %s", text.name, description["text"], dict(pages))
+    if said := describe_changes(description):
+        logger.warning("%s: %s", called, said)
     return description
+
+
+def _require_file(source: Path, called: str) -> None:
+    """Refuse what cannot be read as often as needed, or at all."""
+    if source.is_file():
+        return
+    what = "is missing"
+    if source.exists():
+        what = "is a folder" if source.is_dir() else "is a pipe or a device, not a file"
+    raise InputError(f"{called} {what}: give the path of a text in corpus.sources")
 
 
 def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[bytes]:
@@ -124,39 +155,105 @@ def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[
             yield chunk
 
 
-def _decoded(content: bytes, path: Path) -> str:
-    """Decode, with LF at the end of each line; a sequence that the end of the file cuts is lost."""
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(content)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 ({error.reason}): convert it, or give another file in corpus.sources"
-        ) from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text if text.endswith("\n") or not text else text + "\n"
+def _decoded(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Iterator[str]:
+    """Decode text, with LF at the end of each line, and count what is changed.
+
+    A sequence that the end of the file cuts is lost.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    place, held, last = 0, "", "\n"
+    for chunk in chunks:
+        if not place and chunk.startswith(UTF_16):
+            raise InputError(_not_utf_8(called, "it begins as UTF-16 does", "UTF-16"))
+        waiting = len(decoder.getstate()[0])
+        try:
+            piece = held + decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            where = place - waiting + error.start + 1
+            said = f"{error.reason} at byte {where:,}"
+            raise InputError(_not_utf_8(called, said, "ENCODING")) from error
+        if "\0" in piece:
+            said = "it has NUL characters, as UTF-16 and files that are no text have"
+            raise InputError(_not_utf_8(called, said, "UTF-16"))
+        if not place and piece.startswith("\ufeff"):
+            changed["byte_order_mark"] += 1
+            piece = piece[1:]
+        place += len(chunk)
+        held = "\r" if piece.endswith("\r") else ""  # may be half of an end of line
+        piece = piece[: len(piece) - len(held)]
+        if "\r" in piece:
+            changed["line_ends"] += piece.count("\r")
+            piece = piece.replace("\r\n", "\n").replace("\r", "\n")
+        if piece:
+            last = piece[-1]
+            yield piece
+    changed["bytes_cut_off"] += len(decoder.getstate()[0])
+    if held:
+        changed["line_ends"] += 1
+        yield "\n"
+    elif last != "\n":
+        changed["line_end_added"] += 1
+        yield "\n"
+
+
+def _not_utf_8(called: str, said: str, encoding: str) -> str:
+    return (
+        f"{called} is not UTF-8 text ({said}): convert it, such as by "
+        f"`iconv -f {encoding} -t UTF-8 FILE > NEW_FILE`, or give another file in corpus.sources"
+    )
+
+
+def _leave_out(dropped: Iterable[str], text: Path) -> None:
+    """Take characters out of a file."""
+    unwanted = re.compile("[" + "".join(map(re.escape, dropped)) + "]+")
+    with (
+        text.open(encoding="utf-8", newline="") as whole,
+        atomic_write(text) as reduced,
+        reduced.open("w", encoding="utf-8", newline="") as target,
+    ):
+        while piece := whole.read(BLOCK_BYTES):
+            target.write(unwanted.sub("", piece))
 
 
 def _articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
     """Yield the text of all articles, piece by piece in their order, and count the pages."""
     pages.update(kept=0, empty=0, redirects=0, other_namespaces=0, in_pieces=0, truncated=0)
-    texts = _wikitexts(export, pages)
+    for page in _cleaned(export, _wikitexts(export, pages), processes):
+        if page.text:
+            yield f"\n{page.text}\n" if pages["kept"] else f"{page.text}\n"
+        pages["kept" if page.text else "empty"] += 1
+        pages["in_pieces"] += page.in_pieces
+
+
+def _cleaned(export: Export, texts: Iterator[str], processes: int) -> Iterator[CleanedPage]:
+    """Clean the texts in processes, of which few wait at a time: an export is larger than memory."""
+    rows = iter(lambda: list(islice(texts, PAGES_AT_A_TIME)), [])
+    if processes == 1:
+        for row in rows:
+            yield from _clean_pages(row, export.invisible)
+        return
     # Spawned, since a fork of a process with threads may deadlock.
-    with get_context("spawn").Pool(processes) if processes > 1 else nullcontext() as pool:
-        cleaned = pool.imap(clean_page, texts, PAGES_AT_A_TIME) if pool else map(clean_page, texts)
-        for page in cleaned:
-            if page.text:
-                yield f"\n{page.text}\n" if pages["kept"] else f"{page.text}\n"
-            pages["kept" if page.text else "empty"] += 1
-            pages["in_pieces"] += page.in_pieces
+    with get_context("spawn").Pool(processes) as pool:
+        waiting: deque = deque()
+        for row in rows:
+            waiting.append(pool.apply_async(_clean_pages, (row, export.invisible)))
+            if len(waiting) > ROWS_AHEAD * processes:
+                yield from waiting.popleft().get()
+        while waiting:
+            yield from waiting.popleft().get()
+
+
+def _clean_pages(texts: list[str], invisible: Invisible) -> list[CleanedPage]:
+    return [clean_page(text, invisible) for text in texts]
 
 
 def _wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
     """Yield the wikitext of all articles, and count the other pages."""
     for page in export.pages():
         pages["truncated"] += not page.whole
-        if not export.is_article(page.title):
+        if not export.is_article(page):
             pages["other_namespaces"] += 1
-        elif is_redirect(page.text):
+        elif page.redirect or is_redirect(page.text):
             pages["redirects"] += 1
         else:
             yield page.text

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -11,6 +12,8 @@ from mwparserfromhell.nodes import ExternalLink, Heading, HTMLEntity, Node, Tag,
 from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
+from shape_of_learning.corpus.languages import LANGUAGE_CODES
+from shape_of_learning.corpus.open_marks import without_costly_marks
 from shape_of_learning.errors import InputError
 
 # Elements whose content is no running text: code, formulas, media, tables, notes.
@@ -29,7 +32,25 @@ LINE_BREAKING_ELEMENTS = frozenset(
         "h6", "hr", "li", "ol", "p", "poem", "ul",
     }
 )  # fmt: skip
-INVISIBLE_NAMESPACES = frozenset({"category", "file", "image", "media"})
+
+
+class Invisible(NamedTuple):
+    """Case-folded names of namespaces, links into which are no words of a page.
+
+    Attributes
+    ----------
+    media : frozenset of str
+    categories : frozenset of str
+    """
+
+    media: frozenset[str] = frozenset({"file", "image", "media"})
+    categories: frozenset[str] = frozenset({"category"})
+
+
+IN_ENGLISH = Invisible()
+# Numbers by which an export's header has its own names of them.
+MEDIA_KEYS, CATEGORY_KEY = ("-2", "6"), "14"
+
 
 # Marks that come in pairs: one without its other half is text to the parser, and none to a reader.
 _PAIRED_MARKS = ("[[", "]]", "{{", "}}", "{|", "|}", "'''", "''")
@@ -40,7 +61,12 @@ _STRAY_TAG = re.compile(
     r"[^<>]*>|<!--|-->",
     re.IGNORECASE,
 )
-_STRAY_MEDIA_LINK = re.compile(r"\[\[\s*(?:file|image|media)\s*:.*", re.IGNORECASE)
+# A redirect's magic word, in any language, before its link. Unlike a list, nothing like it follows.
+_REDIRECT = re.compile(r"\s*#[^\s\[\]#*:;]+\s*:?\s*\[\[[^\[\]\n]+\]\](?![^\n]*\n\s*#)")
+# A comment, or an element within which no comment begins.
+_COMMENT = re.compile(
+    r"<!--|<(nowiki|pre|math|gallery|timeline|source|syntaxhighlight)\b[^<>]*(?<!/)>", re.IGNORECASE
+)
 _BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]{3,}__")  # __TOC__ and its kin
 
 # The parser takes time with the square of what is left open: longer texts are parsed piece by piece.
@@ -68,11 +94,17 @@ class Page(NamedTuple):
         Wikitext of the last revision, XML entities already replaced.
     whole : bool
         False for a page within which the file ends.
+    namespace : str
+        Its number, where the export says it for each page.
+    redirect : bool
+        Whether the export says that the page only sends its reader to another one.
     """
 
     title: str
     text: str
     whole: bool = True
+    namespace: str = ""
+    redirect: bool = False
 
 
 class Export:
@@ -91,16 +123,19 @@ class Export:
     namespaces : set of str
         Case-folded names of all namespaces other than that of articles: MediaWiki's own, and those
         in the export's header once that has been read.
+    invisible : Invisible
+        Those of them that links to media and categories begin with.
     """
 
     def __init__(self, chunks: Iterable[bytes], name: str):
         self.namespaces = set(STANDARD_NAMESPACES)
+        self.invisible = IN_ENGLISH
         self._chunks = chunks
         self._name = name
         self._open: list[str] = []  # elements from the root to where the parser is
         self._characters: list[str] = []  # of the innermost element
-        self._title = ""
-        self._text = ""
+        self._page = Page("", "")
+        self._key = ""  # of a namespace
         self._pages: list[Page] = []
 
     def pages(self) -> Iterator[Page]:
@@ -123,8 +158,8 @@ class Export:
         self._parse(parser, b"", final=True)
         parser.buffer_text = False  # hands over what an error has left in the buffer
         if "page" in self._open:
-            text = "".join(self._characters) if self._open[-1] == "text" else self._text
-            yield Page(self._title, text, whole=False)
+            text = "".join(self._characters) if self._open[-1] == "text" else self._page.text
+            yield self._page._replace(text=text, whole=False)
 
     def _parse(self, parser: expat.XMLParserType, chunk: bytes, *, final: bool) -> None:
         try:
@@ -137,10 +172,12 @@ class Export:
                 "corpus.sources, or format: text if it is plain text"
             ) from error
 
-    def is_article(self, title: str) -> bool:
-        """Whether a title lies in no namespace; a colon alone, as in a film's name, makes none."""
-        prefix, colon, _ = title.partition(":")
-        return not colon or prefix.replace("_", " ").strip().casefold() not in self.namespaces
+    def is_article(self, page: Page) -> bool:
+        """Whether a page lies in no namespace; a colon alone, as in a film's name, makes none."""
+        if page.namespace:
+            return page.namespace == "0"
+        prefix, colon, _ = page.title.partition(":")
+        return not colon or _folded(prefix) not in self.namespaces
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         if not self._open and element != "mediawiki":
@@ -151,20 +188,34 @@ class Export:
         self._open.append(element)
         self._characters.clear()
         if element == "page":
-            self._title = self._text = ""
+            self._page = Page("", "")
+        elif element == "namespace":
+            self._key = attributes.get("key", "")
 
     def _end(self, element: str) -> None:
         content = "".join(self._characters)
         if element == "namespace" and content:
-            self.namespaces.add(content.casefold())
+            self._add_namespace(_folded(content))
         elif element == "title":
-            self._title = content
+            self._page = self._page._replace(title=content)
         elif element == "text":
-            self._text = content
+            self._page = self._page._replace(text=content)
+        elif element == "ns":
+            self._page = self._page._replace(namespace=content.strip())
+        elif element == "redirect":
+            self._page = self._page._replace(redirect=True)
         elif element == "page":
-            self._pages.append(Page(self._title, self._text))
+            self._pages.append(self._page)
         self._open.pop()
         self._characters.clear()
+
+    def _add_namespace(self, name: str) -> None:
+        self.namespaces.add(name)
+        media, categories = self.invisible
+        if self._key in MEDIA_KEYS:
+            self.invisible = Invisible(media | {name}, categories)
+        elif self._key == CATEGORY_KEY:
+            self.invisible = Invisible(media, categories | {name})
 
 
 class CleanedPage(NamedTuple):
@@ -175,17 +226,20 @@ class CleanedPage(NamedTuple):
 
 
 def is_redirect(wikitext: str) -> bool:
-    """Whether a page only sends its reader to another one."""
-    return wikitext[:100].lstrip()[:9].casefold() == "#redirect"
+    """Whether a page only sends its reader to another one: it begins with a magic word and a link."""
+    beginning = wikitext[:1000]
+    return beginning.lstrip()[:9].casefold() == "#redirect" or bool(_REDIRECT.match(beginning))
 
 
-def clean_page(wikitext: str) -> CleanedPage:
+def clean_page(wikitext: str, invisible: Invisible = IN_ENGLISH) -> CleanedPage:
     """Keep what a reader of the page would read in running text.
 
     Parameters
     ----------
     wikitext : str
         Wikitext of a page, XML entities already replaced. Markup may be left open anywhere.
+    invisible : Invisible
+        Names of the namespaces of media and categories.
 
     Returns
     -------
@@ -201,87 +255,143 @@ def clean_page(wikitext: str) -> CleanedPage:
     then an article about HTML meant it. A page that the parser gives up on is parsed by paragraphs, and one
     of these that it gives up on, or that is longer than `LONGEST_PARAGRAPH`, is left out.
     """
-    if len(wikitext) <= LONGEST_PAGE and (text := _parsed(wikitext)) is not None:
+    wikitext = _without_open_comment(wikitext)
+    if len(wikitext) <= LONGEST_PAGE and (text := _parsed(wikitext, invisible)) is not None:
         return CleanedPage(text)
-    short = (each for each in wikitext.split("\n\n") if len(each) <= LONGEST_PARAGRAPH)
-    return CleanedPage("\n".join(filter(None, map(_parsed, short))), in_pieces=True)
+    short = [part for part in wikitext.split("\n\n") if len(part) <= LONGEST_PARAGRAPH]
+    parts = (_parsed(part, invisible) for part in short)
+    return CleanedPage("\n".join(filter(None, parts)), in_pieces=True)
 
 
-def _parsed(wikitext: str) -> str | None:
+def _without_open_comment(wikitext: str) -> str:
+    """Cut a page where a comment begins that nothing ends: a reader sees no more of it."""
+    place, unclosed = 0, set()
+    while found := _COMMENT.search(wikitext, place):
+        place, element = found.end(), (found[1] or "").lower()
+        if not element:
+            end = wikitext.find("-->", place)
+            if end < 0:
+                return wikitext[: found.start()]
+            place = end + len("-->")
+        elif element not in unclosed:
+            closed = re.compile(f"</{element}\\s*>", re.IGNORECASE).search(wikitext, place)
+            if closed:
+                place = closed.end()
+            else:
+                unclosed.add(element)
+    return wikitext
+
+
+def _parsed(wikitext: str, invisible: Invisible) -> str | None:
     """Readable lines of a wikitext; None if the parser gives up on it."""
     try:
-        lines = _shown(mwparserfromhell.parse(wikitext)).split("\n")
-        readable = [_without_residue(" ".join(line.split())) for line in lines]
-    except ParserError:
+        lines = [" ".join(line.split()) for line in _parse(wikitext, invisible).split("\n")]
+        rows = _table_rows(lines)
+        readable = [
+            _without_residue(line, invisible)
+            for line, is_row in zip(lines, rows, strict=True)
+            if not is_row
+        ]
+    except (ParserError, RecursionError):
         return None
     return "\n".join(filter(None, readable))
 
 
-def _shown(code: Wikicode) -> str:
-    return "".join(map(_shown_node, code.nodes))
+def _table_rows(lines: list[str]) -> list[bool]:
+    """Say of each line whether it is the row of a table that a template opens or nothing closes.
+
+    A header row begins with an exclamation mark, as a sentence or a name may: it has a second cell or an
+    attribute, or another row stands beside it.
+    """
+    is_row = [line.startswith(("|", "{|")) for line in lines]
+    heads = [line.startswith("!") for line in lines]
+    for order in (range(len(lines)), reversed(range(len(lines)))):
+        beside = False
+        for place in order:
+            line = lines[place]
+            if heads[place]:
+                cells = line.lstrip("!")
+                is_row[place] |= beside or "!!" in cells or ("=" in line and "|" in line)
+            beside = is_row[place] or (beside and not line)
+    return is_row
 
 
-def _shown_node(node: Node) -> str:
+def _parse(wikitext: str, invisible: Invisible) -> str:
+    """Let the parser read a wikitext, and return the words that it shows."""
+    plain, restore = without_costly_marks(wikitext)
+    return restore(_shown(mwparserfromhell.parse(plain), invisible))
+
+
+def _shown(code: Wikicode, invisible: Invisible) -> str:
+    return "".join(_shown_node(node, invisible) for node in code.nodes)
+
+
+def _shown_node(node: Node, invisible: Invisible) -> str:
     match node:
         case Text():
             return node.value
         case Wikilink():
-            return _shown_link(node)
+            return _shown_link(node, invisible)
         case ExternalLink():
-            return "" if node.title is None else _shown(node.title)
+            return "" if node.title is None else _shown(node.title, invisible)
         case HTMLEntity():
             return html.unescape(str(node))  # unlike the node's own method, never a lone surrogate
         case Heading():
-            return f"\n{_shown(node.title)}\n"
+            return f"\n{_shown(node.title, invisible)}\n"
         case Tag():
-            return _shown_element(node)
+            return _shown_element(node, invisible)
         case _:  # templates, their arguments, comments
             return ""
 
 
-def _shown_link(link: Wikilink) -> str:
+def _shown_link(link: Wikilink, invisible: Invisible) -> str:
     target = str(link.title).strip()
-    namespace, colon, _ = target.partition(":")
-    if colon and (namespace.strip().casefold() in INVISIBLE_NAMESPACES or _is_language(namespace)):
+    prefix, colon, _ = target.partition(":")
+    if colon and (
+        _folded(prefix) in invisible.media | invisible.categories or prefix in LANGUAGE_CODES
+    ):
         return ""
     if link.text is not None and link.text.nodes:
-        return _shown(link.text)
+        return _shown(link.text, invisible)
     return target.removeprefix(":")
 
 
-def _is_language(prefix: str) -> bool:
-    """Whether a prefix leads to another language's Wikipedia, as ``de``, ``simple``, ``zh-tw``."""
-    return prefix == "simple" or (
-        prefix.islower() and prefix.isascii() and len(prefix.partition("-")[0]) in (2, 3)
-    )
+def _folded(namespace: str) -> str:
+    """Write the name of a namespace as MediaWiki compares it."""
+    return namespace.replace("_", " ").strip().casefold()
 
 
-def _shown_element(element: Tag) -> str:
+def _shown_element(element: Tag, invisible: Invisible) -> str:
     name = str(element.tag).strip().lower()
     if name in DROPPED_ELEMENTS:
         return ""
-    content = "" if element.contents is None else _shown(element.contents)
+    content = "" if element.contents is None else _shown(element.contents, invisible)
     # A list item in wiki markup has a line of its own already.
     breaks_line = name in LINE_BREAKING_ELEMENTS and not element.wiki_markup
     return f"\n{content}\n" if breaks_line else content
 
 
-def _without_residue(line: str) -> str:
-    if line.startswith(("|", "{|")):  # row of a table that a template opens or nothing closes
-        return ""
+def _without_residue(line: str, invisible: Invisible) -> str:
     if "<" in line or "-->" in line:
         line = _STRAY_TAG.sub("", line)
     if "__" in line:
         line = _BEHAVIOUR_SWITCH.sub("", line)
     if _has_mark(line):
         # Often intact, but within something that is not: alone, it can be parsed.
-        line = _STRAY_MEDIA_LINK.sub("", _shown(mwparserfromhell.parse(line)))
+        line = _stray_media_link(invisible.media).sub("", _parse(line, invisible))
         while _has_mark(line):  # taking out a mark may join the halves of another
             for mark in _PAIRED_MARKS:
                 line = line.replace(mark, "")
     if line.startswith("==") and line.endswith("=="):
         line = line.strip("=")
     return " ".join(line.split())
+
+
+@cache
+def _stray_media_link(names: frozenset[str]) -> re.Pattern[str]:
+    """Build the pattern of a link to media that nothing closes, to the end of the line."""
+    either = "|".join(re.escape(name).replace(r"\ ", "[ _]") for name in sorted(names))
+    return re.compile(rf"\[\[\s*(?:{either})\s*:.*", re.IGNORECASE)
 
 
 def _has_mark(line: str) -> bool:

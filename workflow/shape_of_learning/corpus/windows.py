@@ -1,5 +1,7 @@
 """Windows of text, drawn at random."""
 
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +10,50 @@ from shape_of_learning.errors import InputError
 
 # The end of a text, on which nothing is trained and nothing is fitted.
 HELD_OUT_SHARE = 0.05
+PART_CHARACTERS = 1 << 20  # that are read at a time
 
 
 def read_text(path: Path) -> str:
     """Read a corpus, keeping every character as it is; InputError if it is not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8")  # `read_text` would change ends of lines
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
+
+
+def draw_windows_of_file(
+    path: Path, count: int, length: int, rng: np.random.Generator, *, key: str = "sampling.windows"
+) -> list[str]:
+    """Draw windows as :func:`sample_windows` does, from a file that is read as a stream.
+
+    Raises
+    ------
+    InputError
+        If the file has fewer than `count` windows, or is not UTF-8.
+    """
+    characters = sum(map(len, _read_parts(path)))
+    starts = _draw_starts(characters, count, length, rng, corpus=path, key=key)
+    windows: dict[int, str] = {}
+    left = deque(sorted(starts))
+    part, place = "", 0
+    for more in _read_parts(path):
+        part += more
+        while left and left[0] + length <= place + len(part):
+            start = left.popleft()
+            windows[start] = part[start - place : start - place + length]
+        if not left:
+            break
+        reached = min(left[0] - place, len(part))
+        part, place = part[reached:], place + reached
+    return [windows[start] for start in starts]
+
+
+def _read_parts(path: Path) -> Iterator[str]:
+    """Read a file part by part, keeping every character as it is."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            while part := file.read(PART_CHARACTERS):
+                yield part
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
 
@@ -57,16 +97,29 @@ def sample_windows(
     InputError
         If the text has fewer than `count` windows.
     """
-    available = len(text) // length
+    starts = _draw_starts(len(text), count, length, rng, corpus=corpus, key=key)
+    return [text[start : start + length] for start in starts]
+
+
+def _draw_starts(
+    characters: int,
+    count: int,
+    length: int,
+    rng: np.random.Generator,
+    *,
+    corpus: str | Path,
+    key: str,
+) -> list[int]:
+    """Draw where windows begin in a text of so many characters."""
+    available = characters // length
     if available < count:
         raise InputError(
-            f"{corpus} has {len(text):,} characters, hence {available} windows of {length}, where "
+            f"{corpus} has {characters:,} characters, hence {available} windows of {length}, where "
             f"{count} are asked for: lower {key} or sampling.window_characters, or give "
             "a larger corpus in corpus.sources"
         )
     # A permutation, not `choice`, whose first numbers depend on how many are drawn.
-    starts = rng.permutation(available)[:count] * length
-    return [text[start : start + length] for start in starts.tolist()]
+    return (rng.permutation(available)[:count] * length).tolist()
 
 
 def training_part(text: str) -> str:

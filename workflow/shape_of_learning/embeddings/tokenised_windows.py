@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.corpus.windows import read_text, sample_windows
+from shape_of_learning.corpus.windows import draw_windows_of_file
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
@@ -61,9 +61,7 @@ def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
         If the text is too short, or none.
     """
     stream = random_stream(protocol.seed, "windows")
-    return sample_windows(
-        read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
-    )
+    return draw_windows_of_file(text, protocol.windows, protocol.window_characters, stream)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from shape_of_learning.one_model.measured import (
     measures_named,
 )
 
-ALPHABET_SIZE = 205
-
 
 def measure_checkpoint(  # noqa: PLR0913 (keywords)
     checkpoint: Path,
@@ -76,7 +74,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     threads = threads or len(os.sched_getaffinity(0))
     with TemporaryDirectory() as folder:
         cleaned, alphabet = Path(folder, text.name), Path(folder, "alphabet.json")
-        clean(text, cleaned, alphabet, format="text", alphabet_size=ALPHABET_SIZE)
+        clean(text, cleaned, alphabet, format="text")
         drawn = draw_windows(cleaned, sampling)
     sample = SampleRun.load(
         checkpoint, drawn, sampling, asdict(shape), threads=threads, in_memory=True, with_head=False

@@ -10,6 +10,7 @@ from shape_of_learning.refusals import Name, Section, must_be, refused
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
 Most = Annotated[int, Field(ge=2, le=100_000_000)]
+AlphabetSize = Annotated[int, Field(ge=1, le=1_114_112)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\Z"), must_be("64 small hexadecimal digits")]
 
 
@@ -24,7 +25,7 @@ class Source(Section):
     builtin
         instead of `urls`: `python_topics`, the help texts that come with Python
     format
-        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is, but for rare characters)
+        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is, but that lines end by LF)
     member
         which file of a zip
     sha256
@@ -32,6 +33,8 @@ class Source(Section):
         from the server is accepted
     git_blob
         its git blob id, if that is published instead
+    alphabet_size
+        most frequent characters that its text keeps, such as the 205 of enwik8; empty for all
     """
 
     urls: list[str] | None = Field(None, min_length=1)
@@ -40,6 +43,7 @@ class Source(Section):
     member: str | None = None
     sha256: Sha256 | None = None
     git_blob: Sha1 | None = None
+    alphabet_size: AlphabetSize | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
@@ -58,14 +62,14 @@ class Corpus(Section):
     first_bytes
         how much of the corpus is used; empty for all
     alphabet_size
-        most frequent characters that cleaned text keeps
+        most frequent characters that each text keeps; empty for what its source says
     sources
         texts by name; see below
     """
 
     source: Name = "enwik8"
     first_bytes: int | None = Field(None, ge=1, le=10**15)
-    alphabet_size: int = Field(205, ge=1, le=1_114_112)
+    alphabet_size: AlphabetSize | None = None
     sources: dict[Name, Source] = {}
 
     @model_validator(mode="before")

@@ -1,0 +1,50 @@
+"""What cleaning has changed in a text, in words: for the terminal, and for captions."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def describe_losses(record: Mapping[str, Any]) -> str:
+    """Say what a text has lost: nothing, or one sentence.
+
+    Parameters
+    ----------
+    record : mapping
+        What :func:`.clean` returns and writes beside the text.
+    """
+    said = []
+    dropped, changed = record["dropped"], record["changed"]
+    if count := dropped["characters"]:
+        whole = count + record["text"]["characters"]
+        kinds = len(record["alphabet"])
+        said.append(
+            f"{count:,} of {whole:,} characters, all but the {kinds} most frequent kinds, are left out"
+        )
+    if count := changed["bytes_cut_off"]:
+        said.append(f"the last {count} bytes, part of a character, are left out")
+    if count := record.get("pages", {}).get("in_pieces"):
+        said.append(f"of {count:,} pages paragraphs that cannot be parsed are left out")
+    return f"Of the text {'; '.join(said)}." if said else ""
+
+
+def describe_changes(record: Mapping[str, Any]) -> str:
+    """Say what a text has lost, and what in it is written otherwise: nothing, or one or two sentences."""
+    changed, said = record["changed"], []
+    if count := changed["line_ends"]:
+        said.append(f"{count:,} ends of lines are written as LF")
+    if changed["byte_order_mark"]:
+        said.append("the byte order mark is left out")
+    if changed["line_end_added"]:
+        said.append("an end of line is added to the last line")
+    otherwise = "; ".join(said)
+    return " ".join(filter(None, [describe_losses(record), otherwise and f"In it {otherwise}."]))
+
+
+def read_losses(record: Path) -> str:
+    """Say what a text has lost, by the file that lies beside it; nothing where there is no such file."""
+    if not record.is_file():
+        return ""
+    content = json.loads(record.read_text(encoding="utf-8"))
+    return describe_losses(content) if "changed" in content else ""
