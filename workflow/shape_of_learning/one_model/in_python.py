@@ -1,15 +1,17 @@
 """A model or hidden states of the user's, measured in Python, and left as they were."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.shapes import role_of
-from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, rounding_of
+from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.errors import InputError
@@ -17,23 +19,35 @@ from shape_of_learning.metrics.measure import HiddenStates
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
 from shape_of_learning.one_model.measured import BATCH_VECTORS, NEIGHBOURS, measured, measures_named
 
 if TYPE_CHECKING:
     import pandas as pd
-    from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
+
+# What a user of Python does about what jobs and commands come upon, too, by a word of what these are told to do.
+REMEDIES = {
+    "of a task": "give shorter `texts`",
+    "sampling.window_characters": "give shorter `texts`, or a model whose weights have a smaller type",
+    "its own tokenizer": "give the model's own `tokenizer`",
+    "config.json": "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
+    "config/models": "give a part of the model, or its hidden states",
+    "if its tokenizer": "leave it out of `texts`",
+}
+LEAST_ADDED = -1000  # to attention, where it is masked
+_CALLS = count()  # of measurements, which all ranks of a training make in the same order
 
 
 def measure(  # noqa: PLR0913 (keywords)
     model: Any,
     tokenizer: Any = None,
-    texts: Sequence[str] = (),
+    texts: Iterable[str] = (),
     *,
     mask: Any = None,
-    measures: Sequence[str] = OF_THE_PAPER,
-    layers: Sequence[int] | None = None,
+    measures: Iterable[str] = OF_THE_PAPER,
+    layers: int | Iterable[int] | None = None,
     name: str = "model",
     step: int | None = None,
     seed: int = 0,
@@ -45,17 +59,20 @@ def measure(  # noqa: PLR0913 (keywords)
     ----------
     model : transformers.PreTrainedModel, or sequence of arrays or tensors, each of shape (batch, token, hidden)
         A model, which is left as it was; or hidden states by layer, the embedding output first, such as
-        ``output.hidden_states``. One array is one layer.
-    tokenizer : transformers.PreTrainedTokenizerBase
+        ``output.hidden_states``. One array is one layer. A model of the package `peft` is measured with its active
+        adapters, which ``table.attrs["adapters"]`` names; of virtual tokens the text's own tokens are measured, which
+        see them. Of a sharded model (FSDP, tensor parallelism) all processes have to call this together.
+    tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
         Of the model; hidden states need none.
-    texts : sequence of str
+    texts : iterable of str
         Each is a window and goes through the model alone. Intervals need 16 or more.
-    mask : array_like of bool, shape (batch, token), optional
-        Of hidden states: which are of tokens, and not of padding.
-    measures : sequence of str
+    mask : array_like, shape (batch, token), optional
+        Of hidden states: which are of tokens, and not of padding, as True and False, 1 and 0, or what is added to
+        attention, 0 and -inf. Masked arrays have their own.
+    measures : iterable of str
         Names of measures; by default those of the first paper.
-    layers : sequence of int, optional
-        0 is the embedding output; by default all.
+    layers : int or iterable of int, optional
+        0 is the embedding output, -1 the last layer; by default all.
     name, step : str, int
         Of the model, for the columns of these names; the name decides which vectors are in a batch together.
     seed : int
@@ -68,7 +85,8 @@ def measure(  # noqa: PLR0913 (keywords)
     -------
     pandas.DataFrame
         The columns of ``tables/estimates.csv``, a row per measure and layer, and one of the mean over blocks,
-        whose layer is missing. ``suspect`` is true of a TwoNN most of whose neighbours are copies.
+        whose layer is missing. ``suspect`` is true of a TwoNN most of whose neighbours are copies. A mean is NaN if
+        hidden states of one of its blocks hold NaN or infinity.
 
     Raises
     ------
@@ -83,31 +101,157 @@ def measure(  # noqa: PLR0913 (keywords)
     >>> table.pivot(index="layer", columns="estimator", values="value").shape
     (4, 2)
     """
-    chosen = measures_named(measures)
-    model = getattr(model, "module", model)  # of one that is spread over several GPUs
-    if hasattr(model, "get_input_embeddings"):
-        with _as_it_was(model):
-            states: HiddenStates = _states_of(model, tokenizer, texts, name)
-            role = role_of(model.config.to_dict()) or "decoder"
+    chosen, adapters = measures_named(measures), {}
+    if isinstance(model, torch.nn.Module):
+        loaded = LoadedModel.of(model)
+        loaded.require_all_ranks(f"measure {next(_CALLS)}")
+        with left_as_it_was(loaded), in_words_of_python():
+            sample = sample_of(loaded, tokenizer, texts, name)
+            states: HiddenStates = StatesInMemory(sample)
+            sample.into(states)  # type: ignore[arg-type]
+        role, adapters = role_in_tables(loaded), loaded.adapters
     else:
-        states, role = GivenStates(model, mask), ""
-    tokens = len(states.rows["windows"])
-    if wrong := set(layers or ()) - set(range(states.layers + 1)):
-        raise InputError(f"there is no layer {min(wrong)}; layers are 0 to {states.layers}")
-    if batch_vectors <= NEIGHBOURS:
+        states, role = GivenStates(_states_in(model), mask), ""
+    places = [(layer, AFTER) for layer in chosen_layers(layers, states.layers)]
+    how = protocol_of(states.rows, name, seed, batch_vectors)
+    say_size(how, len(states.rows["windows"]), batch_vectors)
+    table = measured(states, chosen, how, role, ("main", step, None), places).table()
+    table.attrs["adapters"] = adapters
+    return table.assign(same_token=np.nan) if isinstance(states, GivenStates) else table
+
+
+def protocol_of(
+    rows: Mapping[str, np.ndarray], name: str, seed: int = 0, batch_vectors: int = BATCH_VECTORS
+) -> MeasuringProtocol:
+    """Say how hidden states of these rows are measured; InputError if they are too few."""
+    tokens = len(rows["windows"])
+    if not isinstance(batch_vectors, int | np.integer) or batch_vectors <= NEIGHBOURS:
         raise InputError(f"`batch_vectors` is {batch_vectors}; give more than {NEIGHBOURS}")
-    if tokens < batch_vectors:
-        logger.warning("%d tokens are one batch, smaller than %d vectors", tokens, batch_vectors)
-    windows = int(states.rows["windows"].max(initial=0)) + 1
-    how = MeasuringProtocol(name, windows, seed, min(tokens, batch_vectors), NEIGHBOURS)
-    if tokens <= how.neighbours:
+    if tokens <= NEIGHBOURS:
         raise InputError(
             f"the texts have {tokens} tokens, but the neighbours of each are searched among more than "
-            f"{how.neighbours}; give more texts"
+            f"{NEIGHBOURS}; give more texts"
         )
-    places = [(layer, AFTER) for layer in layers or ()]
-    table = measured(states, chosen, how, role, ("main", step, None), places).table()
-    return table.assign(same_token=np.nan) if isinstance(states, GivenStates) else table
+    windows = int(rows["windows"].max()) + 1
+    return MeasuringProtocol(name, windows, seed, min(tokens, batch_vectors), NEIGHBOURS)
+
+
+def say_size(how: MeasuringProtocol, tokens: int, batch_vectors: int = BATCH_VECTORS) -> None:
+    """Warn of a batch that is smaller than it should be, on whose size dimensions depend."""
+    if how.batch_vectors < batch_vectors:
+        logger.warning("%d tokens are one batch, smaller than %d vectors", tokens, batch_vectors)
+
+
+def chosen_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
+    """Number layers from 0 to `last`, which is also -1; InputError if there is no such layer."""
+    if layers is None:
+        return list(range(last + 1))
+    for layer in (wanted := whole_numbers(layers)):
+        if not -last - 1 <= layer <= last:
+            raise InputError(f"there is no layer {layer}; layers are 0 to {last}")
+    return list(dict.fromkeys(layer % (last + 1) for layer in wanted))
+
+
+def whole_numbers(layers: int | Iterable[int]) -> list[int]:
+    """List layers; InputError if they are no whole numbers."""
+    try:
+        wanted = [index(each) for each in (layers if isinstance(layers, Iterable) else [layers])]
+    except TypeError:
+        raise InputError(
+            f"`layers` is {layers!r:.80}; give whole numbers, such as [1, -1]"
+        ) from None
+    if not wanted:
+        raise InputError("`layers` is empty; give some, or leave it out")
+    return wanted
+
+
+def listed_texts(texts: Iterable[str]) -> list[str]:
+    """List texts; InputError if they are none, or no texts."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"`texts` is {texts!r:.80}; give a list of texts")
+    if not (listed := list(texts)):
+        raise InputError("`texts` is empty; give a list of texts")
+    for text in listed:
+        if not isinstance(text, str):
+            raise InputError(f"`texts` has {text!r:.80}, which is no text; give a list of texts")
+    return listed
+
+
+def tokenizer_in(given: Any) -> Any:
+    """Find the tokenizer that a processor has beside others; InputError if there is none."""
+    from transformers import PreTrainedTokenizerBase
+
+    if isinstance(given, PreTrainedTokenizerBase):
+        return given
+    found = getattr(given, "tokenizer", None)
+    if isinstance(found, PreTrainedTokenizerBase):
+        return found
+    is_missing = "is missing" if given is None else f"is a {type(given).__name__}"
+    raise InputError(f"`tokenizer` {is_missing}; give the tokenizer of transformers of the model")
+
+
+def sample_of(loaded: LoadedModel, tokenizer: Any, texts: Iterable[str], name: str) -> SampleRun:
+    """Prepare a model for the run of texts, in evaluation mode; InputError if they cannot go through it."""
+    texts, tokenizer = listed_texts(texts), tokenizer_in(tokenizer)
+    if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
+        raise InputError(
+            "the model is an encoder and a decoder; give one, such as `model.get_encoder()`"
+        )
+    for adapter, kind in loaded.adapters.items():
+        logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
+    runs_alone = loaded.is_wrapped  # which threads could not tell from each other
+    threads = 1 if runs_alone else torch.get_num_threads()
+    forward = ForwardPass(loaded.callable_base(), None, last_layer=AFTER)
+    tokenised = tokenise(tokenizer, texts)
+    forward.refuse_unsuitable(tokenised, name)
+    longest, context = max(len(window.ids) for window in tokenised), forward.context()
+    if context is not None and longest + loaded.virtual_tokens > context:
+        raise InputError(
+            f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
+            f"{context}; give shorter `texts`"
+        )
+    widths = [len(state[0, 0]) for state in forward.hidden_states(tokenised[:1], 0)[0]]
+    padding = tokenizer.pad_token_id or 0
+    return SampleRun(forward, name, tokenised, None, padding, len(widths) - 1, widths, threads)
+
+
+def role_in_tables(loaded: LoadedModel) -> str:
+    """Whether it is a decoder or an encoder, as tables have it."""
+    return role_of(loaded.inner.config.to_dict()) or "decoder"
+
+
+@contextmanager
+def in_words_of_python() -> Iterator[None]:
+    """Say what to do about a fact in the words of who has a model in Python, and no configuration."""
+    try:
+        yield
+    except InputError as error:
+        fact, _, remedy = str(error).rpartition("; ")
+        for word, own in REMEDIES.items():
+            if fact and word in remedy:
+                raise InputError(f"{fact}; {own}") from error
+        raise
+
+
+def _states_in(given: Any) -> Any:
+    """Hidden states by layer, also of what a model has returned."""
+    if isinstance(given, str):
+        raise InputError(
+            f"`model` is the text {given!r:.80}; load it (`AutoModel.from_pretrained`), or run "
+            "`shape-of-learning measure` in a terminal"
+        )
+    if isinstance(given, Mapping):
+        if given.get("hidden_states") is None:
+            raise InputError(
+                f"`model` is a {type(given).__name__} without `hidden_states`; run the model with "
+                "`output_hidden_states=True`, and of an encoder and a decoder give the states of one"
+            )
+        return given["hidden_states"]
+    if not isinstance(given, Iterable):
+        raise InputError(
+            f"`model` is a {type(given).__name__}; give a model of transformers, or hidden states"
+        )
+    return given
 
 
 class GivenStates:
@@ -115,20 +259,32 @@ class GivenStates:
 
     Parameters
     ----------
-    states : array_like or sequence of array_like or torch.Tensor, each of shape (batch, token, hidden)
-    mask : array_like of bool, shape (batch, token), optional
+    states : array_like or iterable of array_like or torch.Tensor, each of shape (batch, token, hidden)
+    mask : array_like, shape (batch, token), optional
     """
 
     def __init__(self, states: Any, mask: Any = None):
-        states = [states] if getattr(states, "ndim", 0) == 3 else list(states)
-        shapes = {tuple(np.shape(each)[:-1]) for each in states}
-        if len(shapes) != 1 or len(shape := shapes.pop()) != 2:
+        states = [states] if hasattr(states, "ndim") and states.ndim < 4 else list(states)
+        for state in states:
+            _require_numbers(state, "hidden states")
+        shapes = {tuple(np.shape(each)) for each in states}
+        if {len(shape) for shape in shapes} == {2}:
+            raise InputError(
+                f"hidden states have the shape {shapes.pop()}, which does not say what text each is of; give the shape "
+                "(batch, token, hidden), or measure one matrix by functions such as `shape_of_learning.anisotropy`"
+            )
+        if len({shape[:-1] for shape in shapes}) != 1 or len(shape := shapes.pop()) != 3:
             raise InputError(
                 "hidden states must have the shape (batch, token, hidden), equal but for the last"
             )
-        kept = np.ones(shape, bool) if mask is None else _array(mask).astype(bool)
-        if kept.shape != shape:
-            raise InputError(f"the mask has the shape {kept.shape}, but hidden states have {shape}")
+        if any(np.shape(each)[-1] == 0 for each in states):
+            raise InputError(
+                "hidden states have no coordinates; give some of shape (batch, token, hidden)"
+            )
+        kept = np.ones(shape[:2], bool) if mask is None else _kept(mask, shape[:2])
+        for state in states:
+            if isinstance(state, np.ma.MaskedArray):
+                kept = kept & ~_masked_vectors(state)
         self.layers = len(states) - 1
         self._states, self._kept = states, kept
         windows, positions = np.nonzero(kept)
@@ -148,50 +304,55 @@ def _array(given: Any) -> np.ndarray:
     return given.detach().float().cpu().numpy() if hasattr(given, "detach") else np.asarray(given)
 
 
-def _states_of(
-    model: "PreTrainedModel", tokenizer: Any, texts: Sequence[str], name: str
-) -> HiddenStates:
-    """Run texts through a model that is loaded already."""
-    if tokenizer is None or not len(texts) or isinstance(texts, str):
-        raise InputError("a model needs its tokenizer and a list of texts")
-    if hasattr(model.base_model, "encoder") and hasattr(model.base_model, "decoder"):
+def _require_numbers(given: Any, what: str) -> None:
+    """Raise InputError if something is no array of real numbers that are there."""
+    if isinstance(given, torch.Tensor):
+        odd = {
+            "quantised": given.is_quantized,
+            "without values": given.is_meta,
+            "sharded": hasattr(given, "full_tensor"),
+            "sparse or nested": given.is_nested or given.layout != torch.strided,
+        }
+        if kind := next((name for name, is_so in odd.items() if is_so), ""):
+            raise InputError(
+                f"{what} are {kind}; give dense tensors, such as of `.dequantize()`, `.full_tensor()` or `.to_dense()`"
+            )
+        is_real = not given.is_complex()
+    else:
+        try:
+            dtype = np.asarray(given).dtype
+        except (ValueError, TypeError):
+            dtype = np.dtype(object)
+        is_real = dtype.kind not in "cOSUMm"
+    if not is_real:
+        raise InputError(f"{what} are no real numbers; give arrays or tensors of such numbers")
+
+
+def _kept(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Read a mask: True where there is a token."""
+    _require_numbers(mask, "values of the mask")
+    if np.shape(mask) != shape:
         raise InputError(
-            "the model is an encoder and a decoder; give one, such as `model.get_encoder()`"
+            f"the mask has the shape {tuple(np.shape(mask))}, but hidden states are of {shape[0]} texts of {shape[1]} "
+            "tokens; give one value for each of these, such as the tokenizer's `attention_mask`"
         )
-    threads = torch.get_num_threads()
-    forward = ForwardPass(model.base_model, None, last_layer=AFTER)
-    tokenised = tokenise(tokenizer, texts)
-    forward.refuse_unsuitable(tokenised, name)
-    widths = [len(state[0, 0]) for state in forward.hidden_states(tokenised[:1], 0)[0]]
-    padding = tokenizer.pad_token_id or 0
-    sample = SampleRun(forward, name, tokenised, None, padding, len(widths) - 1, widths, threads)
-    states = StatesInMemory(sample)
-    sample.into(states)
-    return states
+    values = _array(np.ma.filled(mask, 0) if isinstance(mask, np.ma.MaskedArray) else mask)
+    if np.isin(values, (0, 1)).all():
+        return values.astype(bool)
+    # What is added to attention: nothing, or so much less that no softmax is left of it.
+    if ((values == 0) | (values <= LEAST_ADDED)).all():
+        return values == 0
+    odd = values[~np.isin(values, (0, 1))][0]
+    raise InputError(
+        f"the mask has the value {odd:.4g}; give True or 1 for tokens, and False or 0 for padding"
+    )
 
 
-@contextmanager
-def _as_it_was(model: "PreTrainedModel") -> Iterator[None]:
-    """Evaluate a model that may be in training, and leave no trace of it."""
-    config, matmul = model.config, torch.backends.cuda.matmul
-    keys = ("use_cache", "output_hidden_states", "output_attentions")
-    own = {key: getattr(config, key) for key in keys if hasattr(config, key)}
-    training = [module for module in model.modules() if module.training]
-    threads = torch.get_num_threads()
-    rounding = {path: rounding_of(path).fp32_precision for path in ROUNDING}
-    reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
-    reduced = {key: getattr(matmul, key) for key in reductions}
-    try:
-        with torch.random.fork_rng():
-            model.eval()
-            yield
-    finally:
-        for module in training:
-            module.training = True
-        for key, value in own.items():
-            setattr(config, key, value)
-        torch.set_num_threads(threads)
-        for path, value in rounding.items():
-            rounding_of(path).fp32_precision = value
-        for key, value in reduced.items():
-            setattr(matmul, key, value)
+def _masked_vectors(state: "np.ma.MaskedArray") -> np.ndarray:
+    """Say which vectors of a masked array are masked."""
+    masked = np.ma.getmaskarray(state)
+    if (masked.any(axis=-1) != masked.all(axis=-1)).any():
+        raise InputError(
+            "hidden states are masked in some coordinates of a vector; mask whole vectors, or fill them"
+        )
+    return np.asarray(masked.all(axis=-1))

@@ -1,7 +1,7 @@
 """What is measured of one checkpoint: its rows of the workflow's tables, and how it differs from another."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,12 +101,12 @@ class Measured:
         return AtCheckpoint(named, [], {self.model.first: average(at, self.model.first)[0]})
 
 
-def measures_named(names: Sequence[str]) -> list[Measure]:
+def measures_named(names: Iterable[str]) -> list[Measure]:
     """Look measures up, with the settings that are their own."""
     known, found = measure_names(), []
-    if isinstance(names, str):
-        raise InputError(f"measures are a list of names, not {names!r}")
-    for name in dict.fromkeys(names):
+    if isinstance(names, str) or not isinstance(names, Iterable) or not (listed := list(names)):
+        raise InputError(f"measures are a list of names, not {names!r:.80}; give some")
+    for name in dict.fromkeys(map(str, listed)):
         if name not in known:
             raise unknown_name(name, known, "measure", "the measures")
         measure = find_measure(name).chosen(name, {})

@@ -1,22 +1,42 @@
 """The shape of a model while it trains: measures of a fixed probe text, in any loop and in a Trainer's."""
 
+import csv
 import logging
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-from transformers import TrainerCallback
+import torch
+from transformers import Trainer, TrainerCallback
 
-from shape_of_learning.errors import InputError
+from shape_of_learning.embeddings.run import StatesInMemory
+from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.files import read_rows, write_table
+from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.in_python import measure
-from shape_of_learning.one_model.measured import measures_named
+from shape_of_learning.one_model.in_python import (
+    chosen_layers,
+    in_words_of_python,
+    listed_texts,
+    protocol_of,
+    role_in_tables,
+    sample_of,
+    say_size,
+    tokenizer_in,
+    whole_numbers,
+)
+from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
+from shape_of_learning.one_model.measured import measured, measures_named
 
 logger = logging.getLogger(__name__)
 
 MEASURES = ("anisotropy", "two_nn", "mada", "effective_rank")
+MODEL, STEP, LAYER, ESTIMATOR, VALUE = map(
+    ESTIMATE_COLUMNS.index, ("model", "step", "layer", "estimator", "value")
+)
 
 
 class ShapeProbe:
@@ -24,15 +44,16 @@ class ShapeProbe:
 
     Parameters
     ----------
-    tokenizer : transformers.PreTrainedTokenizerBase
-    texts : sequence of str
+    tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
+    texts : iterable of str
         Windows of the probe text, each within the model's context. Intervals need 16 or more.
-    measures : sequence of str
+    measures : iterable of str
         Names of measures.
-    layers : sequence of int, optional
-        0 is the embedding output; by default the first block, the middle one and the last.
+    layers : int or iterable of int, optional
+        0 is the embedding output, -1 the last layer; by default the first block, the middle one and the last.
     bands : mapping of str to (float, float)
-        By measure, where the mean over the chosen blocks should stay; a warning is logged when it does not.
+        By measure, where the mean over the chosen blocks should stay; a warning is logged when it does not, or is
+        undefined.
     table : Path or str
         CSV file with the columns of ``tables/estimates.csv``, written anew after each step. A training that
         resumes goes on with it.
@@ -42,7 +63,17 @@ class ShapeProbe:
     Raises
     ------
     InputError
-        If a band is of no measure that is taken.
+        If there is no such measure, a band is of none that is taken, or there is no text or tokenizer.
+
+    Notes
+    -----
+    What is wrong with what was given is an InputError of the first call, or of :meth:`check`. Whatever happens later,
+    such as a full disk or exhausted memory, is logged, once for each kind, and a training goes on: a call then gives
+    what could be measured. Rows that could not be written are written with those of a later step.
+
+    Of a model that is sharded over processes (FSDP, tensor parallelism), whose weights all of them have to gather, the
+    probe is called on every rank at the same steps. The first one writes the table and gets the values, others get
+    none.
 
     Examples
     --------
@@ -59,28 +90,47 @@ class ShapeProbe:
     def __init__(
         self,
         tokenizer: Any,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
-        measures: Sequence[str] = MEASURES,
-        layers: Sequence[int] | None = None,
+        measures: Iterable[str] = MEASURES,
+        layers: int | Iterable[int] | None = None,
         bands: Mapping[str, tuple[float, float]] | None = None,
         table: Path | str = "shape.csv",
         name: str = "model",
     ):
-        if isinstance(texts, str) or not len(texts):
-            raise InputError("a probe needs a list of texts")
-        measures_named(measures)
-        self.tokenizer, self.texts, self.measures = tokenizer, list(texts), tuple(measures)
-        self.layers, self.bands, self.table, self.name = (
-            layers,
-            dict(bands or {}),
-            Path(table),
-            name,
-        )
+        # A callback finds that of its trainer when the training begins.
+        self.tokenizer = None if tokenizer is None else tokenizer_in(tokenizer)
+        self.texts = listed_texts(texts)
+        self._chosen = measures_named(measures)
+        self.measures = tuple(measure.name for measure in self._chosen)
+        self.layers = None if layers is None else whole_numbers(layers)
+        self.bands, self.table, self.name = dict(bands or {}), Path(table), name
         if unknown := self.bands.keys() - set(self.measures):
             raise InputError(
                 f"a band is given for `{min(unknown)}`, which is not measured; add it to `measures`"
             )
+        if self.table.is_dir():
+            raise InputError(f"`table` is the folder {table}; name a file")
+        self._is_checked = self._is_alone = False
+        self._unwritten: list[list[Any]] = []
+        self._said: set[tuple[object, ...]] = set()
+
+    def check(self, model: Any) -> None:
+        """Run a text through a model, which is left as it was, so that what was given is refused before a training.
+
+        Raises
+        ------
+        InputError
+            If a text is too long for the model, there is no such layer, or the model cannot be measured.
+        """
+        with self._logged("measured", InputError):
+            loaded = LoadedModel.of(model)
+            if self._takes_part(loaded, "check"):
+                with left_as_it_was(loaded), in_words_of_python():
+                    sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
+                self._layers(sample.layers)
+                say_size(protocol_of(sample.rows, self.name), sample.tokens)
+        self._is_checked = True
 
     def __call__(self, model: Any, step: int) -> dict[str, float]:
         """Measure a model, which is left as it was, add to the table, and warn where a band is left.
@@ -88,41 +138,112 @@ class ShapeProbe:
         Returns
         -------
         dict of str to float
-            By ``shape/MEASURE/layer_LAYER`` and ``shape/MEASURE``, the mean over the chosen blocks.
+            By ``shape/MEASURE/layer_LAYER`` and ``shape/MEASURE``, the mean over the chosen blocks. Empty where the
+            model could not be measured.
         """
-        model = getattr(model, "module", model)
-        last = model.config.get_text_config().num_hidden_layers
-        layers = self.layers or sorted({1, max(1, last // 2), last})
-        found = measure(
-            *(model, self.tokenizer, self.texts),
-            measures=self.measures,
-            layers=layers,
-            name=self.name,
-            step=step,
-        ).assign(revision=f"step{step}")
-        self._append(found[list(ESTIMATE_COLUMNS)], step)
+        if not self._is_checked:
+            self.check(model)
         values: dict[str, float] = {}
-        for row in found.itertuples():
-            place = "" if pd.isna(row.layer) else f"/layer_{row.layer}"
-            values[f"shape/{row.estimator}{place}"] = float(row.value)
+        rows: list[list[Any]] = []
+        with self._logged("measured"):
+            rows = self._rows(LoadedModel.of(model), step)
+        for row in rows:
+            place = "" if row[LAYER] is None else f"/layer_{row[LAYER]}"
+            values[f"shape/{row[ESTIMATOR]}{place}"] = float(row[VALUE])
+        if rows:
+            self._warn(values, step)
+            self._unwritten = [row for row in self._unwritten if row[STEP] < step] + rows
+            with self._logged(f"written to {self.table}"):
+                self._write()
+        return values
+
+    def _rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
+        """Measure a model; nothing on a rank that only helps to gather its weights."""
+        if not self._takes_part(loaded, str(step)):
+            return []
+        is_helper = loaded.is_sharded and torch.distributed.get_rank() > 0
+        with left_as_it_was(loaded), in_words_of_python():
+            sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
+            if is_helper:
+                sample.into(_Nowhere(sample.forward.device))
+                return []
+            states = StatesInMemory(sample)
+            sample.into(states)
+        places = [(layer, AFTER) for layer in self._layers(states.layers)]
+        how = protocol_of(states.rows, self.name)
+        checkpoint = (f"step{step}", step, None)
+        role = role_in_tables(loaded)
+        return measured(states, self._chosen, how, role, checkpoint, places).estimates
+
+    def _takes_part(self, loaded: LoadedModel, occasion: str) -> bool:
+        """Meet the other ranks of a sharded model; if they do not come once, they are not waited for again."""
+        if not self._is_alone:
+            try:
+                loaded.require_all_ranks(f"{self.name} {self.table} {occasion}")
+            except InputError as error:
+                logger.error("%s; nothing more is measured, and the training goes on", error)
+                self._is_alone = True
+        return not self._is_alone
+
+    @contextmanager
+    def _logged(self, what: str, *raised: type[Exception]) -> Iterator[None]:
+        """Log what goes wrong, once for each kind, but for what is raised."""
+        try:
+            yield
+        except raised:
+            raise
+        except Exception as error:  # nothing of this is worth a training
+            kind = what, type(error), getattr(error, "errno", None)
+            if kind not in self._said:
+                self._said.add(kind)
+                said = str(error) if isinstance(error, InputError) else shortened(error)
+                logger.error(
+                    "the shape is not %s (%s); the training goes on, and this is said once",
+                    what,
+                    said,
+                )
+
+    def _layers(self, last: int) -> list[int]:
+        usual = sorted({min(1, last), max(last // 2, min(1, last)), last})
+        return chosen_layers(self.layers or usual, last)
+
+    def _warn(self, values: Mapping[str, float], step: int) -> None:
         for name, (low, high) in self.bands.items():
-            if not low <= (value := values.get(f"shape/{name}", math.nan)) <= high:
+            value = values.get(f"shape/{name}", math.nan)
+            if math.isnan(value):
+                logger.warning(
+                    "step %d: %s is undefined, and should be %g to %g", step, name, low, high
+                )
+            elif not low <= value <= high:
                 logger.warning(
                     "step %d: %s is %.4g, outside of %g to %g", step, name, value, low, high
                 )
-        return values
 
-    def _append(self, rows: pd.DataFrame, step: int) -> None:
-        if self.table.exists():
-            old = pd.read_csv(
-                self.table, dtype={"step": "Int64", "tokens": "Int64", "layer": "Int64"}
-            )
-            kept = old[(old["step"] < step) | (old["model"] != self.name)]
-            rows = pd.concat([kept, rows], ignore_index=True)
-        self.table.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.table.with_suffix(".partial")
-        rows.to_csv(unfinished, index=False)
-        unfinished.replace(self.table)
+    def _write(self) -> None:
+        """Write the table anew: what it has of other models and of earlier steps, and what was measured since."""
+        first = min(row[STEP] for row in self._unwritten)
+        kept: list[list[Any]] = []
+        if self.table.exists() and self.table.stat().st_size:  # empty after a disk was full
+            try:
+                rows = read_rows(self.table, ESTIMATE_COLUMNS)
+                kept = [r for r in rows if r[MODEL] != self.name or int(r[STEP] or -1) < first]
+            except (InputError, ValueError, IndexError, csv.Error) as error:
+                raise InputError(
+                    f"{self.table} is no table of estimates, and is left as it is; move it away, or name another "
+                    "`table`"
+                ) from error
+        write_table(self.table, ESTIMATE_COLUMNS, [*kept, *self._unwritten])
+        self._unwritten.clear()
+
+
+class _Nowhere:
+    """Where hidden states go on a rank that only helps to gather weights."""
+
+    def __init__(self, device: Any):
+        self.device = device
+
+    def write(self, state: int, rows: slice, values: Any) -> None:
+        """Forget them."""
 
 
 class ShapeCallback(TrainerCallback):
@@ -130,39 +251,58 @@ class ShapeCallback(TrainerCallback):
 
     Parameters
     ----------
-    trainer : transformers.Trainer
-        To which it adds itself.
+    trainer : transformers.Trainer, optional
+        To which it adds itself; without one, it is among the trainer's ``callbacks``.
     texts, **options
         As :class:`ShapeProbe` takes them; the tokenizer is the trainer's own if it has one.
     every : int
         Steps between two measurements; the first is before training.
 
+    Notes
+    -----
+    What is wrong with what was given is an InputError before the first step; whatever happens later is logged, and
+    the training goes on.
+
     Examples
     --------
     ::
 
-        trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer)
-        ShapeCallback(trainer, texts, every=1000)
+        probe = ShapeCallback(texts, every=1000)
+        trainer = Trainer(model, arguments, processing_class=tokenizer, callbacks=[probe], ...)
         trainer.train()
+
+    Or to a trainer that is there already::
+
+        ShapeCallback(trainer, texts, every=1000)
     """
 
     def __init__(
         self,
-        trainer: Any,
-        texts: Sequence[str],
+        trainer: Any = None,
+        texts: Iterable[str] | None = None,
         *,
         every: int = 1000,
         tokenizer: Any = None,
         **options: Any,
     ):
-        if every < 1:
+        if texts is None:
+            trainer, texts = None, trainer
+        if not isinstance(every, int) or every < 1:
             raise InputError(f"`every` is {every}; measure every 1 or more steps")
-        self.every, self._log = every, trainer.log
-        self.probe = ShapeProbe(tokenizer or trainer.processing_class, texts, **options)
-        trainer.add_callback(self)
+        self.every, self._trainer, self._is_on_all_ranks = every, trainer, False
+        if tokenizer is None and trainer is not None:
+            tokenizer = trainer.processing_class
+        self.probe = ShapeProbe(tokenizer, texts, **options)  # type: ignore[arg-type]
+        if trainer is not None:
+            trainer.add_callback(self)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Measure the model as it is before the first step."""
+        """Refuse what cannot be measured, and measure the model as it is before the first step."""
+        self._trainer = self._trainer or _calling_trainer()
+        if self.probe.tokenizer is None:
+            self.probe.tokenizer = tokenizer_in(given.get("processing_class"))
+        self.probe.check(given["model"])
+        self._is_on_all_ranks = LoadedModel.of(given["model"]).is_sharded
         if state.global_step == 0:
             self._measure(state, control, given["model"])
 
@@ -172,7 +312,21 @@ class ShapeCallback(TrainerCallback):
             self._measure(state, control, given["model"])
 
     def _measure(self, state: Any, control: Any, model: Any) -> None:
-        if state.is_world_process_zero:
+        if not (state.is_world_process_zero or self._is_on_all_ranks):
+            return
+        values = self.probe(model, state.global_step)
+        if values and self._trainer is not None:
             is_due = control.should_log
-            self._log(self.probe(model, state.global_step))
+            self._trainer.log(values)
             control.should_log = is_due  # else the trainer would not log its loss at this step
+        elif values:
+            state.log_history.append({**values, "step": state.global_step})
+
+
+def _calling_trainer() -> Trainer | None:
+    """Find the trainer whose event this is: the library gives a callback everything else, but not its log."""
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if isinstance(found := frame.f_locals.get("self"), Trainer):
+            return found
+    return None
