@@ -1,3 +1,6 @@
+import contextlib
+import json
+
 import pytest
 import transformers as hf
 
@@ -5,6 +8,7 @@ from shape_of_learning.checkpoints.shapes import (
     Shape,
     completed,
     read_configuration_file,
+    refuse_quantised,
     role_of,
     shape_of,
     tokenizer_paths,
@@ -64,6 +68,10 @@ def test_widths_of_old_bloom_and_of_opt_350m():
         ({"model_type": "novel", "architectures": ["NovelForMaskedLM"]}, "encoder"),
         ({"model_type": "bert", "is_decoder": True}, "decoder"),
         ({"model_type": "novel"}, None),
+        ({"model_type": "llama", "is_causal": False}, "encoder"),
+        ({"model_type": "gemma3_text", "use_bidirectional_attention": True}, "encoder"),
+        ({"architectures": ["XLMWithLMHeadModel"], "causal": False}, "encoder"),
+        ({"architectures": ["XLMWithLMHeadModel"], "causal": True}, "decoder"),
     ],
 )
 def test_the_role_is_read_from_what_is_known_or_asked_for(config, role):
@@ -91,16 +99,78 @@ def test_what_cannot_be_in_a_configuration_is_one_sentence(key, value):
         told(WHOLE | {key: value})
 
 
-def test_what_is_missing_and_what_is_quantised_is_said():
-    with pytest.raises(InputError, match="num_hidden_layers"):
-        told({"model_type": "gpt_neox", "hidden_size": 32})
+def test_sizes_that_a_checkpoint_leaves_out_are_those_of_the_entry():
+    own = told({"model_type": "gpt_neox", "hidden_size": 32})
+    with pytest.raises(InputError, match=r"num_hidden_layers.* add `layers` to the entry"):
+        completed(Shape(), own, "model `tiny`")
+    assert completed(Shape(layers=3), own, "model `tiny`") == Shape("decoder", 3, 32, 32)
+    own = told({"model_type": "gpt_neox", "num_hidden_layers": 3})
+    with pytest.raises(InputError, match=r"hidden_size.* add `hidden_size` to the entry"):
+        completed(Shape(), own, "model `tiny`")
+    entry = Shape(hidden_size=32, last_hidden_size=32)
+    assert completed(entry, own, "model `tiny`") == Shape("decoder", 3, 32, 32)
+
+
+def test_quantised_weights_are_refused():
     with pytest.raises(InputError, match="quantised"):
-        told(WHOLE | {"quantization_config": {}})
-    with pytest.raises(InputError, match="an encoder or a decoder"):
-        told(WHOLE | {"model_type": "t5", "is_encoder_decoder": True})
+        refuse_quantised(WHOLE | {"quantization_config": {}}, "model `tiny`")
+    refuse_quantised(WHOLE | {"quantization_config": None}, "model `tiny`")
 
 
-@pytest.mark.parametrize("content", [b"[]", b"\xff\xfe{}", b"{"])
+def test_of_an_encoder_decoder_the_encoder_is_measured_where_the_entry_says_so():
+    sizes = {"num_layers": 3, "num_decoder_layers": 5, "d_model": 32}
+    own = told({"model_type": "t5", "is_encoder_decoder": True, **sizes})
+    for entry, said in ((Shape(), "add `role: encoder`"), (Shape("decoder"), "encoder-decoder")):
+        with pytest.raises(InputError, match=said):
+            completed(entry, own, "model `tiny`")
+    assert completed(Shape("encoder"), own, "model `tiny`") == Shape("encoder", 3, 32, 32)
+    bart = {"encoder_layers": 3, "decoder_layers": 5, "num_hidden_layers": 4, "d_model": 32}
+    assert told({"model_type": "bart", "is_encoder_decoder": True, **bart}).layers == 3
+    alone = told({"architectures": ["T5EncoderModel"], "is_encoder_decoder": True, **sizes})
+    assert completed(Shape(), alone, "model `tiny`") == Shape("encoder", 3, 32, 32)
+
+
+TEXT_TYPES = {
+    **{
+        "llava": (32, 4096),
+        "gemma3": (26, 2304),
+        "qwen2_5_omni": (28, 3584),
+        "colpali": (18, 2048),
+    },
+    **{"nemotron_h": (52, 4096), "flaubert": (12, 2048), "xlm": (12, 2048), "mamba": (32, 768)},
+    **{"xlnet": (24, 1024), "t5": (6, 512), "bart": (12, 1024), "marian": (12, 1024)},
+}
+
+
+@pytest.mark.parametrize("model_type", TEXT_TYPES)
+def test_sizes_of_the_text_model_are_those_of_the_library_by_whatever_keys_it_states_them(
+    model_type,
+):
+    config = hf.AutoConfig.for_model(model_type)
+    part = {"encoder": True} if config.is_encoder_decoder else {}
+    text = config.get_text_config(**part)
+    own = told(json.loads(config.to_json_string()))
+    assert (own.layers, own.hidden_size) == (text.num_hidden_layers, text.hidden_size)
+    assert own.hidden_size == TEXT_TYPES[model_type][1]
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"model_type": []},
+        {"architectures": "BertModel"},
+        {"architectures": [3, None, {}]},
+        {"text_config": {"text_config": {"text_config": {"text_config": {"text_config": {}}}}}},
+        {"layers_block_type": []},
+        {"is_encoder_decoder": True, "encoder": []},
+    ],
+)
+def test_a_strange_configuration_is_read_or_refused(strange):
+    with contextlib.suppress(InputError):
+        assert told(WHOLE | strange).role in ("", "decoder", "encoder-decoder")
+
+
+@pytest.mark.parametrize("content", [b"[]", b"\xff\xfe{}", b"{", b"[" * 100_000])
 def test_a_configuration_that_is_no_json_object_is_one_sentence(tmp_path, content):
     (tmp_path / "config.json").write_bytes(content)
     with pytest.raises(InputError, match=r"config\.json is missing or no JSON object"):

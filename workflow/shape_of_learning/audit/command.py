@@ -149,8 +149,8 @@ def _say(line: str) -> None:
 @contextmanager
 def _losses() -> Iterator[Callable[[Path], Any]]:
     """The loss of a checkpoint on windows of the documentation that comes with Python."""
-    from shape_of_learning.checkpoints.shapes import read_configuration_file, shape_of
     from shape_of_learning.corpus.fetch import demo_text
+    from shape_of_learning.embeddings.model import read_shape
     from shape_of_learning.embeddings.run import SampleRun
     from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 
@@ -161,7 +161,7 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
         windows = draw_windows(text, sampling)
 
     def loss(folder: Path) -> Any:
-        shape = asdict(shape_of(read_configuration_file(folder), str(folder)))
+        shape = asdict(read_shape(folder, str(folder)))
         return SampleRun.load(folder, windows, sampling, shape).into(_Nowhere())
 
     yield loss

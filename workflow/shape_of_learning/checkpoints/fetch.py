@@ -16,6 +16,7 @@ from shape_of_learning.checkpoints.shapes import (
     Shape,
     read_configuration_file,
     refuse_contradiction,
+    refuse_quantised,
     shape_of,
     tokenizer_paths,
 )
@@ -80,8 +81,9 @@ def fetch(
                 "repository that has it under `tokenizer` in the entry"
             )
         came = _download(weights, weights.settings_paths(), kept / "weights", where)
-        own = shape_of(read_configuration_file(came[0].parent), where)
-        refuse_contradiction(Shape(**shape), own, where)
+        config = read_configuration_file(came[0].parent)
+        refuse_quantised(config, where)
+        refuse_contradiction(Shape(**shape), shape_of(config, where), where)
         came += _download(words, paths, kept / "tokenizer", where)
         came += _download(weights, map(weights.path, weights.files), kept / "weights", where)
         with atomic_write(destination) as folder:

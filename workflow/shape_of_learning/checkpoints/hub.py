@@ -43,6 +43,7 @@ from shape_of_learning.checkpoints.shapes import (
     Shape,
     inside,
     is_inside,
+    refuse_quantised,
     shape_of,
     shard_names,
     tokenizer_paths,
@@ -316,7 +317,9 @@ def resolve(
 
 def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
     """Read the shape of a model from the ``config.json`` of one of its revisions."""
-    return shape_of(read_json(revision, revision.path(CONFIGURATION), where=where), where)
+    config = read_json(revision, revision.path(CONFIGURATION), where=where)
+    refuse_quantised(config, where)
+    return shape_of(config, where)
 
 
 def is_closed(repository: str, *, where: str) -> bool:

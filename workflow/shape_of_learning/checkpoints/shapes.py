@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -17,11 +17,19 @@ WEIGHTS = (
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
 # The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.
-LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim")
+LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers")
+WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim", "emb_dim", "embed_dim")
+# Of a model with an encoder and a decoder: what counts the layers of its encoder.
+ENCODER_LAYER_KEYS = ("encoder_layers", "num_encoder_layers", *LAYER_KEYS)
+# One kind for each layer, in place of their number.
+LAYER_LISTS = ("layers_block_type", "layer_types", "hybrid_override_pattern")
+# Where a model of text and something else has what it says of its text model.
+TEXT_PARTS = ("text_config", "text_encoder", "thinker_config", "vlm_config")
 
 # Larger than any model there is: what is beyond would keep a plan or a job busy without end.
 MOST_LAYERS, MOST_WIDTH = 1_000, 1_000_000
+# Parts within parts of a configuration: Qwen2.5-Omni has two.
+MOST_NESTED = 4
 
 # fmt: off
 # Any of these holds a vocabulary, in the format of one tokenizer library or another.
@@ -117,7 +125,8 @@ class Shape:
 
     Attributes
     ----------
-    role : {"encoder", "decoder", ""}
+    role : {"encoder", "decoder", "encoder-decoder", ""}
+        Of a model that is to be measured one of the first two; of an encoder-decoder the sizes are the encoder's.
     layers : int
         Transformer blocks.
     hidden_size, last_hidden_size : int
@@ -144,28 +153,26 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     where : str
         How an error names the checkpoint, such as ``"model `opt-350m`"``.
 
+    Returns
+    -------
+    Shape
+        What it does not state is empty or 0. Of a model of text and images, say, it is that of the text model, of an
+        encoder-decoder that of the encoder.
+
     Raises
     ------
     InputError
-        If it does not state layers and width, states what cannot be or that weights are quantised, or is of an
-        encoder and a decoder at once.
+        If it states what cannot be.
     """
-    if (role := role_of(config)) == "encoder-decoder":
-        raise InputError(
-            f"{where}: an encoder-decoder has two stacks of layers and cannot be measured; choose a model that is "
-            "an encoder or a decoder"
-        )
-    if config.get("quantization_config") is not None:
-        raise InputError(
-            f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
-            "not those that were trained; name the repository and revision of the full weights"
-        )
-    width = last = _stated(config, WIDTH_KEYS, MOST_WIDTH, where)
-    layers = _stated(config, LAYER_KEYS, MOST_LAYERS, where)
+    role = role_of(config) or ""
+    part = _encoder_part(config) if role == "encoder-decoder" else text_part(config)
+    keys = ENCODER_LAYER_KEYS if role == "encoder-decoder" else LAYER_KEYS
+    width = last = _stated(part, WIDTH_KEYS, MOST_WIDTH, where)
+    layers = _stated(part, keys, MOST_LAYERS, where) or _listed_layers(part, where)
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
-    if config.get("model_type") == "opt" and config.get("word_embed_proj_dim"):
-        last = _stated(config, ("word_embed_proj_dim",), MOST_WIDTH, where)
-    return Shape(role or "", layers, width, last)
+    if part.get("model_type") == "opt" and part.get("word_embed_proj_dim"):
+        last = _stated(part, ("word_embed_proj_dim",), MOST_WIDTH, where)
+    return Shape(role, layers, width, last)
 
 
 def completed(entry: Shape, own: Shape, where: str) -> Shape:
@@ -174,28 +181,51 @@ def completed(entry: Shape, own: Shape, where: str) -> Shape:
     Raises
     ------
     InputError
-        If both say something else of the same, or if neither tells the role.
+        If both say something else of the same, or if neither tells the role or a size.
     """
     refuse_contradiction(entry, own, where)
     whole = Shape(**{key: said or getattr(own, key) for key, said in asdict(entry).items()})
+    if whole.role == "encoder-decoder":
+        raise InputError(
+            f"{where}: it is an encoder-decoder, which has two stacks of layers; add `role: encoder` to the entry to "
+            "measure its encoder, or choose a model that is an encoder or a decoder"
+        )
     if whole.role not in ("encoder", "decoder"):
         raise InputError(
             f"{where}: config.json of the checkpoint does not tell an encoder from a decoder; add "
             "`role: encoder` or `role: decoder` to the entry"
         )
-    return whole
+    for key, keys in (("layers", LAYER_KEYS), ("hidden_size", WIDTH_KEYS)):
+        if not getattr(whole, key):
+            raise InputError(
+                f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number; add "
+                f"`{key}` to the entry"
+            )
+    return replace(whole, last_hidden_size=whole.last_hidden_size or whole.hidden_size)
 
 
 def refuse_contradiction(entry: Shape, own: Shape, where: str) -> None:
     """Raise InputError if an entry of the model list and a checkpoint say something else of the same."""
     for key in ("layers", "hidden_size", "last_hidden_size", "role"):
         said, stated = getattr(entry, key), getattr(own, key)
+        if (said, stated) == ("encoder", "encoder-decoder"):
+            continue
         if said and stated and said != stated:
             raise InputError(
                 f"{where}: for `{key}` config.json of the checkpoint says {stated} where the entry says "
                 f"{said}; correct `{key}` in the entry, or its repository or revision if this is another "
                 "model than meant"
             )
+
+
+def refuse_quantised(config: Mapping[str, Any], where: str) -> None:
+    """Raise InputError if weights went through few bits, which no figure of the workflow would say."""
+    if config.get("quantization_config") is not None:
+        raise InputError(
+            f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
+            "not those that were trained; name the repository and revision of the full weights, or measure it alone "
+            "with `shape-of-learning measure`, which says so"
+        )
 
 
 def read_configuration_file(folder: Path) -> dict[str, Any]:
@@ -210,7 +240,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     refuse_pointer(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
         raise InputError(
@@ -220,34 +250,80 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     return config
 
 
+def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a configuration says of its text model: a part of it, or all of it."""
+    for _ in range(MOST_NESTED):
+        parts = (config.get(key) for key in TEXT_PARTS)
+        part = next((part for part in parts if isinstance(part, dict)), None)
+        if part is None:
+            break
+        config = part
+    return config
+
+
 def role_of(config: Mapping[str, Any]) -> str | None:
     """Tell encoders and decoders apart; ``"encoder-decoder"`` for both at once, None if unknown."""
+    names = class_names(config)
+    if any(name.endswith("EncoderModel") for name in names):  # of an encoder-decoder the first half
+        return "encoder"
     if config.get("is_encoder_decoder"):
         return "encoder-decoder"
-    if config.get("is_decoder"):  # a BERT whose attention is causal
-        return "decoder"
-    model_type, names = config.get("model_type"), config.get("architectures") or []
-    if model_type in ENCODERS:
+    part = text_part(config)
+    if _sees_later_tokens(part):
         return "encoder"
-    if model_type in DECODERS:
+    if part.get("is_decoder"):  # a BERT whose attention is causal
         return "decoder"
+    model_type = part.get("model_type")
+    if isinstance(model_type, str) and model_type in ENCODERS:
+        return "encoder"
+    if isinstance(model_type, str) and model_type in DECODERS:
+        return "decoder"
+    names += class_names(part)
     if any(name.endswith("ForMaskedLM") for name in names):
         return "encoder"
-    if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names):
+    # What generates and is no encoder-decoder is a decoder that is shown images or sounds, too.
+    if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names) or (
+        part is not config and any(name.endswith("ForConditionalGeneration") for name in names)
+    ):
         return "decoder"
     return None
 
 
+def class_names(config: Mapping[str, Any]) -> list[str]:
+    """List the classes of transformers that a checkpoint was saved as."""
+    names = config.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _sees_later_tokens(config: Mapping[str, Any]) -> bool:
+    """Whether it states that attention goes both ways, in the words of Llama, Gemma or XLM."""
+    return (
+        config.get("is_causal") is False
+        or config.get("causal") is False
+        or config.get("use_bidirectional_attention") in (True, "all")
+    )
+
+
+def _encoder_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the configuration of an encoder-decoder says of its encoder."""
+    encoder = config.get("encoder")
+    return text_part(encoder if isinstance(encoder, dict) else config)
+
+
 def _stated(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
+    """Return the number under the first of the keys that is there; 0 if none is."""
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None:
-        raise InputError(
-            f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, "
-            "so its shape is not known; give a repository and revision in the transformers format"
-        )
+        return 0
     if type(config[key]) is not int or not 1 <= config[key] <= most:
         raise InputError(
             f"{where}: config.json of the checkpoint says {config[key]!r:.60} for `{key}`, which cannot be; "
             "give a repository and revision, or a folder, in the transformers format"
         )
     return config[key]
+
+
+def _listed_layers(config: Mapping[str, Any], where: str) -> int:
+    """Count the layers that a configuration lists by their kinds; 0 if it does not."""
+    listed = [config[key] for key in LAYER_LISTS if isinstance(config.get(key), list | str)]
+    return _stated({"layers": len(listed[0])}, ("layers",), MOST_LAYERS, where) if listed else 0

@@ -5,11 +5,19 @@ import logging
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, tokenizer_paths
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    Shape,
+    class_names,
+    read_configuration_file,
+    shape_of,
+    tokenizer_paths,
+)
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
 from shape_of_learning.errors import InputError, shortened
 from shape_of_learning.files import refuse_pointer
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Enough for attention to go from the last token to several others.
+TRIED_TOKENS = 8
 # One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
 LOGITS_BYTES = 1 << 26
 # What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
@@ -62,8 +72,8 @@ def load_model(
     ----------
     folder : Path
         Checkpoint in Hugging Face format. Code in it is never run.
-    role : {"decoder", "encoder"}
-        Whether the head predicts the next token or masked ones.
+    role : {"decoder", "encoder", "encoder-decoder", ""}
+        Whether the head predicts the next token or masked ones; without one of these two there is no head.
     precision : str
         Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
     device : torch.device
@@ -72,10 +82,10 @@ def load_model(
     Returns
     -------
     base : transformers.PreTrainedModel
-        In evaluation mode.
+        In evaluation mode; of an encoder-decoder its encoder.
     head : LanguageModelHead or None
         None, with a line in the log that says why, if the library knows no such head for the
-        architecture or the checkpoint lacks weights of it.
+        architecture, the checkpoint lacks weights of it, or the next token is seen before it is predicted.
 
     Raises
     ------
@@ -88,21 +98,95 @@ def load_model(
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     config = read_config(folder)
+    own = _own_class(config)
+    if config.is_encoder_decoder or (own is not None and own.__name__.endswith("EncoderModel")):
+        kind = own or transformers.AutoModel
+        model, _ = _load(kind, folder, config, precision, device)
+        return model.get_encoder(), None
     with_head, known = {
         "decoder": (transformers.AutoModelForCausalLM, transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
-    }[role]
+    }.get(role, (None, ()))
+    # The hidden states are those of AutoModel, so a class must have the same model in it.
+    inner = transformers.MODEL_MAPPING.get(type(config), None)
     if type(config) in known:
         model, lacking = _load(with_head, folder, config, precision, device)
-        # The hidden states are those of AutoModel, so it must have the same model in it.
-        if type(model.base_model) is transformers.MODEL_MAPPING.get(type(config), None):
-            if not lacking:
-                return model.base_model, LanguageModelHead(model)
-            logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
-            return model.base_model, None
+        if type(model.base_model) is inner:
+            return model.base_model, _head(model, role, lacking, folder)
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
-    model, _ = _load(transformers.AutoModel, folder, config, precision, device)
-    return model, None
+    for kind in filter(None, (own, transformers.AutoModel)):
+        model, _ = _load(kind, folder, config, precision, device)
+        if inner is None or type(model.base_model) is inner:
+            break
+    return model.base_model, None
+
+
+def _own_class(config: "PretrainedConfig") -> Any:
+    """Return the library's class that the checkpoint was saved as, None if it has none of this name."""
+    import transformers
+
+    for name in class_names(config.to_dict()):
+        kind: Any = getattr(transformers, name, None)
+        if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
+            return kind if getattr(kind, "config_class", None) is type(config) else None
+    return None
+
+
+def _head(
+    model: "PreTrainedModel", role: str, lacking: list[str], folder: Path
+) -> "LanguageModelHead | None":
+    """Return the head of a model, None if it lacks weights, or is to predict what its model sees."""
+    if lacking:
+        logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
+        return None
+    if role == "decoder" and sees_later_tokens(model.base_model):
+        logger.warning(
+            "the model in %s is shown the tokens that it would have to predict, since its attention goes both ways; "
+            "it has no loss (`role: encoder` in its entry says so)",
+            folder,
+        )
+        return None
+    return LanguageModelHead(model)
+
+
+def sees_later_tokens(model: "PreTrainedModel") -> bool:
+    """Whether a token changes the hidden states of those before it, as in an encoder.
+
+    A few tokens are run twice, the second time with another one at the end. What does not run on them is said
+    when windows are.
+    """
+    import torch
+
+    rows = model.config.get_text_config().vocab_size
+    tokens = torch.arange(TRIED_TOKENS, device=model.device).repeat(2, 1) % rows
+    tokens[1, -1] = (tokens[1, -1] + 1) % rows
+    try:
+        with torch.no_grad():
+            output = model(input_ids=tokens, attention_mask=torch.ones_like(tokens))
+        states = output.last_hidden_state[:, :-1].float().nan_to_num()
+    except Exception:  # whatever an architecture's code makes of a config.json
+        return False
+    # Other rows may change how sums are rounded.
+    rounding = 64 * torch.finfo(model.dtype).eps * float(states.abs().max())
+    return not torch.allclose(states[0], states[1], rtol=0, atol=min(rounding, 0.05))
+
+
+def read_shape(folder: Path, where: str) -> Shape:
+    """Read the shape of the model in a folder; what ``config.json`` leaves out is as the library has it.
+
+    Raises
+    ------
+    InputError
+        If it states what cannot be, or describes no model that the library knows.
+    """
+    own = shape_of(read_configuration_file(folder), where)
+    if own.layers and own.hidden_size:
+        return own
+    config = read_config(folder)
+    text = config.get_text_config(**({"encoder": True} if config.is_encoder_decoder else {}))
+    sizes = getattr(text, "num_hidden_layers", 0), getattr(text, "hidden_size", 0)
+    layers, width = (size if isinstance(size, int) else 0 for size in sizes)
+    return replace(own, layers=layers, hidden_size=width, last_hidden_size=width)
 
 
 def read_config(folder: Path) -> "PretrainedConfig":

@@ -7,10 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from shape_of_learning.checkpoints.shapes import read_configuration_file, shape_of
 from shape_of_learning.corpus.clean import clean
+from shape_of_learning.embeddings.model import read_shape, sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.one_model.measured import (
@@ -69,7 +70,12 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         As the workflow, with one sentence for all that can be wrong with the checkpoint or the text.
     """
     chosen = measures_named(measures)
-    shape = shape_of(read_configuration_file(checkpoint), name)
+    shape = read_shape(checkpoint, name)
+    if shape.role == "encoder-decoder":
+        raise InputError(
+            f"{checkpoint} has an encoder and a decoder; in Python measure `model.get_encoder()` by "
+            "`shape_of_learning.measure`, in the workflow add `role: encoder` to its entry"
+        )
     sampling = SamplingProtocol(windows, window_characters, seed)
     threads = threads or len(os.sched_getaffinity(0))
     with TemporaryDirectory() as folder:
@@ -83,8 +89,9 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     how = MeasuringProtocol(shuffled_as or name, windows, seed, batch_vectors, NEIGHBOURS)
     how.require_batches(states.rows, chosen)
     sample.into(_Watched(states, windows, progress) if progress else states)
+    role = shape.role or ("encoder" if sees_later_tokens(sample.forward.model) else "decoder")
     return measured(
-        *(states, chosen, how, shape.role, (revision, None, None)),
+        *(states, chosen, how, role, (revision, None, None)),
         threads=threads if states.measured_on.type == "cpu" else 1,
         progress=progress,
         name=name,

@@ -244,6 +244,6 @@ def _judged(model: Model, lock: Lock) -> Curve:
         # A rule takes the last that there is.
         last = max((each.step for each in checkpoints if each.step is not None), default=None)
     judged = judged_curve(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
-    if lock.shape.layers:
+    if lock.shape.layers or any(not each.problem for each in lock.revisions.values()):
         model = model.with_shape(lock.shape)
     return Curve(model, tuple(checkpoints), {each.name: each for each in judged})

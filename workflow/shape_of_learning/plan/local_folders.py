@@ -12,6 +12,7 @@ from shape_of_learning.checkpoints.shapes import (
     Shape,
     completed,
     read_configuration_file,
+    refuse_quantised,
     shape_of,
     tokenizer_paths,
 )
@@ -95,9 +96,7 @@ def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str)
 def local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) -> Shape:
     """Complete what an entry states by what the ``config.json`` of all its folders says."""
     try:
-        shapes = {
-            c.path: shape_of(read_configuration_file(Path(c.path)), where) for c in checkpoints
-        }
+        shapes = {c.path: _shape_in(Path(c.path), where) for c in checkpoints}
     except InputError as error:
         raise InputError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from None
     final = checkpoints[-1].path
@@ -108,3 +107,9 @@ def local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) ->
                 "these are no steps of one training run; list the `steps` that are"
             )
     return completed(stated, shapes[final], where)
+
+
+def _shape_in(folder: Path, where: str) -> Shape:
+    config = read_configuration_file(folder)
+    refuse_quantised(config, where)
+    return shape_of(config, where)
