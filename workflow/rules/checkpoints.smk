@@ -5,9 +5,8 @@ fine-tuning another checkpoint and the examples of a task.
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
-    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json. What is not
-                                                  kept lies in <resources>/unkept_checkpoints/, or, of a named run,
-                                                  in <resources>/unkept_checkpoints@{run}/
+    <results>/downloads/{model}/{revision}/       weights, tokenizer, configuration and checkpoint.json; what is kept
+                                                  lies in <resources>/checkpoints/, and this is a link to it
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
     <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both
@@ -24,6 +23,13 @@ def pinned(model, revision):
         why = known.verdict if known else "it is not in the model's entry"
         raise InputError(f"model `{model}`: `{revision}` is not fetched: {why}")
     return RUN.curve(model).pinned(revision)
+
+
+def kept_place(model, revision):
+    """Where a download lies that is kept: its name has a digest of what is pinned, so that no run changes it."""
+    if not SETTINGS["keep_checkpoints"]:
+        return ""
+    return shared_place("checkpoints", f"{model}/{revision}", RUN.curve(model).pins(revision))
 
 
 def files_of_checkpoints(pattern):
@@ -106,6 +112,7 @@ rule fetch_checkpoint:
     threads: forward_threads
     resources:
         downloads=1,
+        shared=told(kept_place, "model", "revision"),
     params:
         revision=told(pinned, "model", "revision"),
         shape=told(shape_of, "model"),

@@ -7,6 +7,7 @@ What is nearer to a figure has the higher `priority`: the first figures are ther
 downloaded weights and hidden states are measured and removed before others come.
 """
 
+import hashlib
 import re
 import sys
 from functools import cache
@@ -101,10 +102,15 @@ CLEAN_CORPUS = {"text": f"{_CORPUS}/text.txt", "alphabet": f"{_CORPUS}/alphabet.
 
 # --- Checkpoints: where they are, and what is run through them --------------------------------------
 
-# Checkpoints of the Hub that are removed after use lie apart: another run may keep its own.
-DOWNLOADS = "<resources>/checkpoints"
-if not SETTINGS["keep_checkpoints"]:
-    DOWNLOADS = "@".join(filter(None, ["<resources>/unkept_checkpoints", SETTINGS["run"]]))
+# What other runs may share lies in <resources>, where a job puts it under a lock. It is no output of a rule, since
+# Snakemake removes the outputs of a job before it begins, while another run may read them: the output is a link.
+SHARED = workflow.pathvars.apply("<resources>")
+DOWNLOADS = "<results>/downloads"
+
+
+def shared_place(folder, name, pin):
+    """Where runs that ask for the same content share it."""
+    return f"{SHARED}/{folder}/{name}-{hashlib.sha256(pin.encode()).hexdigest()[:12]}"
 
 
 def weights_input(model, revision):

@@ -2,7 +2,8 @@
 
 REQUIRED INPUTS: none; `corpus.sources` in the configuration says where to find them.
 OUTPUTS:
-    <resources>/corpus/{source}.raw        the verified source, unpacked; other runs may share it
+    <results>/corpus/{source}/raw          the verified source, unpacked; where its hash is configured, it lies in
+                                           <resources>/corpus/, which other runs may share, and this is a link to it
     <results>/corpus/{source}/text.txt     articles without markup, or the text as it is
     <results>/corpus/{source}/alphabet.json  its characters, and what cleaning changed
 STEPS: fetch_corpus or write_python_topics, then clean_corpus.
@@ -19,6 +20,13 @@ def file_of_this_machine(wildcards):
     return [local] if local is not None and local.is_file() else []
 
 
+def pinned_place(wildcards):
+    """Where a source lies whose hash is configured; nothing of others, which may differ from run to run."""
+    entry = SOURCES[wildcards.source]
+    pin = entry.get("sha256") or entry.get("git_blob") or ""
+    return f"{shared_place('corpus', wildcards.source, pin)}.raw" if pin else ""
+
+
 rule fetch_corpus:
     """Download from the first address that answers, and verify.
 
@@ -27,7 +35,7 @@ rule fetch_corpus:
     input:
         file_of_this_machine,
     output:
-        "<resources>/corpus/{source}.raw",
+        "<results>/corpus/{source}/raw",
     log:
         "<logs>/corpus/fetch_{source}.log",
     benchmark:
@@ -40,6 +48,7 @@ rule fetch_corpus:
         "../../envs/corpus.yaml"
     resources:
         urls=lambda wildcards: "\n".join(SOURCES[wildcards.source]["urls"]),
+        shared=pinned_place,
     params:
         member=lambda wildcards: SOURCES[wildcards.source].get("member"),
         sha256=lambda wildcards: SOURCES[wildcards.source].get("sha256"),
@@ -51,7 +60,7 @@ rule fetch_corpus:
 rule write_python_topics:
     """Write the help texts that come with Python as plain text, for runs without a network."""
     output:
-        "<resources>/corpus/{source}.raw",
+        "<results>/corpus/{source}/raw",
     log:
         "<logs>/corpus/write_{source}.log",
     benchmark:
@@ -70,7 +79,7 @@ rule write_python_topics:
 rule clean_corpus:
     """Keep the text of articles, and of its characters as many as the source says."""
     input:
-        raw="<resources>/corpus/{source}.raw",
+        raw="<results>/corpus/{source}/raw",
     output:
         text="<results>/corpus/{source}/text.txt",
         alphabet="<results>/corpus/{source}/alphabet.json",

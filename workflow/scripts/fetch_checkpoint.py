@@ -3,14 +3,19 @@
 from pathlib import Path
 
 from shape_of_learning.checkpoints.fetch import fetch
+from shape_of_learning.files import link
 from shape_of_learning.job import job
 
 if __name__ == "__main__":
+    output = Path(snakemake.output[0])
+    place = Path(snakemake.resources.shared or output)
     with job(snakemake.log[0]):
         fetch(
-            Path(snakemake.output[0]),
+            place,
             snakemake.wildcards.model,
             snakemake.wildcards.revision,
             **snakemake.params.revision,
             shape=snakemake.params.shape,
         )
+        if place != output:
+            link(place, output)

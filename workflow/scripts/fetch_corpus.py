@@ -3,13 +3,18 @@
 from pathlib import Path
 
 from shape_of_learning.corpus.fetch import fetch
+from shape_of_learning.files import link
 from shape_of_learning.job import job, parameters
 
 if __name__ == "__main__":
+    output = Path(snakemake.output[0])
+    place = Path(snakemake.resources.shared or output)
     with job(snakemake.log[0]):
         fetch(
             snakemake.wildcards.source,
             snakemake.resources.urls.split("\n"),
-            Path(snakemake.output[0]),
+            place,
             **parameters(snakemake),
         )
+        if place != output:
+            link(place, output)

@@ -45,6 +45,13 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def link(target: Path, name: Path) -> None:
+    """Make `name` a link to `target`; it is relative, so that both may move together."""
+    remove(name)
+    name.parent.mkdir(parents=True, exist_ok=True)
+    name.symlink_to(os.path.relpath(target.absolute(), name.parent.resolve()))
+
+
 def sha256_of(path: Path) -> str:
     """Hexadecimal SHA-256 of a file."""
     with path.open("rb") as file:
@@ -133,6 +140,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             what = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
             said = f"YAML reads {node.value} as {what}; write it in quotes or in decimals"
             raise _refused(node, said)
+        if len(node.value) > LONGEST_NUMBER:
+            line = node.start_mark.line + 1
+            raise ValueError(f"line {line} has a number of {len(node.value)} digits")
         kind = node.tag.rpartition(":")[2]
         return getattr(self, f"construct_yaml_{kind}")(node)
 
@@ -145,10 +155,49 @@ def _refused(node: Any, problem: str) -> InputError:
     return InputError(f"line {node.start_mark.line + 1}: {problem}")
 
 
+# What people write has a few levels, repeats little and counts nothing to a googol.
+DEEPEST_LEVEL, MOST_REPEATED, LONGEST_NUMBER = 50, 10_000, 100
+
+
+def _refuse_explosion(text: str) -> None:
+    """Refuse, before anything is built, levels on which a parser overflows and aliases that multiply."""
+    sizes: dict[str, int] = {}  # of what has an anchor, in values
+    levels: list[
+        tuple[str | None, int]
+    ] = []  # anchors of what is not closed yet, and values so far
+    values = repeated = 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in levels):
+                raise _refused(event, f"`*{event.anchor:.100}` repeats itself; write it out")
+            size = sizes.get(event.anchor, 0)
+            values, repeated = values + size, repeated + size
+            if repeated > MOST_REPEATED:
+                raise _refused(
+                    event,
+                    f"with `*{event.anchor:.100}` aliases repeat more than {MOST_REPEATED} values; write out "
+                    "what is meant",
+                )
+        elif isinstance(event, yaml.CollectionStartEvent):
+            levels.append((event.anchor, values))
+            values += 1
+            if len(levels) > DEEPEST_LEVEL:
+                line = event.start_mark.line + 1
+                raise ValueError(f"line {line} is within more than {DEEPEST_LEVEL} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = levels.pop()
+            sizes |= {anchor: values - before} if anchor else {}
+        elif isinstance(event, yaml.ScalarEvent):
+            values += 1
+            sizes |= {event.anchor: 1} if event.anchor else {}
+
+
 def read_yaml(file: Path) -> Any:
     """Read a YAML file; InputError if it cannot be read or says something that YAML would change or lose."""
     try:
-        return yaml.load(file.read_text(encoding="utf-8-sig"), _Loader)
+        text = file.read_text(encoding="utf-8-sig")
+        _refuse_explosion(text)
+        return yaml.load(text, _Loader)
     except InputError as error:
         raise InputError(f"{file}, {error}") from None
     except OSError as error:

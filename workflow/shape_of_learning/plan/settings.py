@@ -18,7 +18,7 @@ from shape_of_learning.training.recipe import Threads
 FOLDERS = frozenset(
     (
         *("benchmarks", "checkpoints", "choices", "claims", "controls", "corpus"),
-        *("embeddings", "figures"),
+        *("downloads", "embeddings", "figures"),
         *(
             "finetuned",
             "logs",

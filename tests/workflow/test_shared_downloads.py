@@ -1,0 +1,89 @@
+"""Runs at the same time, each in a folder of its own, whose downloads lie in one."""
+
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tiny_runs
+from checkouts import Checkout, check_out
+from exports import pages, write_export
+from hub_fetching import save_model
+from hub_server import HubRepository, Proxy, proxied, served
+from tiny_models import save_tokenizer
+
+WEIGHTS = "model.safetensors"
+STEPS = (0, 8)
+TARGETS = [f"results/losses/mine/step{step}.csv" for step in STEPS]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, hub_program: Path) -> Iterator[Proxy]:
+    """A model with a few steps."""
+    root = tmp_path / "hub"
+    repository = HubRepository(root, "org/model")
+    for step in STEPS:
+        folder = save_model(tmp_path / f"step{step}", seed=step, form="safetensors", hidden_size=32)
+        (folder / WEIGHTS).chmod(0o644)
+        save_tokenizer(folder)
+        repository.commit(f"step{step}", folder, large=(WEIGHTS,))
+    repository.commit("main", folder, large=(WEIGHTS,))
+    with served(root, hub_program) as endpoint:
+        yield Proxy(endpoint)
+
+
+def run_beside(folder: Path, shared: Path, export: Path) -> Checkout:
+    """A checkout whose `resources` is a link, and which keeps what it downloads."""
+    checkout = check_out(folder)
+    settings = tiny_runs.set_up(checkout)
+    training = {"revision": "step{step}", "steps": list(STEPS)}
+    checkout.write(
+        "config/models/mine.yaml", {"mine": {"repository": "org/model", "training": training}}
+    )
+    digest = hashlib.sha256(export.read_bytes()).hexdigest()
+    source = {"urls": [str(export)], "format": "mediawiki", "sha256": digest}
+    changes = {
+        **{"models": ["mine"], "keep_checkpoints": True, "embeddings": {"dump": False}},
+        "corpus": {"source": "export", "sources": {"export": source}},
+    }
+    checkout.write("mine.yaml", {**settings, **changes})
+    (folder / "resources").symlink_to(shared)
+    return checkout
+
+
+def start(checkout: Checkout, endpoint: str) -> subprocess.Popen:
+    command = ("snakemake", *TARGETS, "--configfile", "mine.yaml", "--cores", "1")
+    settings = {"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"}
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=checkout.folder,
+        env=checkout.environment(**settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_two_runs_that_share_downloads_both_finish(tmp_path, hub):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    write_export(tmp_path / "export.xml", pages(40))
+    first, second = (run_beside(tmp_path / name, shared, tmp_path / "export.xml") for name in "ab")
+    with proxied(hub) as endpoint:
+        runs = [start(first, endpoint)]
+        # From here on one run reads what the other one is about to ask for.
+        while runs[0].poll() is None and not list(shared.glob(f"checkpoints/mine/step*/{WEIGHTS}")):
+            time.sleep(0.1)
+        runs.append(start(second, endpoint))
+        said = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    tables = [[(each.folder / table).read_bytes() for table in TARGETS] for each in (first, second)]
+    assert tables[0] == tables[1]
+    assert hub.asked.count(WEIGHTS) == len(STEPS), "each is downloaded once"
+    # What one of them clears away, the other one still has.
+    for each in (first, second):
+        assert each.planned(*TARGETS, "--configfile", "mine.yaml") == {}
