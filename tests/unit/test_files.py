@@ -1,6 +1,8 @@
 """Files are whole or absent, tables keep all digits, and YAML loses nothing."""
 
 import math
+import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -84,3 +86,44 @@ def test_what_yaml_would_change_or_lose_is_refused(tmp_path, content, sentence):
     assert str(refused.value).isprintable()
     with pytest.raises(InputError, match="cannot be read"):
         read_yaml(tmp_path / "nothing.yaml")
+
+
+def multiplied(first: str, template: str, repeated: int = 9) -> str:
+    """Nine levels, each of which has the one before so many times."""
+    lines = [f"a0: &a0 {first}"]
+    for level in range(1, 9):
+        parts = (template.format(n=n, alias=f"*a{level - 1}") for n in range(repeated))
+        opening, closing = first[0], first[-1]
+        lines.append(f"a{level}: &a{level} {opening}{', '.join(parts)}{closing}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            multiplied("[x, y]", "{alias}"),
+            "line 5: with `*a3` aliases repeat more than 10000 values",
+        ),
+        (multiplied("{x: 1}", "k{n}: {alias}"), "aliases repeat more than 10000 values"),
+        ("a: &a [b, *a]", "line 1: `*a` repeats itself"),
+        ("a: " + 100_000 * "[" + 100_000 * "]", "line 1 is within more than 50 levels"),
+        (
+            "\n".join(f"{level * ' '}a:" for level in range(3000)),
+            "line 51 is within more than 50 levels",
+        ),
+        (f"a: {5000 * '9'}", "line 1 has a number of 5000 digits"),
+        (f"a: 0x{5000 * 'f'}", "line 1 has a number of 5002 digits"),
+    ],
+)
+def test_what_a_parser_would_choke_on_is_refused_at_once(tmp_path, text, sentence):
+    began = time.monotonic()
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        read(tmp_path, text)
+    assert time.monotonic() - began < 10
+
+
+def test_aliases_that_repeat_little_are_understood(tmp_path):
+    assert (
+        read(tmp_path, multiplied("[x, y]", "{alias}", repeated=2))["a2"] == [[["x", "y"]] * 2] * 2
+    )

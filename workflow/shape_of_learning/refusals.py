@@ -1,7 +1,8 @@
 """What is written by hand, checked by pydantic: each refusal is one sentence that a user can act on."""
 
 import re
-from collections.abc import Iterable
+import reprlib
+from collections.abc import Hashable, Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
@@ -62,9 +63,12 @@ def refused(predicate: str) -> PydanticCustomError:
 
 
 def _without_repetition(values: list[Any]) -> list[Any]:
-    for place, value in enumerate(values):
-        if value in values[:place]:
+    seen = set()
+    for value in values:
+        key = value if isinstance(value, Hashable) else repr(value)
+        if key in seen:
             raise refused(f"names {shown(value)} twice; remove one")
+        seen.add(key)
     return values
 
 
@@ -137,7 +141,24 @@ def hint(name: str, known: list[str]) -> str:
 
 def shown(value: Any) -> str:
     """A value as it is shown in a sentence: on one line, and not in pages."""
-    return cut(repr(value))
+    return cut(_SHORT.repr(value))
+
+
+class _Short(reprlib.Repr):
+    """Writes no more of a value than a sentence can show, however large it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxlist = self.maxtuple = self.maxset = self.maxdict = 50
+        self.maxstring = self.maxother = 4 * SHOWN_CHARACTERS
+
+    def repr_int(self, number: int, level: int) -> str:
+        is_long = number.bit_length() > 4 * SHOWN_CHARACTERS
+        return "a number of very many digits" if is_long else repr(number)
+
+
+_SHORT = _Short()
 
 
 def cut(text: object) -> str:
