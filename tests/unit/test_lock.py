@@ -209,3 +209,23 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
     curve = curve_of(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
     assert verdicts_of(curve) == {"step0": "same weights as main", "step8": "ok"}
     assert curve.is_new
+
+
+def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
+    offered = replace(OFFERED, wanted=[0, 8])
+    as_written = model(tmp_path, "[0, 8]", TYPED)
+    assert as_written.offered == offered
+    names = ["main", "step00", "step000", "step08", "step8", "step80"]
+    found = [each.revision for each in offered.named(as_written.checkpoints, names)]
+    assert found == ["step00", "step8"], "as it is written, where that is offered, too"
+    # A lock answers without being asked anything.
+    revisions = {f"step00{n}": locked(n, **weights("a")) for n in (0, 8)}
+    revisions = {
+        name: each.model_copy(update={"revision": name}) for name, each in revisions.items()
+    }
+    curve = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=revisions))
+    assert [(each.name, each.step) for each in curve.checkpoints] == [
+        ("step000", 0),
+        ("step008", 8),
+    ]
+    assert not curve.unasked

@@ -212,6 +212,8 @@ def _of_entry(
         steps = [each for each in names if offered.template.read(each)]
         others = [each for each in names if each not in steps and each != MAIN]
         there = [offered.checkpoint(each) for each in steps]
+        if offered.is_list:
+            listed = offered.named(listed, names)
         named = {(each.repository, each.revision) for each in there}
         listed = [*there, *(e for e in listed if (e.repository, e.revision) not in named)]
     if not listed:

@@ -120,7 +120,8 @@ def curve_of(
         except UnreachableError as error:
             unasked = re.sub(r"^model `[^`]*`: ", "", str(error))
             lock = old if is_pinned else EMPTY
-            if not is_pinned and (model.offered is not None or not model.shape.is_whole()):
+            is_unknown = model.offered is not None and not model.offered.is_list
+            if not is_pinned and (is_unknown or not model.shape.is_whole()):
                 raise InputError(
                     f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
                     "its shape"
@@ -141,7 +142,14 @@ def is_closed(model: Model) -> bool:
 def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
     """List the checkpoints of a model by step; None if a lock does not say which they are."""
     checkpoints = list(model.checkpoints)
-    if model.offered is not None:
+    if model.offered is not None and model.offered.is_list:
+        place = model.offered.repository, model.offered.subfolder
+        at_place = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
+        names = [each.revision for each in at_place]
+        if not model.offered.has_all(names):
+            return None
+        checkpoints = model.offered.named(checkpoints, names)
+    elif model.offered is not None:
         chosen = lock.chosen.get(str(model.offered))
         if chosen is None or not set(chosen) <= set(lock.revisions):
             return None
@@ -181,15 +189,17 @@ def pinned(model: Model, old: Lock) -> Lock:
     if checkpoints is None:
         assert offered is not None
         commits = hub.commits_of(offered.repository, where=where)
-        branches = offered.choose(names_offered(offered, commits, where))
-        new = [offered.checkpoint(branch) for branch in branches]
-        if not new:
+        names = names_offered(offered, commits, where)
+        if offered.is_list:
+            checkpoints = offered.named(model.checkpoints, names)
+        elif new := [offered.checkpoint(branch) for branch in offered.choose(names)]:
+            checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
+            chosen = {**chosen, str(offered): [each.name for each in new]}
+        else:
             raise InputError(
                 f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
                 "`repository` or `training.revision`"
             )
-        checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
-        chosen = {**chosen, str(offered): [each.name for each in new]}
     asked, repositories = _places_to_ask(checkpoints, old), _mains_to_ask(checkpoints, old)
     revisions, mains = dict(old.revisions), dict(old.mains)
     if asked or repositories:
@@ -238,7 +248,7 @@ def _mains_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
 
 def _judged(model: Model, lock: Lock) -> Curve:
     """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
-    checkpoints = planned_checkpoints(model, lock) or []
+    checkpoints = planned_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
     if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
         # A rule takes the last that there is.

@@ -194,13 +194,38 @@ class OfferedSteps:
             steps = ": ".join(str(part) for part in next(iter(steps.items())))
         return f"{self.repository} {self.template.pattern} {steps}"
 
+    @property
+    def is_list(self) -> bool:
+        """Whether a list of steps says which there are: each has a name, even if nobody offers it."""
+        return isinstance(self.wanted, list) and self.template.says_all and not self.folders_of
+
     def choose(self, branches: Iterable[str]) -> list[str]:
-        """Choose branches, by step; a step that is asked for and not offered is left out."""
+        """Choose branches, by step, whatever zeros lead in their names; what is not offered is left out."""
+        offered = self._offered(branches)
+        return [offered[step] for step in choose(self.wanted, offered)]
+
+    def named(self, listed: Iterable[Checkpoint], branches: Iterable[str]) -> list[Checkpoint]:
+        """Name the steps of a list as the branches do; what is not offered keeps its name."""
+        offered = self._offered(branches)
+        return [
+            self.checkpoint(offered[each.step])
+            if each.step in offered and each.revision == self.template.name(each.step)
+            else each
+            for each in listed
+        ]
+
+    def has_all(self, branches: Iterable[str]) -> bool:
+        """Whether each step of a list is among these."""
+        return {*self.wanted} <= self._offered(branches).keys()
+
+    def _offered(self, branches: Iterable[str]) -> dict[int, str]:
+        """Step -> branch; of several the one without leading zeros, or the first."""
         offered: dict[int, str] = {}
         for name in sorted(branches):
-            if (read := self.template.read(name, self.tokens_per_step)) is not None:
-                offered.setdefault(read[0], name)
-        return [offered[step] for step in choose(self.wanted, offered)]
+            read = self.template.read(name, self.tokens_per_step)
+            if read is not None and (read[0] not in offered or name == self.template.name(read[0])):
+                offered[read[0]] = name
+        return offered
 
     def checkpoint(self, revision: str) -> Checkpoint:
         """Describe a branch."""
@@ -260,15 +285,16 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
         return checkpoints, OfferedSteps(
             repository, "", folders, steps, per_step, training.revision or ""
         )
-    if not isinstance(steps, list) or not revisions.says_all:
-        steps = sorted(steps) if isinstance(steps, list) else steps
-        return checkpoints, OfferedSteps(repository, subfolder, revisions, steps, per_step)
+    steps = sorted(steps) if isinstance(steps, list) else steps
+    offered = OfferedSteps(repository, subfolder, revisions, steps, per_step)
+    if not offered.is_list:
+        return checkpoints, offered
     for step in steps:
         revision = revisions.name(step)
         name = folder_name(revision) if revisions.has_step else revision_of_step(step)
         place = (repositories.name(step), subfolder)
         checkpoints.append(Checkpoint(name, revision, *place, step, per_step and step * per_step))
-    return checkpoints, None
+    return checkpoints, None if repositories.has_step else offered
 
 
 def _check_templates(
