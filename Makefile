@@ -13,7 +13,7 @@ demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES)
 	@echo "All results in one page, for a browser: results/explorer.html"
 	@echo "Verdicts on the claims of each paper: results/claims/ (of such small models they mean nothing)"
-	@echo "Next: source .venv/bin/activate; shape-of-learning measure gpt2, or make real"
+	@echo "Next: source .venv/bin/activate; shape-of-learning measure gpt2, or make real; in Python, import shape_of_learning"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
 # cores.
@@ -21,11 +21,12 @@ showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml --cores $(CORES)
 
 # A decoder and an encoder that others have trained, which come as packages: about ten minutes on two cores, on the
-# beginning of enwik8 if there is a network, else on the demo's text. `make real TEXT=FILE` takes another text.
+# beginning of enwik8 if there is a network, else on the demo's text. `make real TEXT=FILE` takes another text, and
+# REAL_SETTINGS=FILE further settings, such as fewer windows.
 TEXT ?= $(shell curl --silent --head --fail --max-time 5 https://mattmahoney.net > /dev/null && echo enwik8 || echo python_topics)
 
 real: $(ENVIRONMENT)/real
-	snakemake --configfile config/real.yaml --cores $(CORES) --config 'corpus={source: $(TEXT)}'
+	snakemake --configfile config/real.yaml $(REAL_SETTINGS) --cores $(CORES) --config 'corpus={source: $(TEXT)}'
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow

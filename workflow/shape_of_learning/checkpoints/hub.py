@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-import httpx2
 import huggingface_hub
 from huggingface_hub import (
     HfApi,
@@ -61,7 +61,9 @@ WEIGHT_FILES = tuple(
     rf"{stem}(-\d+-of-(?P<total>\d+))?\.{suffix}"
     for stem, suffix in (whole.split(".") for whole, _ in WEIGHTS)
 )
-UNREACHABLE = (httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError)
+# The library that the client asks by: httpx, and from huggingface_hub 2 on httpx2.
+HTTP = import_module(HfHubHTTPError.__mro__[1].__module__.partition(".")[0])
+UNREACHABLE = (HTTP.HTTPError, LocalEntryNotFoundError, ConnectionError)
 # What the client makes of an answer that is none of a Hub, such as the page of a network's login.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -102,7 +104,7 @@ def explained(
         yield
     except InputError:
         raise
-    except (OSError, httpx2.HTTPError, *MALFORMED) as error:
+    except (OSError, HTTP.HTTPError, *MALFORMED) as error:
         # What the client found out first, where all that it says is that there is no local file either.
         if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
             error = error.__cause__
@@ -387,7 +389,7 @@ def _may_pass(error: BaseException | None) -> bool:
     """Whether the same question may get another answer in a while."""
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in (408, 429) or error.response.status_code >= 500
-    return isinstance(error, httpx2.TransportError)
+    return isinstance(error, HTTP.TransportError)
 
 
 def _first_line(error: BaseException) -> str:

