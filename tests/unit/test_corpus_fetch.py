@@ -7,6 +7,7 @@ import io
 import logging
 import lzma
 import socket
+import time
 import zipfile
 from base64 import b64encode
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from mirrors import Mirror, served
+from shape_of_learning.corpus import fetch as module
 from shape_of_learning.corpus.fetch import fetch
 from shape_of_learning.errors import InputError
 
@@ -68,6 +70,54 @@ def test_a_failure_names_every_address_and_the_key(tmp_path):
     for named in (missing, dead, f"{gone}: 404", "ftp", "corpus.sources.enwik8.urls"):
         assert str(named) in message
     assert "\n" not in message
+
+
+def test_a_server_that_is_busy_or_breaks_off_is_asked_again_and_one_that_refuses_is_not(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "PAUSES_SECONDS", (0, 0))
+    packed = zipped(enwik8=CONTENT)
+    for mirror in (Mirror(packed, statuses=[503, 429]), Mirror(packed, cuts=[100, 5000])):
+        with served(mirror) as url:
+            get(tmp_path / str(id(mirror)), url)
+        assert mirror.asked == 3
+    gone, broken = Mirror(packed, statuses=[404] * 9), Mirror(packed, cuts=[100] * 9)
+    with served(gone) as a, served(broken) as b, pytest.raises(InputError) as failure:
+        get(tmp_path / "none", a, b)
+    assert (gone.asked, broken.asked) == (1, 3)
+    assert str(failure.value).count(b) == 1
+
+
+def test_without_a_network_one_sentence_says_at_once_what_to_do(tmp_path, monkeypatch, caplog):
+    """Of a port that refuses, and of a server that never answers, as behind a firewall."""
+    monkeypatch.setattr(module, "FIRST_ANSWER_SECONDS", 1.0)
+    with socket.socket() as deaf, socket.socket() as waiting:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        waiting.connect(deaf.getsockname())  # the only one that it lets wait
+        silent = f"http://127.0.0.1:{deaf.getsockname()[1]}/corpus.zip"
+        for urls in ([dead_url(), dead_url()], [silent], [dead_url(), silent]):
+            caplog.clear()
+            began = time.monotonic()
+            with caplog.at_level(logging.INFO), pytest.raises(InputError) as failure:
+                get(tmp_path / "enwik8", *urls)
+            assert time.monotonic() - began < 10
+            assert caplog.text.count("waiting for 127.0.0.1") == 1
+            message = str(failure.value)
+            for said in ("no server is reached", "'corpus={source: python_topics}'", "127.0.0.1"):
+                assert message.count(said) == 1
+            assert "\n" not in message
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:{port}", "127.0.0.1:{port}"])
+def test_behind_a_proxy_the_proxy_is_the_server_that_is_reached(tmp_path, monkeypatch, proxy):
+    mirror = Mirror(zipped(enwik8=CONTENT))
+    with served(mirror) as url:
+        port = url.split(":")[2].partition("/")[0]
+        monkeypatch.setenv("http_proxy", proxy.format(port=port))
+        monkeypatch.setenv("no_proxy", "")
+        get(tmp_path / "enwik8", "http://corpus.invalid/enwik8.zip")
+    assert mirror.asked == 1
 
 
 @pytest.mark.parametrize(

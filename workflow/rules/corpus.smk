@@ -42,7 +42,7 @@ rule fetch_corpus:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
         source=any_of(name for name, entry in SOURCES.items() if "urls" in entry),
-    retries: 2  # connections break, and servers are busy for a while
+    retries: 0  # the script tries again what may pass
     localrule: True
     conda:
         "../../envs/corpus.yaml"

@@ -1,5 +1,6 @@
 """Get a corpus file: download, unpack, verify."""
 
+import logging
 from pathlib import Path
 
 from shape_of_learning.corpus.fetch import fetch
@@ -9,7 +10,7 @@ from shape_of_learning.job import job, parameters
 if __name__ == "__main__":
     output = Path(snakemake.output[0])
     place = Path(snakemake.resources.shared or output)
-    with job(snakemake.log[0]):
+    with job(snakemake.log[0], console=logging.INFO):
         fetch(
             snakemake.wildcards.source,
             snakemake.resources.urls.split("\n"),

@@ -2,15 +2,19 @@
 
 import errno
 import logging
+import queue
 import re
 import shutil
+import socket
 import sys
 import tempfile
+import threading
+import time
 import urllib.parse
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from lzma import LZMAError
 from pathlib import Path
@@ -21,7 +25,13 @@ from shape_of_learning.files import git_blob_of, sha256_of
 
 logger = logging.getLogger(__name__)
 
-TIMEOUT_SECONDS = 60  # without a byte
+TIMEOUT_SECONDS = (10, 60)  # for a connection, and without a byte
+# In which one server at least must be reached, and in which the others may follow the first.
+FIRST_ANSWER_SECONDS, OTHERS_SECONDS = 8.0, 0.5
+# Before addresses are tried again that may have the file a little later.
+PAUSES_SECONDS = (1, 4)
+BUSY = frozenset({408, 425, 429, *range(500, 600)})  # what servers answer that may have it later
+WEB = ("http://", "https://")
 # Some mirrors refuse clients without a name; the file as it is, so that its length is known.
 HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
 # What unpacking raises; RuntimeError of archives with a password or a method that Python lacks.
@@ -44,8 +54,8 @@ def fetch(
     source : str
         Key in ``corpus.sources``, for messages.
     urls : sequence of str
-        http, https and file URLs and paths, tried in order, each once. What ends in zip, gz, bz2 or xz is
-        unpacked.
+        http, https and file URLs and paths, tried in order, and again where a connection breaks or a server is
+        busy. What ends in zip, gz, bz2 or xz is unpacked.
     output : Path
         Final name. Where another run is at it, this one waits and takes what that has made.
     member : str, optional
@@ -58,42 +68,142 @@ def fetch(
     Raises
     ------
     InputError
-        Where no address has the file. The message has one reason for each.
+        Where no address has the file. The message has one reason for each, or says that no server is reached.
     """
     from filelock import FileLock
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    pinned = sha256 or git_blob
-    failures = []
+    facts = {"member": member, "sha256": sha256, "git_blob": git_blob}
     with FileLock(output.with_name(f".{output.name}.lock")):
-        if pinned and output.exists():
+        if (sha256 or git_blob) and output.exists():
             with suppress(ValueError):
                 return _require(output, sha256, git_blob)
-        for url in urls:
-            with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-                try:
-                    found = _unpacked(url, member, Path(folder))
-                    _require(found, sha256, git_blob)
-                except (OSError, ValueError, *DAMAGED) as error:
-                    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-                        raise
-                    failures.append(f"{url}: {_reason(error)}")
-                    continue
-                found.replace(output)
-            if not pinned:
-                logger.warning(
-                    "corpus %r from %s was accepted without a check of its content; set "
-                    "corpus.sources.%s.sha256 to %s",
-                    *(source, without_secrets(url), source, sha256_of(output)),
-                )
-            return None
+        url = _download_first(source, urls, output, facts)
+        if not sha256 and not git_blob:
+            logger.warning(
+                "corpus %r from %s was accepted without a check of its content; set "
+                "corpus.sources.%s.sha256 to %s",
+                *(source, without_secrets(url), source, sha256_of(output)),
+            )
+    return None
+
+
+def _download_first(
+    source: str, urls: Sequence[str], output: Path, facts: Mapping[str, str | None]
+) -> str:
+    """Download from the first address that has the file, and return the address."""
+    failures: dict[str, str] = {}
+    left = list(urls)
+    for pause in (0, *PAUSES_SECONDS):
+        time.sleep(pause)
+        unreached = _unreached_servers(source, left)
+        later = []
+        for url in left:
+            if url in unreached:
+                failures[url] = unreached[url]
+                later.append(url)
+                continue
+            try:
+                _download(url, output, facts)
+            except (OSError, ValueError, *DAMAGED) as error:
+                if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                failures[url] = _reason(error)
+                if _may_pass(error):
+                    later.append(url)
+            else:
+                return url
+        if set(later) <= unreached.keys():  # to wait for a network is not for a job
+            break
+        left = later
+    raise InputError(without_secrets(_refusal(source, failures, unreached)))
+
+
+def _download(url: str, output: Path, facts: Mapping[str, str | None]) -> None:
+    """Download from one address, unpack and verify."""
+    with tempfile.TemporaryDirectory(dir=output.parent) as folder:
+        file = _unpacked(url, facts["member"], Path(folder))
+        _require(file, facts["sha256"], facts["git_blob"])
+        file.replace(output)
+
+
+def _refusal(source: str, failures: Mapping[str, str], unreached: Mapping[str, str]) -> str:
+    """Say why a corpus could not be had, and what to do."""
     key = f"corpus.sources.{source}"
-    raise InputError(
-        without_secrets(
-            f"corpus {source!r} could not be had ({'; '.join(failures)}): give an address that works, or the "
-            f"path of a file, in {key}.urls, or correct {key} if this is the file you mean"
-        )
+    builtin = (
+        "or use the text that comes with Python, by `--config 'corpus={source: python_topics}'`"
     )
+    if unreached.keys() == failures.keys():
+        servers = dict.fromkeys(_server(url)[0] for url in unreached)
+        return (
+            f"corpus {source!r} cannot be downloaded, since no server is reached ({', '.join(servers)}: "
+            f"{next(iter(unreached.values()))}): connect this machine to the network and run again, name a text of "
+            f"your own by `--config 'corpus={{source: FILE}}'`, {builtin}"
+        )
+    reasons = "; ".join(f"{url}: {reason}" for url, reason in failures.items())
+    return (
+        f"corpus {source!r} could not be had ({reasons}): give an address that works, or the path of a file, in "
+        f"{key}.urls, correct {key} if this is the file you mean, {builtin}"
+    )
+
+
+def _unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
+    """Connect to all servers at once, and return why some cannot be reached, by their addresses.
+
+    It takes seconds, whatever the network does: no other limit includes that of a name's resolution.
+    """
+    remote = [url for url in urls if url.lower().startswith(WEB)]
+    if not remote:
+        return {}
+    named = ", ".join(dict.fromkeys(_server(url)[0] for url in remote))
+    logger.info("corpus %r: waiting for %s", source, named)
+    answers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+
+    def connect(url: str) -> None:
+        try:
+            socket.create_connection(_server(url), timeout=FIRST_ANSWER_SECONDS).close()
+            answers.put((url, ""))
+        except (OSError, ValueError, OverflowError) as error:
+            answers.put((url, _reason(error)))
+
+    for url in remote:
+        threading.Thread(target=connect, args=(url,), daemon=True).start()
+    waiting, unreached = dict.fromkeys(remote), {}
+    deadline = time.monotonic() + FIRST_ANSWER_SECONDS
+    is_any_reached = False
+    while waiting and (seconds := deadline - time.monotonic()) > 0:
+        with suppress(queue.Empty):
+            url, reason = answers.get(timeout=seconds)
+            waiting.pop(url, None)
+            if reason:
+                unreached[url] = reason
+            elif not is_any_reached:
+                is_any_reached = True
+                deadline = min(deadline, time.monotonic() + OTHERS_SECONDS)
+    if not is_any_reached:
+        unreached |= dict.fromkeys(waiting, f"no answer in {FIRST_ANSWER_SECONDS:.0f} s")
+    return {url: unreached[url] for url in remote if url in unreached}
+
+
+def _server(url: str) -> tuple[str, int]:
+    """Host and port that a download connects to: those of a proxy where one is set."""
+    from requests.utils import get_environ_proxies, select_proxy
+
+    parts = urllib.parse.urlsplit(url)
+    with suppress(ValueError):
+        if proxy := select_proxy(url, get_environ_proxies(url)):
+            parts = urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether a download may go well a little later: a connection broke, or the server is busy."""
+    from requests import exceptions
+
+    if isinstance(error, exceptions.HTTPError):
+        return error.response is not None and error.response.status_code in BUSY
+    broken = (exceptions.ConnectionError, exceptions.Timeout, exceptions.ChunkedEncodingError)
+    return isinstance(error, broken)
 
 
 def local_path(url: str) -> Path | None:
@@ -117,7 +227,7 @@ def _unpacked(url: str, member: str | None, folder: Path) -> Path:
     get = pooch.HTTPDownloader(sys.stderr.isatty(), headers=HEADERS, timeout=TIMEOUT_SECONDS)
     if local is not None:
         get = _copy
-    elif not url.lower().startswith(("http://", "https://")):
+    elif not url.lower().startswith(WEB):
         raise ValueError("it is no address that begins with http, https or file")
     pooch.get_logger().setLevel(logging.ERROR)  # it would print passwords
     found = pooch.retrieve(url, None, fname=name, path=folder, processor=processor, downloader=get)
