@@ -14,6 +14,7 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 FLOORS = (
     ("errors", "random_streams"),
     ("files", "job", "refusals", "estimators", "console"),
+    ("file_hashes",),
     ("metrics", "corpus", "checkpoints"),
     ("claims", "tasks"),
     ("embeddings", "figures", "explorer", "provenance"),

@@ -81,22 +81,6 @@ def refuse_pointer(file: Path) -> None:
             )
 
 
-# Of a file so many blocks are read, evenly spread, which of a small one is all of it: training changes nearly every
-# weight, and to read all of a large model at every start would take minutes.
-BLOCKS, BLOCK_BYTES = 64, 1 << 16
-
-
-def fingerprint(file: Path) -> str:
-    """Digest of the size and the content of a file of the user's, sixteen hexadecimal digits."""
-    size = file.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with file.open("rb") as stream:
-        for place in range(0, size, max(BLOCK_BYTES, size // BLOCKS)):
-            stream.seek(place)
-            digest.update(stream.read(BLOCK_BYTES))
-    return digest.hexdigest()[:16]
-
-
 def write_table(path: Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file; floats keep all their digits, None and NaN become empty cells."""
     with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:

@@ -8,7 +8,7 @@ from shape_of_learning.refusals import cut
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
 # Modules that hidden states do not pass through; AutoModel makes them where files have none.
 UNUSED_MODULES = ("pooler.",)
@@ -17,6 +17,7 @@ CONSTANTS = (
     *("position_ids", "token_type_ids", "inv_freq", "cos_cached", "sin_cached"),
     *("masked_bias", "causal_mask", "version"),
 )
+MOST_TIMES = 2  # as many numbers as files hold a model may have before its keys are compared
 MASK_DIMENSIONS = 4  # of a triangular mask: 1 x 1 x positions x positions
 
 
@@ -73,6 +74,43 @@ def refuse_other_keys(
     if getattr(model.config, "quantization_config", None) is None:
         _refuse_integers(model, stored, where)
     return [key for key in missing if not _is_of_base(model, key)]
+
+
+def refuse_too_large(kind: Any, config: "PretrainedConfig", numbers: int, where: object) -> None:
+    """Refuse a configuration of more numbers than files hold, before memory is taken for them.
+
+    Parameters
+    ----------
+    kind : type
+        What is to be loaded, an ``AutoModel`` or a class of models.
+    config : transformers.PretrainedConfig
+    numbers : int
+        How many the files hold.
+    where : object
+        How an error names the files.
+    """
+    import torch
+
+    if getattr(config, "quantization_config", None) is not None:
+        return  # several numbers are stored as one
+    try:
+        with torch.device("meta"):
+            if hasattr(kind, "from_config"):
+                base = kind.from_config(config, trust_remote_code=False).base_model
+            else:
+                base = kind._from_config(config).base_model
+    except Exception:  # what is wrong with it, loading says
+        return
+    needed = sum(
+        weight.numel()
+        for name, weight in base.named_parameters()
+        if not name.startswith(UNUSED_MODULES)
+    )
+    if needed > MOST_TIMES * numbers:
+        raise InputError(
+            f"{where} holds {numbers:,} numbers, but its configuration describes a model of {needed:,}; give the "
+            "configuration that belongs to the weights"
+        )
 
 
 def _listed(keys: list[str]) -> str:

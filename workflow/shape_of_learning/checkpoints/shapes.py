@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, astuple, dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
@@ -71,21 +71,6 @@ def is_file_name(name: object) -> bool:
 def inside(folder: str, name: str) -> str:
     """Path of a file in a folder of a repository, ``""`` for the top."""
     return f"{folder}/{name}" if folder else name
-
-
-def checkpoint_files(folder: Path) -> list[Path]:
-    """List the files of a checkpoint in a folder: configuration, weights in one format, tokenizer.
-
-    Raises
-    ------
-    OSError
-        If there is no such folder.
-    """
-    names = {file.name for file in folder.iterdir() if file.is_file()}
-    in_order = [PurePath(whole).suffix for whole, _ in WEIGHTS]
-    suffix = next((s for s in in_order if any(name.endswith(s) for name in names)), in_order[0])
-    weights = {name for name in names if name.endswith((suffix, f"{suffix}.index.json"))}
-    return sorted(folder / name for name in weights | ({CONFIGURATION, *TOKENIZER} & names))
 
 
 def shard_names(index: Any) -> list[str]:

@@ -4,7 +4,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from shape_of_learning.checkpoints.shapes import WEIGHTS, shard_names
+from shape_of_learning.checkpoints.shapes import CONFIGURATION, TOKENIZER, WEIGHTS, shard_names
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import refuse_pointer
 
@@ -36,6 +36,25 @@ def weight_files(folder: Path) -> list[Path]:
         f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
         "model there if it is your own"
     )
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """List the files that decide what a checkpoint gives, sorted: configuration, weights, adapter, tokenizer.
+
+    Raises
+    ------
+    InputError
+        As :func:`weight_files`.
+    """
+    weights = weight_files(folder)
+    indexes = [folder / index for _, index in WEIGHTS]
+    settings = [folder / CONFIGURATION, *indexes, *folder.glob("adapter_*")]
+    return sorted({*weights, *tokenizer_files(folder), *filter(Path.is_file, settings)})
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """List the files of the tokenizer in a folder, sorted."""
+    return sorted(folder / name for name in TOKENIZER if (folder / name).is_file())
 
 
 def unreadable(file: Path, reason: str) -> InputError:

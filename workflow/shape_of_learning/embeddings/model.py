@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys
+from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_too_large
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     Shape,
@@ -236,6 +236,8 @@ def _load(
             f"{folder / CONFIGURATION} names other weights by `transformers_weights` ({cut(named)}); remove the key"
         )
     stored = {name: t for of in stored_tensors(folder).values() for name, t in of.items()}
+    where = f"the checkpoint in {folder}"
+    refuse_too_large(kind, config, sum(tensor.numel() for tensor in stored.values()), where)
     model, report = _read(
         kind,
         folder,
@@ -244,7 +246,7 @@ def _load(
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
     )
-    lacking = refuse_other_keys(model, report, stored, f"the checkpoint in {folder}")
+    lacking = refuse_other_keys(model, report, stored, where)
     try:
         model.to(device)
     except Exception as error:

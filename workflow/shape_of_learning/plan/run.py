@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint, write_lock
-from shape_of_learning.checkpoints.shapes import checkpoint_files
+from shape_of_learning.checkpoints.weight_files import checkpoint_files, tokenizer_files
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import fingerprint
+from shape_of_learning.file_hashes import remembered_sha256
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
@@ -178,8 +178,8 @@ class Run:
             return self.curve(name).pins(revision)
         if model.kind == "path":
             files = checkpoint_files(Path(model.local_folders[revision]))
-            files += checkpoint_files(Path(model.tokenizer)) if model.tokenizer else []
-            return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
+            files += tokenizer_files(Path(model.tokenizer)) if model.tokenizer else []
+            return " ".join(f"{file.name} {remembered_sha256(file)}" for file in files)
         return ""
 
     # --- what is measured

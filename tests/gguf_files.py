@@ -1,0 +1,91 @@
+"""Small GGUF files of Llamas with random weights, whole or with faults."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+import transformers as hf
+
+import tiny_models as tiny
+
+Tensors = dict[str, np.ndarray]
+NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    **{f"self_attn.{name}_proj": f"attn_{name}" for name in "qkv"},
+    "self_attn.o_proj": "attn_output",
+    **{f"mlp.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")},
+}
+
+
+def save_llama(folder: Path) -> Path:
+    """Save the Llama that files are made of, in a folder."""
+    tiny.save_tiny_model(folder, "llama", head=True)
+    return folder
+
+
+def write_gguf(
+    file: Path,
+    folder: Path,
+    change: Callable[[Tensors], Tensors] = lambda tensors: tensors,
+    **metadata: object,
+) -> Path:
+    """Write a Llama of a folder as llama.cpp does; `metadata` replace its own, None leaves one out."""
+    model = hf.LlamaForCausalLM.from_pretrained(folder)
+    config = model.config
+    stated = {
+        "context_length": config.max_position_embeddings,
+        "embedding_length": config.hidden_size,
+        "block_count": config.num_hidden_layers,
+        "feed_forward_length": config.intermediate_size,
+        "attention.head_count": config.num_attention_heads,
+        "attention.head_count_kv": config.num_key_value_heads,
+        "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        "rope.freq_base": 10000.0,
+        **metadata,
+    }
+    writer = gguf.GGUFWriter(str(file), "llama")
+    for key, value in stated.items():
+        if value is not None:
+            add = writer.add_float32 if isinstance(value, float) else writer.add_uint32
+            add(f"llama.{key}", value)
+    bpe = json.loads((folder / "tokenizer.json").read_text())["model"]
+    tokens = sorted(bpe["vocab"], key=bpe["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * len(tokens))
+    writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in bpe["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    for name, tensor in change(_tensors(model)).items():
+        writer.add_tensor(name, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def _tensors(model: hf.LlamaForCausalLM) -> Tensors:
+    heads = {"q_proj": model.config.num_attention_heads, "k_proj": model.config.num_key_value_heads}
+    tensors: Tensors = {}
+    for name, weight in model.state_dict().items():
+        kind = name.split(".")[-2]
+        if kind in heads:  # whose halves of each head are interleaved
+            halves = weight.reshape(heads[kind], 2, -1, weight.shape[1])
+            weight = halves.swapaxes(1, 2).reshape(weight.shape)
+        name = name.removesuffix(".weight")
+        if ".layers." in name:
+            _, _, block, rest = name.split(".", 3)
+            name = f"blk.{block}.{NAMES[rest]}"
+        else:
+            name = NAMES[name]
+        tensors[f"{name}.weight"] = np.ascontiguousarray(weight.to(torch.float32).numpy())
+    return tensors

@@ -1,0 +1,159 @@
+"""Hashes of a user's files: each file is read once, and again whenever it is not the same any more."""
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import time
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import shape_of_learning.file_hashes as module
+import tiny_models as tiny
+from shape_of_learning.checkpoints.weight_files import checkpoint_files
+from shape_of_learning.file_hashes import SMALL_BYTES, remembered_sha256
+
+SIZE = 4 * SMALL_BYTES
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A user's cache that is empty."""
+
+    def assets(library: str, namespace: str):
+        (tmp_path / "cache").mkdir(exist_ok=True)
+        return tmp_path / "cache"
+
+    monkeypatch.setattr("huggingface_hub.cached_assets_path", assets)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """List the files that are read to be hashed."""
+    files = []
+
+    def sha256_of(path):
+        files.append(path)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(module, "sha256_of", sha256_of)
+    return files
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file that nobody has written to for a while."""
+    path = tmp_path / "weights.bin"
+    path.write_bytes(np.random.default_rng(0).bytes(SIZE))
+    time.sleep(2 * module.TICK_SECONDS)
+    return path
+
+
+def sha256(path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_file_is_read_once(file, reads):
+    for _ in range(3):
+        assert remembered_sha256(file) == sha256(file)
+    assert len(reads) == 1
+    (file.parent / "link").symlink_to(file)
+    assert remembered_sha256(file.parent / "link") == sha256(file)
+    assert len(reads) == 1
+
+
+def test_a_file_that_changed_in_place_is_read_again_whatever_its_time_and_size(file):
+    first, before = remembered_sha256(file), file.stat()
+    for place in (0, SIZE // 2 + 1, SIZE - 1):
+        with file.open("r+b") as stream:
+            stream.seek(place)
+            byte = stream.read(1)
+            stream.seek(place)
+            stream.write(bytes([byte[0] ^ 1]))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert remembered_sha256(file) == sha256(file) != first
+    first = remembered_sha256(file)
+    other = file.with_name("other")  # another one of its name, size and time
+    other.write_bytes(bytes(SIZE))
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(file)
+    assert remembered_sha256(file) == sha256(file) != first
+
+
+def test_what_changes_at_once_is_not_remembered(tmp_path, reads):
+    path = tmp_path / "weights.bin"
+    for number in range(20):
+        path.write_bytes(bytes([number]) * SIZE)
+        assert remembered_sha256(path) == sha256(path)
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "1 2 3 4\n" + "0" * 63, "\0"])
+def test_a_damaged_record_is_no_hash(file, cache, content, reads):
+    remembered_sha256(file)
+    (record,) = cache.iterdir()
+    record.write_text(content)
+    assert remembered_sha256(file) == sha256(file)
+    assert len(reads) == 2
+
+
+def test_without_a_place_to_remember_files_are_read_each_time(file, monkeypatch, reads):
+    def assets(library: str, namespace: str):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("huggingface_hub.cached_assets_path", assets)
+    for _ in range(2):
+        assert remembered_sha256(file) == sha256(file)
+    assert len(reads) == 2
+
+
+def identity(folder) -> list[str]:
+    return [f"{file.name} {remembered_sha256(file)}" for file in checkpoint_files(folder)]
+
+
+def test_each_tensor_counts_and_a_copy_is_the_same(tmp_path):
+    """A model whose file has more than the 64 KiB that are read anyway, changed in one tensor after another."""
+    config = tiny.CONFIGURATIONS["gpt_neox"]()
+    config.num_hidden_layers = 6
+    folder = tmp_path / "model"
+    hf.GPTNeoXForCausalLM(config).save_pretrained(folder)
+    tiny.save_tokenizer(folder)
+    weights = folder / "model.safetensors"
+    assert weights.stat().st_size > SMALL_BYTES
+    first, before = identity(folder), weights.stat()
+    shutil.copytree(folder, tmp_path / "copy")
+    assert identity(tmp_path / "copy") == first
+    whole, seen = weights.read_bytes(), {tuple(first)}
+    start = 8 + struct.unpack("<Q", whole[:8])[0]
+    ends = {
+        n: of["data_offsets"][1] for n, of in json.loads(whole[8:start]).items() if "dtype" in of
+    }
+    assert len(ends) == 76
+    for end in ends.values():
+        last = start + end - 1
+        changed = whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :]
+        with weights.open("r+b") as stream:
+            stream.write(changed)
+        os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+        seen.add(tuple(identity(folder)))
+    assert weights.stat().st_mtime_ns == before.st_mtime_ns
+    assert len(seen) == 1 + len(ends)
+    weights.write_bytes(whole)
+    assert identity(folder) == first
+
+
+def test_weights_in_either_format_and_adapters_count(tmp_path):
+    folder = tiny.save_tiny_model(tmp_path / "model", "llama")
+    pickle, adapter = folder / "pytorch_model.bin", folder / "adapter_model.safetensors"
+    torch.save({"a": torch.zeros(3)}, pickle)
+    names = {file.name for file in checkpoint_files(folder)}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+    assert pickle.name not in names  # which is not loaded
+    adapter.write_bytes((folder / "model.safetensors").read_bytes())
+    (folder / "model.safetensors").unlink()
+    names = {file.name for file in checkpoint_files(folder)}
+    assert {pickle.name, adapter.name} <= names

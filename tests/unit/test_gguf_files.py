@@ -1,0 +1,130 @@
+"""GGUF files: what a file states and holds is what is measured, or a sentence says what is wrong with it."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import shape_of_learning.checkpoints.gguf_files as module
+from gguf_files import save_llama, write_gguf
+from shape_of_learning.checkpoints.local import local_checkpoint
+from shape_of_learning.embeddings.model import load_model, load_tokenizer
+from shape_of_learning.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return save_llama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A user's cache that is empty."""
+    folder = tmp_path / "cache"
+
+    def assets(library: str, namespace: str):
+        (folder / namespace).mkdir(parents=True, exist_ok=True)
+        return folder / namespace
+
+    monkeypatch.setattr("huggingface_hub.cached_assets_path", assets)
+    return folder
+
+
+def refusal(file, cache) -> str:
+    with pytest.raises(InputError) as raised:
+        local_checkpoint(str(file))
+    assert list(cache.glob("gguf/*")) == []  # nothing is kept, not even hidden
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_whole_file_is_the_model_that_it_was_made_of(llama, tmp_path):
+    folder = local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama)))
+    model, head = load_model(
+        folder, role="decoder", precision="float32", device=torch.device("cpu")
+    )
+    assert head is not None
+    expected = hf.LlamaModel.from_pretrained(llama).state_dict()
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, expected[name]), name
+    assert load_tokenizer(folder)("abc")["input_ids"] == load_tokenizer(llama)("abc")["input_ids"]
+
+
+def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, cache):
+    kept: list[str] = []
+    write_gguf(tmp_path / "a.gguf", llama, lambda tensors: kept.extend(tensors) or tensors)
+    assert len(kept) == 30
+    for name in kept:
+        file = tmp_path / "lacking.gguf"
+        write_gguf(file, llama, lambda t, name=name: {n: v for n, v in t.items() if n != name})
+        if name != "output.weight":  # without which the embeddings are it
+            assert "which would be random numbers" in refusal(file, cache)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"block_count": 5}, r"states 5 blocks \(`llama.block_count`\), but has tensors of 3"),
+        ({"block_count": 2}, "states 2 blocks"),
+        ({"block_count": 1_000_000}, "states 1000000 blocks"),
+        ({"block_count": None}, "does not state `llama.block_count`"),
+        ({"embedding_length": None}, "does not state `llama.embedding_length`"),
+        ({"attention.head_count": None}, "does not state `llama.attention.head_count`"),
+        ({"attention.layer_norm_rms_epsilon": None}, "does not state .*layer_norm_epsilon"),
+        ({"embedding_length": 64}, "has the shape|describes a model of"),
+        ({"feed_forward_length": 48}, "has the shape"),
+        ({"feed_forward_length": 1_000_000_000}, "describes a model of"),
+        ({"attention.head_count_kv": 1}, "has the shape"),
+    ],
+)
+def test_metadata_that_do_not_fit_the_tensors_are_refused(metadata, said, llama, tmp_path, cache):
+    file = write_gguf(tmp_path / "a.gguf", llama, **metadata)
+    assert re.search(said, refusal(file, cache))
+
+
+@pytest.mark.parametrize("name", ["blk.0.attn_q.bias", "blk.1.extra.weight", "extra.weight"])
+def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
+    surplus = {name: np.ones(32, np.float32)}
+    file = write_gguf(tmp_path / "a.gguf", llama, lambda tensors: {**tensors, **surplus})
+    assert f"holds `{name}`, which transformers leaves out" in refusal(file, cache)
+
+
+def test_a_changed_file_is_another_one_whatever_its_time(llama, tmp_path):
+    file = write_gguf(tmp_path / "a.gguf", llama)
+    first, content, before = local_checkpoint(str(file)), file.read_bytes(), file.stat()
+    assert local_checkpoint(str(file)) == first
+    for place in (len(content) // 2, len(content) - 5):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert local_checkpoint(str(file)) != first
+    file.write_bytes(content)
+    assert local_checkpoint(str(file)) == first
+
+
+@pytest.mark.parametrize("factor", [8.0, 32.0])
+def test_factors_of_positions_are_those_of_llama_3_or_refused(factor, llama, tmp_path, cache):
+    config = hf.LlamaConfig.from_pretrained(llama)
+    theta = {"rope_theta": 500000.0, "factor": factor}
+    config.rope_parameters = {**config.rope_parameters, **module.LLAMA_3_ROPE, **theta}
+    scaled = hf.LlamaModel(config).rotary_emb.inv_freq.numpy()
+    width = config.hidden_size // config.num_attention_heads
+    plain = 500000.0 ** (-np.arange(0, width, 2) / width)
+    factors = (plain / scaled).astype(np.float32)
+    base = {"rope.freq_base": 500000.0}
+    file = tmp_path / "a.gguf"
+    write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors}, **base)
+    folder = local_checkpoint(str(file))
+    model, _ = load_model(folder, role="decoder", precision="float32", device=torch.device("cpu"))
+    np.testing.assert_allclose(model.rotary_emb.inv_freq.numpy(), scaled, rtol=1e-5)
+    (cache / "gguf" / folder.name).rename(tmp_path / "away")
+    write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors + 1}, **base)
+    assert "are no factors of Llama 3" in refusal(file, cache)
+
+
+def test_a_pointer_of_git_lfs_is_told_from_the_file(tmp_path, cache):
+    file = tmp_path / "a.gguf"
+    file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
+    assert f"run `git lfs pull` in {tmp_path}" in refusal(file, cache)

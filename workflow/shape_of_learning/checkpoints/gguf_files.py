@@ -1,0 +1,176 @@
+"""GGUF files: unpacked once into a folder as any checkpoint is, if they hold all that they state and nothing else."""
+
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_too_large
+from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.file_hashes import remembered_sha256
+from shape_of_learning.files import atomic_write, refuse_pointer
+from shape_of_learning.refusals import cut
+
+if TYPE_CHECKING:
+    import gguf
+    from transformers import PretrainedConfig, PreTrainedModel
+
+logger = logging.getLogger(__name__)
+
+BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")
+# Keys of which transformers takes a value of its own where the metadata have none, and what tensors need them.
+NEEDED_KEYS = (
+    ("block_count", ""),
+    ("embedding_length", ""),
+    ("attention.head_count", "attn_q"),
+    ("attention.layer_norm(_rms)?_epsilon", "norm"),
+)
+# By what Llama 3.1 and later divide the frequencies of positions; llama.cpp writes what follows of it.
+ROPE_FACTORS = "rope_freqs.weight"
+LLAMA_3_ROPE = {
+    "rope_type": "llama3",
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+
+
+def unpack(file: Path) -> Path:
+    """Write the weights of a GGUF file, of which quantised ones are multiplied out, and its tokenizer as a folder.
+
+    Returns
+    -------
+    Path
+        A folder in the cache of the Hub's client, the same for the same bytes.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, lacks a tensor that a model of its metadata has, or holds one that this has not.
+    """
+    if not file.is_file():
+        raise InputError(f"{file} is missing; correct the path")
+    refuse_pointer(file)
+    from huggingface_hub import cached_assets_path
+
+    folder = cached_assets_path("shape-of-learning", namespace="gguf") / remembered_sha256(file)
+    if folder.exists():
+        return folder
+    try:
+        import gguf  # noqa: F401 (which transformers needs, and does not say so at once)
+    except ImportError:
+        raise InputError(f"{file} needs the package gguf; install it: `pip install gguf`") from None
+    logger.info("unpacking %s, once", file)
+    try:
+        model, tokenizer = _load(file)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # whatever a file holds goes into the code of all architectures
+        raise InputError(
+            f"{file} cannot be unpacked ({shortened(error)}); take a file of an architecture that "
+            "transformers reads from GGUF, or the folder of the weights that it was made of"
+        ) from error
+    with atomic_write(folder) as unfinished:
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+    return folder
+
+
+def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
+    """Load a model as it would be of a folder, and its tokenizer."""
+    import gguf
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    reader = gguf.GGUFReader(file)
+    _refuse_metadata(file, reader)
+    given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    config = transformers.AutoConfig.from_pretrained(file.parent, **given)
+    kind = transformers.AutoModelForCausalLM
+    refuse_too_large(kind, config, sum(int(each.n_elements) for each in reader.tensors), file)
+    model, report = kind.from_pretrained(
+        file.parent,
+        dtype="float32",
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
+        **given,
+    )
+    if lacking := refuse_other_keys(model, report, {}, file):
+        raise InputError(f"{file} lacks `{cut(lacking[0])}`; take a whole file")
+    _refuse_surplus(file, reader, model)
+    whole = type(model)(_config_of_folder(file, reader, model.config))
+    whole.load_state_dict(model.state_dict())
+    return whole, transformers.AutoTokenizer.from_pretrained(file.parent, **given)
+
+
+def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
+    """Refuse metadata that lack what decides numbers, or state other blocks than there are."""
+    architecture = reader.fields["general.architecture"].contents()
+    names = [tensor.name for tensor in reader.tensors]
+    for pattern, tensors in NEEDED_KEYS:
+        needed = re.compile(rf"{re.escape(architecture)}\.{pattern}")
+        if any(tensors in name for name in names) and not any(map(needed.fullmatch, reader.fields)):
+            key = pattern.replace("(_rms)?", "")
+            raise InputError(
+                f"{file} does not state `{cut(architecture)}.{key}`, and any other value would give other "
+                "numbers; take a whole file"
+            )
+    stated = reader.fields[f"{architecture}.block_count"].contents()
+    blocks = {int(found[1]) for found in map(BLOCK.search, names) if found}
+    if stated != len(blocks) or blocks != set(range(len(blocks))):
+        missing = sorted(set(range(max(blocks, default=0))) - blocks)
+        there = f"no block {missing[0]}" if missing else f"tensors of {len(blocks)}"
+        raise InputError(
+            f"{file} states {cut(stated)} blocks (`{cut(architecture)}.block_count`), but has {there}; take a "
+            "whole file"
+        )
+
+
+def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedModel") -> None:
+    """Refuse tensors that transformers leaves out without a word."""
+    from transformers.modeling_gguf_pytorch_utils import (
+        TENSOR_PROCESSORS,
+        TensorProcessor,
+        get_gguf_hf_weights_map,
+    )
+
+    architecture = reader.fields["general.architecture"].contents()
+    processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=model.config.to_dict())
+    known = {*get_gguf_hf_weights_map(model, processor), ROPE_FACTORS, "output.weight"}
+    for name in (tensor.name for tensor in reader.tensors):
+        # Experts are stored together, and their name may lack what ends the name of a weight.
+        if name not in known and name.rpartition(".")[0] not in known:
+            raise InputError(
+                f"{file} holds `{cut(name)}`, which transformers leaves out of a model of the type "
+                f"`{model.config.model_type}`; take the folder of the weights that it was made of"
+            )
+
+
+def _config_of_folder(
+    file: Path, reader: "gguf.GGUFReader", config: "PretrainedConfig"
+) -> "PretrainedConfig":
+    """Return the configuration without a word on how the file was quantised, and with its factors of positions."""
+    import numpy as np
+    import torch
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    stated = config.to_dict()
+    stated.pop("quantization_config", None)
+    plain = type(config).from_dict(stated)
+    factors = next((t.data.astype(float) for t in reader.tensors if t.name == ROPE_FACTORS), None)
+    if factors is None or (factors == 1).all():
+        return plain
+    parameters = {**(stated.get("rope_parameters") or {}), **LLAMA_3_ROPE}
+    scaled = type(config).from_dict(
+        {**stated, "rope_parameters": {**parameters, "factor": float(factors.max())}}
+    )
+    theta, width = parameters.get("rope_theta", 0), 2 * len(factors)
+    frequencies, _ = ROPE_INIT_FUNCTIONS["llama3"](scaled, torch.device("cpu"))
+    expected = theta ** (-np.arange(0, width, 2) / width) / factors
+    if frequencies.shape != expected.shape or not np.allclose(frequencies, expected, rtol=1e-4):
+        raise InputError(
+            f"{file}: `{ROPE_FACTORS}` are no factors of Llama 3, and transformers would leave them out; take "
+            "the folder of the weights that it was made of"
+        )
+    return scaled
