@@ -77,7 +77,7 @@ docs: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 reference: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_configuration.py
 
-# The page on the run of `make showcase`; what a person says there of each figure is in docs/showcase.yaml.
+# The page on the run of `make showcase`, whose verdicts, captions and images are kept in docs/showcase/.
 docs/showcase.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_showcase.py
 

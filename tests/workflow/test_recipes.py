@@ -23,7 +23,7 @@ BLOCK = re.compile(
 # What a recipe leaves in results/, by its page. Other pages are run elsewhere: `paper` in tests/nightly/test_quick.py
 # with a Hub on this machine, `cluster` in tests/slurm, `environments` by `make test-conda`, `other_executors` nowhere.
 MADE = {
-    "own_model": "figures/dimension_by_depth.png explorer.html my-model/explorer.html",
+    "own_model": "my-model/figures/dimension_by_depth.png my-model/figures/massive_tokens.pdf my-model/explorer.html",
     "own_run": "my-run/figures/heat_map.png my-run/figures/figure_2.png",
     "text": "one-key/explorer.html my-text/explorer.html",
     "measure": "my-model/tables/estimates.csv",
