@@ -1,7 +1,11 @@
 """Files are whole or absent, tables keep all digits, and YAML loses nothing."""
 
 import math
+import os
 import re
+import subprocess
+import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +30,91 @@ def test_what_appears_is_whole_and_a_failure_keeps_what_was_there(tmp_path, kind
     left = [*final.iterdir()] if kind == "folder" else [final]
     assert [file.read_text() for file in left] == ["new"]
     assert list(final.parent.iterdir()) == [final]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path, kind):
+    (tmp_path / "scratch").mkdir()
+    target, link, second = tmp_path / "scratch/target", tmp_path / "link", tmp_path / "second"
+    link.symlink_to("scratch/target")
+    second.symlink_to(link)
+    for content in ("first", "second"):  # the target is missing at first
+        with atomic_write(second) as partial:
+            if kind == "folder":
+                partial.mkdir()
+            (partial / "a" if kind == "folder" else partial).write_text(content)
+        assert link.is_symlink()
+        assert second.is_symlink()
+        assert (target / "a" if kind == "folder" else target).read_text() == content
+    assert list((tmp_path / "scratch").iterdir()) == [target]
+
+
+def test_links_in_a_circle_are_refused_by_name(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match=r"circle.*/a"), atomic_write(tmp_path / "a"):
+        pass
+
+
+def test_a_pipe_and_a_terminal_get_the_bytes_and_stay(tmp_path):
+    pipe, came = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: came.append(pipe.read_text()), daemon=True)
+    reader.start()
+    write_table(pipe, ("a",), [[1]])
+    reader.join(10)
+    assert came == ["a\n1\n"]
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+    master, terminal = os.openpty()
+    device = Path(os.ttyname(terminal))
+    write_table(device, ("b",), [[2]])
+    assert os.read(master, 100).split() == [b"b", b"2"]
+    assert device.is_char_device()
+
+
+def test_the_standard_output_goes_on_where_it_is(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from shape_of_learning.files import write_table\n"
+        "print('before'); write_table(Path(sys.argv[1]), ('a',), [[1]]); print('after')"
+    )
+    workflow = Path(__file__).parents[2] / "workflow"
+    log = tmp_path / "log"
+    log.write_text("old\n")
+    for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        if not Path("/proc/self").exists() and name.startswith("/proc"):
+            continue
+        with log.open("a") as file:
+            subprocess.run(
+                [sys.executable, "-c", program, name],
+                env={"PYTHONPATH": str(workflow)},
+                stdout=file,
+                check=True,
+            )
+        assert log.read_text() == "old\nbefore\na\n1\nafter\n"
+        log.write_text("old\n")
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    with (
+        pytest.raises(OSError, match="result") as failed,
+        atomic_write(tmp_path / "result") as part,
+    ):
+        part.open()  # is not there
+    assert failed.value.filename == str(tmp_path / "result")
+    with (
+        pytest.raises(OSError, match=r"at .*result") as failed,
+        atomic_write(tmp_path / "result") as part,
+    ):
+        raise OSError(f"cannot write at {part}")
+    assert "partial" not in str(failed.value)
+    if Path("/dev/full").is_char_device():
+        with pytest.raises(OSError, match="No space left") as failed:
+            write_table(Path("/dev/full"), ("a",), [[1]])
+        assert failed.value.filename == "/dev/full"
+    name = "x" * 251 + ".csv"
+    write_table(tmp_path / name, ("a",), [[1]])
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):

@@ -35,7 +35,13 @@ def test_what_is_said_is_logged(tmp_path):
     [
         ("InputError('x is 3; lower it')", "ERROR: x is 3; lower it"),
         ("OSError(28, 'No space left on device', 'a.csv')", "ERROR: the disk is full: a.csv could"),
+        ("OSError(30, 'Read-only file system', 'a.csv')", "ERROR: a.csv is on a read-only disk"),
+        ("OSError('unable to write, errno = 28, of HDF5')", "ERROR: the disk is full"),
+        ("RuntimeError('I/O error: No space left on device (os error 28)')", "ERROR: the disk"),
         ("MemoryError()", "ERROR: memory is exhausted"),
+        ('RuntimeError("DefaultCPUAllocator: can\'t allocate memory")', "ERROR: memory is exh"),
+        ("KeyError('x') from OSError(28, 'No space left on device')", "ERROR: the disk is full"),
+        ("InputError('step\\x1b[31m1 is missing')", r"ERROR: step\x1b[31m1 is missing"),
     ],
 )
 def test_what_a_user_can_act_on_is_one_sentence(tmp_path, raised, sentence):

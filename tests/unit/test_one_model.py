@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers as hf
+from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import shape_of_learning as sol
@@ -257,6 +258,37 @@ def test_a_command_writes_the_files_that_are_asked_for(measured):
     page = files["csv"].with_name("page.html")
     run("explore", files["csv"], page)
     assert page.read_bytes() == files["explorer"].read_bytes()
+
+
+def drawn_points(file: Path) -> list[np.ndarray]:
+    """The places, in points of the page, of the points of every line of an SVG that is clipped by a panel."""
+    found = re.findall(r'<path d="(M [^"z]*)" clip-path', file.read_text())
+    return [np.array(re.findall(r"[-\d.]+", each), float).reshape(-1, 2) for each in found]
+
+
+def test_a_plot_shows_the_values_of_the_table(measured, checkpoint, tmp_path):
+    """One line a panel; the heights of its points are those of the CSV but for the scale of the axis."""
+    files = {kind: tmp_path / f"plot.{kind}" for kind in ("svg", "png", "pdf", "csv")}
+    quick = [*measured[2], "--name", "a $x$_name"]
+    for kind, head in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        run("measure", checkpoint, *quick, "--plot", files[kind], "--csv", files["csv"])
+        assert files[kind].read_bytes().startswith(head)
+    table = pd.read_csv(files["csv"]).dropna(subset="layer")
+    curves = [rows["value"].to_numpy() for _, rows in table.groupby("estimator")]
+    lines = [each for each in drawn_points(files["svg"]) if len(each) == len(curves[0])]
+    heights = [-line[:, 1] for line in lines]
+    for curve in curves:
+        scales = (curve, np.log(curve))  # axes of dimensions may be logarithmic
+        agreements = [np.corrcoef(scale, height)[0, 1] for scale in scales for height in heights]
+        assert max(agreements) > 1 - 1e-9
+    image = imread(files["png"])
+    ink = (image[..., :3] < 0.3).all(axis=-1)
+    assert ink.sum() > 2000  # lines, and not frames and words alone
+
+
+def test_a_picture_into_a_pipe_is_a_png_and_any_other_ending_is_refused(measured, checkpoint):
+    printed = run("measure", checkpoint, "--plot", "x.jpg", code=1)
+    assert ".png, .pdf or .svg" in printed
 
 
 def test_a_model_does_not_differ_from_itself(measured, checkpoint):

@@ -12,16 +12,16 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 
 # A room imports from lower floors only, so not from another one of its floor.
 FLOORS = (
-    ("errors", "random_streams"),
-    ("files", "job", "refusals", "estimators", "console"),
+    ("errors", "machine", "random_streams"),
+    ("files", "job", "refusals", "estimators"),
     ("file_hashes",),
-    ("metrics", "corpus", "checkpoints"),
+    ("metrics", "corpus", "checkpoints", "console"),
     ("claims", "tasks"),
     ("embeddings", "figures", "explorer", "provenance"),
     ("blocks", "one_model", "papers"),
     ("training",),
     ("plan", "scripts"),
-    ("audit",),
+    ("audit", "results"),
     ("command_line",),
     ("__main__",),
 )

@@ -1,11 +1,29 @@
 """The exceptions that a user is meant to read, and what nobody is."""
 
+import errno
 import re
+import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#]*[^\s#'\"):;,.]")
 HIDDEN = "***"
+# What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
+MEMORY_PHRASES = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "STATUS_ALLOC_FAILED",
+)
+# What libraries say of a full disk where they raise no OSError with its number: HDF5, safetensors, PyTorch.
+DISK_PHRASES = (
+    "No space left on device",
+    "os error 28",
+    "errno = 28",
+    "Disk quota exceeded",
+    "PytorchStreamWriter failed writing",
+)
 
 
 class InputError(ValueError):
@@ -18,6 +36,64 @@ class InputError(ValueError):
 
 class UnreachableError(InputError):
     """The Hub cannot be asked now: no network, or offline mode."""
+
+
+def memory_is_exhausted(error: BaseException) -> bool:
+    """Return whether less at a time could help: PyTorch has several exceptions for it."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in MEMORY_PHRASES)
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """Return whether a disk or a quota has no room left, whatever library noticed it."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return any(words in str(error) for words in DISK_PHRASES)
+
+
+def explain_failure(error: BaseException) -> str | None:
+    """Return one sentence on what the machine lacks; None if the error is of another kind.
+
+    An error counts that other errors hide, since libraries raise their own ones while they handle it.
+    """
+    for cause in _causes(error):
+        if disk_is_full(cause):
+            file = getattr(cause, "filename", None) or "a file"
+            return f"the disk is full: {file} could not be written; free some space and run again"
+        if memory_is_exhausted(cause):
+            return "memory is exhausted; give more of it, or lower what is asked for at a time"
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return f"{error.filename or 'a file'} is on a read-only disk; write to another folder"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}; correct the path or its permissions"
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it, each once."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def escape_controls(text: str) -> str:
+    """Write control characters but line ends and tabs as escapes, so that no text can command a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
+        else _escape(char)
+        for char in text
+    )
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def shortened(error: Exception) -> str:

@@ -1,39 +1,130 @@
 """Files are whole or absent, tables keep all digits, and nothing in a YAML file is silently lost."""
 
 import csv
+import errno
 import hashlib
 import math
 import os
 import re
 import shutil
+import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
 from shape_of_learning.errors import InputError
 
+LONGEST_NAME = 255  # bytes, of Linux and macOS
+MOST_LINKS = 40  # to links, as Linux has it
+
 
 @contextmanager
 def atomic_write(final: Path) -> Iterator[Path]:
-    """Yield a path beside `final` to write a file or a folder to, and rename it if the block succeeds.
+    """Yield a path to write a file or a folder to, and give it the name `final` if the block succeeds.
 
-    The folder of `final` is made, and an older `final` is replaced. If the block raises, what it wrote
-    is removed.
+    The folder of `final` is made, and an older `final` is replaced at once; where it is a link, what the link
+    leads to. A device, a pipe or another thing that is no regular file stays what it is, and gets the bytes. If
+    the block raises, what it wrote is removed; no error names a temporary file.
     """
     final = Path(final)
-    partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
-    final.parent.mkdir(parents=True, exist_ok=True)
-    remove(partial)
-    try:
-        yield partial
-        if partial.is_dir():
-            remove(final)  # no folder can be renamed onto one that holds anything
-        partial.replace(final)
-    except BaseException:
+    if is_stream(final):
+        with TemporaryDirectory() as folder, _errors_named(Path(folder), final):
+            partial = Path(folder, final.name)
+            yield partial
+            _copy_to_stream(partial, final)
+        return
+    target = follow_links(final)
+    partial = target.with_name(_partial_name(target.name))
+    with _errors_named(partial, final):
+        target.parent.mkdir(parents=True, exist_ok=True)
         remove(partial)
+        try:
+            yield partial
+            if partial.is_dir():
+                remove(target)  # no folder can be renamed onto one that holds anything
+            partial.replace(target)
+        except BaseException:
+            remove(partial)
+            raise
+
+
+def follow_links(path: Path) -> Path:
+    """Return where a file is that a link, or a link to a link, leads to; the path itself if it is no link.
+
+    Raises
+    ------
+    OSError
+        If links lead in a circle.
+    """
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, "links lead in a circle", str(path))
+    return target
+
+
+def file_descriptor(path: Path) -> int | None:
+    """Return the number of the open file that a path such as ``/dev/stdout`` stands for; None for other paths."""
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if path.name.isdecimal() and folder == os.path.realpath("/dev/fd"):
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = Path(folder, path.readlink())
+    return None
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether a path is no name of a regular file or a folder, but an open file, a device or a pipe."""
+    if file_descriptor(path) is not None:
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # nothing is there yet
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _copy_to_stream(file: Path, stream: Path) -> None:
+    """Write the bytes of a file to what :func:`is_stream`; it is not truncated, so `>>` appends."""
+    descriptor = file_descriptor(stream)
+    for text in filter(None, (sys.stdout, sys.stderr)):
+        text.flush()  # what was printed before stands before
+    opened = os.dup(descriptor) if descriptor is not None else os.open(stream, os.O_WRONLY)
+    with file.open("rb") as source, os.fdopen(opened, "wb") as sink:
+        shutil.copyfileobj(source, sink)
+
+
+def _partial_name(name: str) -> str:
+    """Return the name of a file while it is written, which no file system finds too long."""
+    suffix = f".{os.getpid()}.partial"
+    kept = name.encode()[: LONGEST_NAME - len(suffix) - 1].decode(errors="ignore")
+    return f".{kept}{suffix}"
+
+
+@contextmanager
+def _errors_named(partial: Path, final: Path) -> Iterator[None]:
+    """Name the final file in errors of the operating system and of libraries, not the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        temporary = os.fspath(partial)
+        if isinstance(error.filename, str) and error.filename.startswith(temporary):
+            error.filename = os.fspath(final)
+            error.filename2 = None
+        elif error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            error.filename = os.fspath(final)  # of a file that was open already
+        error.args = tuple(
+            each.replace(temporary, os.fspath(final)) if isinstance(each, str) else each
+            for each in error.args
+        )
         raise
 
 

@@ -1,6 +1,5 @@
 """What every script does around its `main`: a log, and errors as one sentence."""
 
-import errno
 import logging
 import signal
 import sys
@@ -9,7 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.errors import (
+    InputError,
+    escape_controls,
+    explain_failure,
+    shortened,
+    without_secrets,
+)
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -18,8 +23,8 @@ logger = logging.getLogger("shape_of_learning")
 def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     """Run the work of a script: its log goes to the file `log`, and from level `console` on to the terminal.
 
-    An :class:`InputError`, a full or read-only disk and exhausted memory end the process with one sentence
-    and exit status 1. Anything else is a defect and keeps its traceback.
+    An :class:`InputError`, a full or read-only disk and exhausted memory, whatever library notices them, end the
+    process with one sentence and exit status 1. Anything else is a defect and keeps its traceback.
     """
     _configure_logging(Path(log), console)
     # As an exception, a request to end removes what is half-written on its way out.
@@ -28,11 +33,12 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
         yield
     except InputError as error:
         _fail(str(error))
-    except OSError as error:
+    except Exception as error:
+        sentence = explain_failure(error)
+        if sentence is None and not isinstance(error, OSError):
+            raise
         logger.debug("where it happened", exc_info=True)
-        _fail(_explained(error))
-    except MemoryError:
-        _fail("memory is exhausted; give the job more, or lower what it is asked to do at a time")
+        _fail(sentence or shortened(error))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
@@ -47,28 +53,20 @@ def _fail(sentence: str) -> None:
     sys.exit(1)
 
 
-def _explained(error: OSError) -> str:
-    file = error.filename or "a file"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full: {file} could not be written; free some space and run again"
-    if error.errno == errno.EROFS:
-        return f"{file} is on a read-only disk; run in another folder with `--directory`"
-    return f"{file}: {error.strerror or ' '.join(str(error).split())}"
-
-
-class _DiscreetFormatter(logging.Formatter):
-    """Formats messages and tracebacks without passwords."""
+class DiscreetFormatter(logging.Formatter):
+    """Formats messages and tracebacks without passwords, and so that no terminal obeys them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return without_secrets(super().format(record))
+        """Format a record."""
+        return escape_controls(without_secrets(super().format(record)))
 
 
 def _configure_logging(log: Path, console: int) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     shown, kept = logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")
     shown.setLevel(console)
-    shown.setFormatter(_DiscreetFormatter("%(levelname)s: %(message)s"))
-    kept.setFormatter(_DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
+    shown.setFormatter(DiscreetFormatter("%(levelname)s: %(message)s"))
+    kept.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logger.handlers = [shown, kept]

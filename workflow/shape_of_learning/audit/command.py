@@ -3,26 +3,28 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from huggingface_hub.utils import disable_progress_bars
+from rich.console import Console
 
-from shape_of_learning.audit.audit import audited, notes_on
-from shape_of_learning.audit.listings import Curve, curves_of
-from shape_of_learning.audit.output import counted, printed, write_json, write_markdown
-from shape_of_learning.checkpoints.atlas import (
-    UNKNOWN,
-    AtlasRow,
-    find,
-    read_atlas,
-    updated,
-    write_atlas,
+from shape_of_learning.console import (
+    bar,
+    explained,
+    parse_output,
+    results_console,
+    shown,
+    tell,
+    told,
 )
-from shape_of_learning.console import bar, explained, shown, told
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, without_secrets
+
+if TYPE_CHECKING:
+    from shape_of_learning.audit.listings import Curve
+    from shape_of_learning.checkpoints.atlas import AtlasRow
 
 FAULT, NOT_KNOWN = 1, 2
 WINDOWS, WINDOW_CHARACTERS = 32, 512  # of the text on which losses are compared
@@ -31,6 +33,7 @@ EXIT_CODES = (
     "or a wrong command line."
 )
 
+output_option = partial(typer.Option, parser=parse_output, metavar="FILE")
 Targets = Annotated[
     list[str],
     typer.Argument(
@@ -54,11 +57,12 @@ def audit(
         bool, typer.Option("--losses", help="Run each, too, and compare losses on a short text.")
     ] = False,
     csv: Annotated[
-        Path | None, typer.Option(help="A CSV file with the columns of the atlas.")
+        Path | None,
+        output_option(help="A CSV file with the columns of the atlas; - for standard output."),
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="A list of objects.")] = None,
+    json: Annotated[Path | None, output_option(help="A list of objects; - likewise.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="To be pasted into an issue of the suite.")
+        Path | None, output_option(help="To be pasted into an issue of the suite; - likewise.")
     ] = None,
     atlas: Annotated[
         Path | None,
@@ -66,28 +70,42 @@ def audit(
     ] = None,
 ) -> None:
     """Say of each revision of a training whether it is what its name says, without downloading weights."""
-    rows: list[AtlasRow] = []
-    notes: list[str] = []
-    failures: list[str] = []
-    with explained(csv, json, markdown, code=NOT_KNOWN), ExitStack() as stack:
+    outputs = csv, json, markdown
+    with explained(*outputs, code=NOT_KNOWN), ExitStack() as stack:
+        for target in targets:
+            if not is_on_this_machine(target):
+                from shape_of_learning.checkpoints import hub
+
+                tell(f"Asking {hub.endpoint()} for `{target}`.")
+        # The libraries behind them take a second or two, in which nothing could be said.
+        from huggingface_hub.utils import disable_progress_bars
+
+        from shape_of_learning.audit.audit import audited
+        from shape_of_learning.audit.listings import curves_of
+        from shape_of_learning.audit.output import write_json, write_markdown
+        from shape_of_learning.checkpoints.atlas import UNKNOWN, write_atlas
+
+        rows: list[AtlasRow] = []
+        notes: list[str] = []
+        failures: list[str] = []
         if not told.is_terminal:
             disable_progress_bars()  # of downloads
         loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
             try:
-                for curve in curves_of(target, pattern, _say):
+                for curve in curves_of(target, pattern, tell):
                     if curve.failure:
                         failures.append(curve.failure)
-                        _say(f"ERROR: {curve.failure}")
+                        tell(f"ERROR: {without_secrets(curve.failure)}")
                         continue
                     with bar(curve.name) as progress:
                         found = audited(curve, progress, tensors=tensors, loss=loss)
                     rows += found
-                    _show(curve, found, notes)
+                    _show(curve, found, notes, results_console(*outputs))
                     _put_into(atlas, curve, found)
             except InputError as error:
                 failures.append(str(error))
-                _say(f"ERROR: {error}")
+                tell(f"ERROR: {without_secrets(str(error))}")
         if csv:
             write_atlas(csv, rows)
         if json:
@@ -99,23 +117,39 @@ def audit(
             ]
             command = " ".join(["audit", *targets, *options, *(["--losses"] * losses)])
             write_markdown(markdown, ", ".join(targets), command, rows, [*notes, *failures])
-    if any(row.is_fault for row in rows):
-        raise typer.Exit(FAULT)
-    if failures or any(row.verdict == UNKNOWN for row in rows):
-        raise typer.Exit(NOT_KNOWN)
+        if any(row.is_fault for row in rows):
+            raise typer.Exit(FAULT)
+        if failures or any(row.verdict == UNKNOWN for row in rows):
+            raise typer.Exit(NOT_KNOWN)
 
 
-def _show(curve: Curve, found: list[AtlasRow], notes: list[str]) -> None:
-    shown.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
-    shown.print(printed(found))
+def is_on_this_machine(target: str) -> bool:
+    """Return whether a target of an audit is folders, or a file that says where its models are."""
+    is_repository = target.count("/") == 1 and not target.startswith((".", "/", "~"))
+    return (
+        not is_repository
+        or "{step}" in target
+        or target.endswith(("/", ".yaml", ".yml"))
+        or Path(target).exists()
+    )
+
+
+def _show(curve: "Curve", found: "list[AtlasRow]", notes: list[str], console: Console) -> None:
+    from shape_of_learning.audit.audit import notes_on
+    from shape_of_learning.audit.output import counted, printed
+
+    console.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
+    console.print(printed(found))
     for note in notes_on(curve):
-        _say(note)
+        tell(note)
         notes.append(note)
 
 
-def _put_into(atlas: Path | None, curve: Curve, found: list[AtlasRow]) -> None:
+def _put_into(atlas: Path | None, curve: "Curve", found: "list[AtlasRow]") -> None:
+    from shape_of_learning.checkpoints.atlas import read_atlas, updated, write_atlas
+
     if atlas and not curve.suite:
-        _say(
+        tell(
             f"{curve.name} is in no entry and no atlas, so that nothing is written of it; audit an entry"
         )
     elif atlas:
@@ -130,6 +164,8 @@ def where(
 ) -> None:
     """Say in one line where a step of a published training is, and what is known of it."""
     with explained(code=NOT_KNOWN):
+        from shape_of_learning.checkpoints.atlas import UNKNOWN, find
+
         row = find(model, step)
     commit = row.commit or "commit not known"
     said = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
@@ -140,10 +176,6 @@ def where(
         raise typer.Exit(FAULT)
     if row.verdict == UNKNOWN:
         raise typer.Exit(NOT_KNOWN)
-
-
-def _say(line: str) -> None:
-    told.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

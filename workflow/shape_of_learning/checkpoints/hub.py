@@ -27,6 +27,7 @@ from huggingface_hub import (
 from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
+from shape_of_learning.checkpoints.contact import CONTACT, endpoint
 from shape_of_learning.checkpoints.lock import (
     MAIN,
     MISSING,
@@ -51,8 +52,7 @@ from shape_of_learning.checkpoints.shapes import (
 from shape_of_learning.errors import InputError, UnreachableError, without_secrets
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
-# Seconds between tries; who plans without a network waits for all of them.
-QUESTION_PAUSES = (1.0, 2.0, 4.0)
+QUESTION_PAUSES = (1.0, 2.0, 4.0)  # seconds between tries
 # A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
 LISTINGS_AT_ONCE = 8
 SHA256_DIGITS = 64
@@ -99,7 +99,7 @@ def explained(
         :class:`.UnreachableError`. What the client raised is its cause.
     """
     wanted = f"`{repository}` at revision `{revision}`"
-    host = without_secrets(HfApi().endpoint)
+    host = endpoint()
     try:
         yield
     except InputError:
@@ -146,18 +146,22 @@ def asked(
     huggingface_hub.logging.set_verbosity_error()
 
     def ask() -> Result:
-        get_session().timeout = SILENT_SECONDS  # after an error it may be another session
+        session = get_session()  # after an error it may be another one
+        session.timeout = SILENT_SECONDS
+        hooks = session.event_hooks
+        if CONTACT.note_answer not in hooks["response"]:
+            session.event_hooks = {**hooks, "response": [*hooks["response"], CONTACT.note_answer]}
         with explained(repository, revision, where=where, key=key):
             return question()
 
-    for pause in pauses:
+    for pause in (*pauses, None):
         try:
-            return ask()
+            return CONTACT.ask_first(ask, repository, revision, where)
         except InputError as error:
-            if not _may_pass(error.__cause__):
+            if pause is None or not _may_pass(error.__cause__) or CONTACT.is_out_of_time(pause):
                 raise
         time.sleep(pause)
-    return ask()
+    raise AssertionError("the last try returns or raises")
 
 
 def commits_of(

@@ -1,6 +1,7 @@
 """Where a checkpoint is on this machine: a folder, a file of an installed package, an unpacked GGUF file."""
 
 import re
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,7 @@ from shape_of_learning.checkpoints.shapes import CONFIGURATION, WEIGHTS, tokeniz
 from shape_of_learning.errors import InputError
 
 PACKAGE, GGUF = "package:", ".gguf"
+REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+")  # names that one on the Hub can have
 
 
 def local_checkpoint(path: str) -> Path:
@@ -38,6 +40,20 @@ def local_checkpoint(path: str) -> Path:
     return unpack(found) if found.suffix.lower() == GGUF else found
 
 
+def is_local(model: str) -> bool:
+    """Return whether a name is of this machine, there or missing, and not one of the Hub.
+
+    So are paths that exist, GGUF files, parts of packages, and what no repository can be called: what begins with
+    a dot, a slash or a tilde, ends with a slash, or has more than one.
+    """
+    return (
+        model.startswith((PACKAGE, "/", "~", "."))
+        or model.lower().endswith(GGUF)
+        or REPOSITORY.fullmatch(model) is None
+        or Path(model).exists()
+    )
+
+
 def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
     """Find a checkpoint on this machine or on the Hub: its name, and the folder that it is in.
 
@@ -46,9 +62,15 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
     InputError
         If there is none.
     """
-    path = Path(model).expanduser()
-    if model.startswith(PACKAGE) or path.exists() or path.suffix.lower() == GGUF:
-        return path.stem if path.suffix.lower() == GGUF else path.name, local_checkpoint(model)
+    path = Path(model)
+    with suppress(RuntimeError):  # nobody is called so
+        path = path.expanduser()
+    if is_local(model):
+        folder = local_checkpoint(model)
+        if not folder.exists():
+            raise InputError(f"{model}: there is no folder {folder.absolute()}; correct the path")
+        name = path.stem if path.suffix.lower() == GGUF else path.name
+        return name or path.resolve().name, folder
     from huggingface_hub import snapshot_download
 
     from shape_of_learning.checkpoints import hub

@@ -19,7 +19,7 @@ from shape_of_learning.checkpoints.shapes import (
     tokenizer_paths,
 )
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
-from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.errors import InputError, memory_is_exhausted, shortened
 from shape_of_learning.files import refuse_pointer
 from shape_of_learning.refusals import cut
 
@@ -33,15 +33,6 @@ logger = logging.getLogger(__name__)
 TRIED_TOKENS = 8
 # One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
 LOGITS_BYTES = 1 << 26
-# What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
-PHRASES = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
-
-
-def memory_is_exhausted(error: BaseException) -> bool:
-    """Whether less at a time could help: PyTorch has several exceptions for it."""
-    if isinstance(error, MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in PHRASES)
 
 
 def require_memory(needed: int, what: str, remedy: str) -> None:

@@ -21,9 +21,9 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The columns of estimates and, after the model, its ``label``; ``suspect``, whether more vectors have a
-        near-duplicate than the measure's conditions allow; ``bare``, whether no interval can be given; where
-        there are verdicts, ``verdict`` and ``hollow``, whether the checkpoint is drawn so. `suspect`, `bare`
-        and `hollow` are not in the figure's CSV.
+        near-duplicate than the measure's conditions allow; ``bare``, whether no interval can be given;
+        ``hollow``, whether a verdict says to draw the checkpoint so; where there are verdicts, ``verdict``.
+        `suspect`, `bare` and `hollow` are not in the figure's CSV.
         Models are in the order of `inputs`, steps ascend, then follow measures in their order.
 
     Raises
@@ -96,7 +96,8 @@ def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFr
 
 
 def with_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Add ``verdict`` after ``tokens`` and, at the end, ``hollow``, where there are verdicts; then labels."""
+    """Add, at the end, ``hollow``; where there are verdicts, ``verdict`` after ``tokens``; then labels."""
+    table = table.assign(hollow=False)
     if inputs.verdicts is not None:
         known = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
         judged = table[CHECKPOINT].join(known, on=CHECKPOINT)

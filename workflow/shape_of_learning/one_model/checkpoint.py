@@ -1,8 +1,7 @@
 """A checkpoint in a folder, measured on a text as the workflow does."""
 
-import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +11,7 @@ from shape_of_learning.embeddings.model import read_shape, sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.errors import InputError
+from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.one_model.measured import (
@@ -77,7 +77,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
             "`shape_of_learning.measure`, in the workflow add `role: encoder` to its entry"
         )
     sampling = SamplingProtocol(windows, window_characters, seed)
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or count_cores()
     with TemporaryDirectory() as folder:
         cleaned, alphabet = Path(folder, text.name), Path(folder, "alphabet.json")
         clean(text, cleaned, alphabet, format="text")
@@ -90,12 +90,13 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     how.require_batches(states.rows, chosen)
     sample.into(_Watched(states, windows, progress) if progress else states)
     role = shape.role or ("encoder" if sees_later_tokens(sample.forward.model) else "decoder")
-    return measured(
+    found = measured(
         *(states, chosen, how, role, (revision, None, None)),
         threads=threads if states.measured_on.type == "cpu" else 1,
         progress=progress,
         name=name,
     )
+    return replace(found, width=shape.hidden_size)
 
 
 class _Watched:

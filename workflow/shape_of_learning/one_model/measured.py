@@ -47,10 +47,13 @@ class Measured:
     model : MeasuredModel
     curves : list of (Curve, AtCheckpoint)
         Of each measure.
+    width : int
+        Coordinates of a hidden state; 0 where nobody says.
     """
 
     model: MeasuredModel
     curves: list[tuple[Curve, AtCheckpoint]]
+    width: int = 0
 
     @property
     def estimates(self) -> list[list[object]]:

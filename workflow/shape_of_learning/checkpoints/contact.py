@@ -1,0 +1,92 @@
+"""The first answer of the Hub: who has no network is told so in seconds, and need not wait for every try."""
+
+import contextvars
+import logging
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from huggingface_hub import HfApi, constants
+
+from shape_of_learning.errors import UnreachableError, without_secrets
+
+logger = logging.getLogger(__name__)
+
+# In which anything must have answered, ever.
+FIRST_ANSWER_SECONDS = 14.0
+SILENCE_SECONDS = 2.0  # after which the log says what is waited for
+NEW_CHANCE_SECONDS = (
+    60.0  # after a vain first question, others that follow at once have only a second
+)
+
+Result = TypeVar("Result")
+
+
+class Contact:
+    """Whether anything has answered this process, which decides how patient it is."""
+
+    def __init__(self) -> None:
+        self._answer = threading.Event()
+        self._deadline = -math.inf
+
+    def note_answer(self, _: object = None) -> None:
+        """Remember that something has answered, whatever it said."""
+        self._answer.set()
+
+    def is_out_of_time(self, pause: float) -> bool:
+        """Return whether nothing has answered yet, and will not have in time after a pause."""
+        return not self._answer.is_set() and time.monotonic() + pause > self._deadline
+
+    def ask_first(
+        self, ask: Callable[[], Result], repository: str, revision: str, where: str
+    ) -> Result:
+        """Ask; until something has answered, for a limited time.
+
+        The question goes on in a thread of its own, since no other limit includes that of a name's resolution.
+        """
+        if self._answer.is_set() or constants.is_offline_mode():
+            return ask()
+        now = time.monotonic()
+        if now > self._deadline + NEW_CHANCE_SECONDS:
+            self._deadline = now + FIRST_ANSWER_SECONDS
+        deadline = max(self._deadline, now + 1)
+        answers: queue.SimpleQueue[tuple[Result | None, BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                answers.put((ask(), None))
+            except BaseException as error:
+                answers.put((None, error))
+
+        threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
+        is_silent = True
+        while True:
+            left = None if self._answer.is_set() else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise UnreachableError(
+                    f"{where}: {endpoint()} cannot be reached for `{repository}` at revision `{revision}` (it has "
+                    "not answered); check the network, HF_ENDPOINT and HF_TOKEN and run again, files that are "
+                    "complete are kept"
+                )
+            try:
+                result, error = answers.get(timeout=None if left is None else min(left, 0.25))
+            except queue.Empty:
+                if is_silent and time.monotonic() - now > SILENCE_SECONDS:
+                    is_silent = False
+                    logger.warning("%s: waiting for an answer of %s", where, endpoint())
+                continue
+            if error is not None:
+                raise error
+            self._answer.set()
+            return cast("Result", result)
+
+
+CONTACT = Contact()
+
+
+def endpoint() -> str:
+    """Return the address of the Hub, without a password."""
+    return without_secrets(HfApi().endpoint)
