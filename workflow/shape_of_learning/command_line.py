@@ -7,12 +7,13 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shape_of_learning import __version__
 from shape_of_learning.audit import command
+from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
     STANDARD_INPUT,
     bar,
@@ -30,7 +31,7 @@ from shape_of_learning.machine import count_cores, total_memory
 from shape_of_learning.metrics.measure_entry import FAMILIES
 from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER
 from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS
-from shape_of_learning.one_model.measured import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS, Measured
+from shape_of_learning.one_model.defaults import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS
 from shape_of_learning.results import (
     draw_plot,
     make_explorer,
@@ -40,6 +41,9 @@ from shape_of_learning.results import (
     write_objects,
     write_text,
 )
+
+if TYPE_CHECKING:
+    from shape_of_learning.one_model.measured import Measured
 
 EXIT_CODES = "Exit codes: 0, done; 1, what you gave cannot be used (see the last line); 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)
@@ -58,6 +62,9 @@ OPTIONS = {
     "sampling.window_characters": "--window-characters",
     "measurement.batch_vectors": "--batch-vectors",
     "corpus.sources": "--text",
+    "the key `revision` of the entry or its `repository`": "the model's name or its revision",
+    "remove the model from `models`, or say `gated: true` in its entry, so that it is left out": "and "
+    "try again",
 }
 app.command(
     epilog=f"Example: shape-of-learning audit EleutherAI/pythia-2.8b --markdown issue.md. {command.EXIT_CODES}"
@@ -231,7 +238,7 @@ def doctor() -> None:
                 _print_fact(name, metadata.version(name))
             except metadata.PackageNotFoundError:
                 _print_fact(name, "not installed as a package")
-        tell(f"Asking {hub.endpoint()} whether it answers.")
+        tell(f"Asking {endpoint()} whether it answers.")
         try:
             question = partial(HfApi().model_info, "gpt2")
             hub.asked(question, "gpt2", "main", where="doctor", pauses=())
@@ -241,7 +248,7 @@ def doctor() -> None:
             answer = f"does not answer{offline}; check the network and HF_ENDPOINT"
         except InputError:
             answer = "answers, but does not show `gpt2`; check HF_ENDPOINT and HF_TOKEN"
-        _print_fact("Hub", f"{hub.endpoint()} {answer}")
+        _print_fact("Hub", f"{endpoint()} {answer}")
         memory = total_memory()
         _print_fact("cores", f"{count_cores()}")
         _print_fact("memory", f"{memory / 1e9:.1f} GB" if memory else "not known")
@@ -271,7 +278,7 @@ def _measure(
     name: str = "",
     *,
     shuffled_as: str = "",
-) -> Measured:
+) -> "Measured":
     """Fetch what is meant, and measure it, with a bar on the terminal."""
     chosen = [each.strip() for each in measures.split(",") if each.strip()]
     if not chosen:
@@ -288,9 +295,7 @@ def _measure(
                 "of models on the Hub, and name the folder of the checkpoint that you mean"
             )
     else:
-        from shape_of_learning.checkpoints import hub
-
-        tell(f"Asking {hub.endpoint()} for `{model}` at `{revision}`.")
+        tell(f"Asking {endpoint()} for `{model}` at `{revision}`.")
     from huggingface_hub.utils import disable_progress_bars
 
     from shape_of_learning.checkpoints.local import named_checkpoint

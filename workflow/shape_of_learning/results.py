@@ -19,10 +19,11 @@ from shape_of_learning.files import atomic_write, file_descriptor, is_stream, wr
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.measured import Measured
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from shape_of_learning.one_model.measured import Measured
 
 MARKS = {
     "*": "most nearest neighbours are copies or the same token: the value says more about the text "
@@ -93,7 +94,7 @@ def _digits(number: float, digits: int) -> str:
     return f"{float(f'{number:.{digits}g}'):.{max(digits, 6)}g}"
 
 
-def _measures(found: Measured) -> list[Measure]:
+def _measures(found: "Measured") -> list[Measure]:
     names = [curve.estimator for curve, _ in found.curves]
     return [find_measure(name).chosen(name, {}) for name in names]
 
@@ -125,7 +126,7 @@ def picture_format(path: Path) -> str:
     raise InputError(f"{path} must end in .png, .pdf or .svg; correct --plot")
 
 
-def draw_plot(found: Measured, table: "pd.DataFrame", path: Path, kind: str) -> None:
+def draw_plot(found: "Measured", table: "pd.DataFrame", path: Path, kind: str) -> None:
     """Draw a panel per measure."""
     from matplotlib import rc_context
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
     bar,
     explained,
@@ -74,9 +75,7 @@ def audit(
     with explained(*outputs, code=NOT_KNOWN), ExitStack() as stack:
         for target in targets:
             if not is_on_this_machine(target):
-                from shape_of_learning.checkpoints import hub
-
-                tell(f"Asking {hub.endpoint()} for `{target}`.")
+                tell(f"Asking {endpoint()} for `{target}`.")
         # The libraries behind them take a second or two, in which nothing could be said.
         from huggingface_hub.utils import disable_progress_bars
 

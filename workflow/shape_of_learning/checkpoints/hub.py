@@ -146,11 +146,8 @@ def asked(
     huggingface_hub.logging.set_verbosity_error()
 
     def ask() -> Result:
-        session = get_session()  # after an error it may be another one
-        session.timeout = SILENT_SECONDS
-        hooks = session.event_hooks
-        if CONTACT.note_answer not in hooks["response"]:
-            session.event_hooks = {**hooks, "response": [*hooks["response"], CONTACT.note_answer]}
+        CONTACT.listen()
+        get_session().timeout = SILENT_SECONDS  # after an error it may be another session
         with explained(repository, revision, where=where, key=key):
             return question()
 

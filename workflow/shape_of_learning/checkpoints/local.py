@@ -28,7 +28,9 @@ def local_checkpoint(path: str) -> Path:
     InputError
         If there is no such package, or the file cannot be unpacked.
     """
-    found = Path(path).expanduser()
+    found = Path(path)
+    with suppress(RuntimeError):  # nobody is called what follows the tilde
+        found = found.expanduser()
     if path.startswith(PACKAGE):
         name, _, inside = path.removeprefix(PACKAGE).partition("/")
         package = find_spec(name) if name.isidentifier() else None
@@ -63,7 +65,7 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
         If there is none.
     """
     path = Path(model)
-    with suppress(RuntimeError):  # nobody is called so
+    with suppress(RuntimeError):
         path = path.expanduser()
     if is_local(model):
         folder = local_checkpoint(model)
@@ -75,7 +77,7 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
 
     from shape_of_learning.checkpoints import hub
 
-    where = f"model `{model}`"
+    where = f"model `{model}`, which is no folder here"
     files = hub.files_at(model, revision, revision, where=where)
     for whole, index in WEIGHTS:
         if whole in files or index in files:

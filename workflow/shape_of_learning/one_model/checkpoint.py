@@ -14,16 +14,13 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
-from shape_of_learning.one_model.measured import (
+from shape_of_learning.one_model.defaults import (
     BATCH_VECTORS,
     NEIGHBOURS,
     WINDOW_CHARACTERS,
     WINDOWS,
-    Measured,
-    Progress,
-    measured,
-    measures_named,
 )
+from shape_of_learning.one_model.measured import Measured, Progress, measured, measures_named
 
 
 def measure_checkpoint(  # noqa: PLR0913 (keywords)

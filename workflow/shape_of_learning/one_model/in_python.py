@@ -19,8 +19,9 @@ from shape_of_learning.metrics.measure import HiddenStates
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.one_model.defaults import BATCH_VECTORS, NEIGHBOURS
 from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
-from shape_of_learning.one_model.measured import BATCH_VECTORS, NEIGHBOURS, measured, measures_named
+from shape_of_learning.one_model.measured import measured, measures_named
 
 if TYPE_CHECKING:
     import pandas as pd

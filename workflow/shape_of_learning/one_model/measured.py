@@ -23,6 +23,7 @@ from shape_of_learning.metrics.tables import (
     estimate_rows,
 )
 from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS, TidyRow
+from shape_of_learning.one_model.defaults import NEIGHBOURS
 from shape_of_learning.refusals import unknown_name
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# As by default in the configuration.
-WINDOWS, WINDOW_CHARACTERS, BATCH_VECTORS, NEIGHBOURS = 128, 512, 4096, 128
 # Above it most neighbours of TwoNN are the same token, and it says more of the text than of the model.
 MOST_COPIES = 0.5
 KINDS = {"step": "Int64", "tokens": "Int64", "layer": "Int64"}
