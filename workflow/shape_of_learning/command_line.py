@@ -220,6 +220,7 @@ def explore(
 def doctor() -> None:
     """Say what this machine has: versions, BLAS, memory, GPU, and whether the Hub answers."""
     with _explained():
+        tell(f"Asking {endpoint()} whether it answers.")
         from huggingface_hub import HfApi, constants
 
         from shape_of_learning.checkpoints import hub
@@ -238,7 +239,6 @@ def doctor() -> None:
                 _print_fact(name, metadata.version(name))
             except metadata.PackageNotFoundError:
                 _print_fact(name, "not installed as a package")
-        tell(f"Asking {endpoint()} whether it answers.")
         try:
             question = partial(HfApi().model_info, "gpt2")
             hub.asked(question, "gpt2", "main", where="doctor", pauses=())

@@ -16,7 +16,7 @@ from shape_of_learning.errors import UnreachableError, without_secrets
 logger = logging.getLogger(__name__)
 
 # In which anything must have answered, ever.
-FIRST_ANSWER_SECONDS = 12.0
+FIRST_ANSWER_SECONDS = 10.0
 SILENCE_SECONDS = 2.0  # after which the log says what is waited for
 NEW_CHANCE_SECONDS = (
     60.0  # after a vain first question, others that follow at once have only a second
