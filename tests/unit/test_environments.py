@@ -98,3 +98,56 @@ def normal(name: str) -> str:
 
 def major_minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
+
+
+# What each extra is for: modules of ours, by whose imports, also those in functions, it must be enough.
+ENTRIES = {
+    "": ["shape_of_learning.estimators"],
+    "models": [
+        "shape_of_learning.__main__",
+        "shape_of_learning.one_model.in_python",
+        "shape_of_learning.training",
+        "shape_of_learning.checkpoints",
+    ],
+    "workflow": [
+        ".".join(file.relative_to(WORKFLOW).with_suffix("").parts)
+        for folder in ("shape_of_learning", "scripts", "papers", "snakemake_logger_plugin_shape")
+        for file in (WORKFLOW / folder).rglob("*.py")
+    ],
+}
+# Declared and not imported by us: transformers imports it for GGUF files and in its Trainer, and does not ask for it.
+UNSAID = {"accelerate"}
+# In functions that download a corpus, which the workflow alone calls.
+OF_THE_WORKFLOW = {"pooch", "requests"}
+
+
+def requirements_of(extra: str) -> set[str]:
+    """What pip installs of its own accord with that extra of ours."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    lines, names = [*project["dependencies"]], set()
+    lines += project["optional-dependencies"][extra] if extra else []
+    for requirement in map(Requirement, lines):
+        if requirement.name == project["name"]:
+            names |= set().union(*map(requirements_of, requirement.extras))
+        else:
+            names.add(normal(requirement.name))
+    return names
+
+
+@pytest.mark.parametrize("extra", ENTRIES)
+def test_an_extra_asks_for_all_that_its_entry_points_import(extra):
+    measures = {measure.function.partition(":")[0] for measure in MEASURES.values()}
+    files = files_of(*ENTRIES[extra], *(measures if extra else ()))
+    assert files
+    names = {name.split(".")[0] for file in files for name in _imported(file)}
+    ours = {path.stem for path in WORKFLOW.iterdir()} | {
+        path.stem for path in WORKFLOW.glob("*/*.py")
+    }
+    distributions = metadata.packages_distributions()
+    foreign = names - sys.stdlib_module_names - ours
+    needed = {normal(distributions[name][0]) for name in foreign}
+    if extra == "models":
+        needed -= OF_THE_WORKFLOW
+    assert needed <= requirements_of(extra)
+    if extra == "models":
+        assert requirements_of(extra) - needed == UNSAID

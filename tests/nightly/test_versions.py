@@ -1,0 +1,89 @@
+"""The oldest and the newest versions that the extra `models` takes give the numbers of the pinned ones.
+
+Each is installed by uv into an environment of its own, whose cache pip's users share: gigabytes, where PyTorch comes
+with CUDA. `measure_in_versions.py` runs there.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import transformers as hf
+
+import tiny_runs
+from checkouts import REPOSITORY, Checkout
+from tiny_models import USUAL, save_tokenizer
+
+RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
+# Relative: of float32 forward passes by another build, and after updates of a training by it.
+TABLES = {"python.csv": 1e-4, "command.csv": 1e-4, "callback.csv": 1e-3}
+KEYS = ["step", "layer", "estimator"]
+
+
+def measure(python: Path, model: Path, output: Path) -> str:
+    """Run the script and return what it says first: the versions."""
+    variables = {**os.environ, "PYTHONPATH": str(REPOSITORY / "workflow"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [python, REPOSITORY / "tests/measure_in_versions.py", model, output],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout.splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("versions") / "model"
+    hf.set_seed(0)
+    config = hf.GPTNeoXConfig(**{**USUAL, "max_position_embeddings": 512})
+    hf.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    save_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pinned(model: Path) -> Path:
+    output = model.parent / "pinned"
+    measure(Path(sys.executable), model, output)
+    return output
+
+
+def install(extra: str, resolution: str, folder: Path) -> Path:
+    """Install what an extra of ours asks for, without ours, and return the Python that has it."""
+    uv, python = Path(sys.executable).with_name("uv"), folder / "environment/bin/python"
+    listed = folder / "requirements.txt"
+    found = os.environ.get("PIP_FIND_LINKS")
+    options = ["--find-links", found] if found else []
+    project = [REPOSITORY / "pyproject.toml", "--extra", extra, "--output-file", listed]
+    for command in (
+        [uv, "venv", "--quiet", "--python", sys.executable, python.parents[1]],
+        [uv, "pip", "compile", "--quiet", "--resolution", resolution, *project, *options],
+        [uv, "pip", "install", "--quiet", "--python", python, "-r", listed, *options],
+    ):
+        subprocess.run(command, check=True, cwd=folder)
+    return python
+
+
+@pytest.mark.parametrize("which", RESOLUTIONS)
+def test_a_version_at_either_end_gives_the_pinned_numbers(which, model, pinned, tmp_path):
+    output = tmp_path / "tables"
+    print(measure(install("models", RESOLUTIONS[which], tmp_path), model, output))
+    for name, tolerance in TABLES.items():
+        one, other = (pd.read_csv(folder / name) for folder in (pinned, output))
+        pd.testing.assert_frame_equal(one[KEYS], other[KEYS], check_dtype=False)
+        np.testing.assert_allclose(one["value"], other["value"], rtol=tolerance, atol=1e-5)
+
+
+def test_the_extra_workflow_alone_plans_the_demo_and_runs(checkout, tmp_path):
+    alone = Checkout(checkout.folder, install("workflow", RESOLUTIONS["newest"], tmp_path))
+    assert alone.planned("--configfile", "config/demo.yaml", "--cores", "2")["pretrain_model"]
+    tiny_runs.set_up(alone)
+    alone.snakemake("figure_1", "--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")
+    assert (alone.folder / "results/figures/figure_1.png").exists()
