@@ -34,6 +34,7 @@ from shape_of_learning.corpus.windows import (
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.texts import Corpus
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.refusals import validated
 
 
 def prepared(folder: Path, content: bytes, format="mediawiki", size=205, processes=1):
@@ -140,7 +141,7 @@ def test_what_a_text_loses_is_counted_and_said(tmp_path, caplog):
     changed = {"line_ends": 2, "byte_order_mark": 1, "bytes_cut_off": 2, "line_end_added": 1}
     assert description["changed"] == changed
     losses = read_losses(tmp_path / "alphabet.json")
-    for said in ("2 of 11 characters", "all but the 2 most frequent", "last 2 bytes"):
+    for said in ("2 of 11 characters", "outside of an alphabet of 2", "last 2 bytes"):
         assert said in losses
         assert said in caplog.text
     for said in ("2 ends of lines", "byte order mark", "end of line is added"):
@@ -437,6 +438,13 @@ def test_held_out_windows_reach_to_the_end_and_no_training_text_into_them(length
     assert start >= max(953, trained_on)
     assert len(held_out) % length == 0
     assert start - max(953, trained_on) < length
+
+
+def test_a_source_that_is_no_file_is_refused_by_its_path(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name, said in {"": "a folder", "pipe": "a pipe", "none.txt": "missing"}.items():
+        with pytest.raises(InputError, match=f"names the source .*, which is {said}"):
+            validated(Corpus, {"source": str(tmp_path / name)}, "configuration")
 
 
 def test_a_file_is_a_source_without_an_entry(tmp_path):

@@ -1,4 +1,10 @@
-"""What a configuration leaves out is said on the terminal."""
+"""What a configuration leaves out is said on the terminal, and what a text loses, or why there is none."""
+
+import json
+import re
+import socket
+
+import tiny_runs
 
 
 def test_what_is_left_out_is_said_once(checkout):
@@ -11,3 +17,46 @@ def test_what_is_left_out_is_said_once(checkout):
     assert {"figure_3", "linear_figure_4", "finetuning_figure_1"} <= {
         *note.replace(",", "").split()
     }
+
+
+def test_what_a_text_loses_is_said_and_other_texts_keep_all(checkout):
+    settings = tiny_runs.set_up(checkout)
+    source = settings["corpus"]["sources"]["export"]
+    source["alphabet_size"] = 40
+    (checkout.folder / "text.txt").write_text(
+        text := "漢字🙂 and every kind\n" * 400, encoding="utf-8"
+    )
+    sources = {"export": source, "own": {"urls": ["text.txt"], "format": "text"}}
+    settings["corpus"] = {"source": "export", "sources": sources}
+    settings["measurement"]["estimators"] = ["anisotropy"]
+    checkout.write("tiny.yaml", settings)
+    own = "results/corpus/own/text.txt"
+    arguments = ("--configfile", "tiny.yaml", "--cores", "2", "--")
+    said = checkout.snakemake(*arguments, "results/figures/figure_1.md", own)
+    record = json.loads((checkout.folder / "results/corpus/export/alphabet.json").read_text())
+    lost, kept = record["dropped"]["characters"], record["text"]["characters"]
+    assert lost > 0
+    sentence = (
+        f"{lost:,} of {lost + kept:,} characters are left out, those outside of an alphabet of 40"
+    )
+    assert said.count(sentence) == 1
+    caption = (checkout.folder / "results/figures/figure_1.md").read_text()
+    assert f"Of the text export, {sentence}." in caption
+    assert (checkout.folder / own).read_text(encoding="utf-8") == text
+
+
+def test_without_a_network_a_text_is_asked_for_once_and_the_remedy_works(checkout):
+    settings = tiny_runs.set_up(checkout)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        urls = [f"http://127.0.0.1:{unused.getsockname()[1]}/corpus.zip"]
+    settings["corpus"]["sources"]["export"] = {"urls": urls, "format": "mediawiki"}
+    checkout.write("tiny.yaml", settings)
+    figure = ("results/figures/figure_1.md", "--cores", "2", "--configfile", "tiny.yaml")
+    said = checkout.snakemake(*figure, succeeds=False)
+    assert said.count("ERROR: corpus 'export' cannot be downloaded") == 1
+    assert "begins: download of the text export" in said
+    (option,) = set(re.findall(r"`--config '(corpus={source: python_topics})'`", said))
+    planned = checkout.planned(*figure, "--config", option)
+    assert planned["write_python_topics"] == 1
+    assert "fetch_corpus" not in planned

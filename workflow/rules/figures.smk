@@ -62,6 +62,8 @@ rule draw_figure:
     localrule: True
     conda:
         "../../envs/figures.yaml"
+    resources:
+        text=SETTINGS["corpus"]["source"],
     params:
         code=lambda wildcards: code("draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]),
         figure=lambda wildcards: at_the_door(shown.figure_as_drawn, RUN, wildcards.figure),

@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.corpus.changes import read_losses
+from shape_of_learning.figures.captions import joined
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.seeds import joined_over_seeds
@@ -41,10 +43,19 @@ def main(
     logger.info("%s", drawing.caption)
 
 
+def record_of_text(figure: str, text: str) -> Path:
+    """Find what cleaning has written of the text of this run: no input, so that tables alone make a figure."""
+    return Path(figure).parents[1] / "corpus" / text / "alphabet.json"
+
+
 if __name__ == "__main__":
     with job(snakemake.log[0]):
+        figure, output = dict(snakemake.params.figure), snakemake.output
+        figure["caption"] = joined(
+            figure["caption"], read_losses(record_of_text(output.pdf, snakemake.resources.text))
+        )
         main(
             tables=dict(snakemake.input.items()),
-            output={name: Path(path) for name, path in snakemake.output.items()},
-            **snakemake.params.figure,
+            output={name: Path(path) for name, path in output.items()},
+            **figure,
         )

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 
-def describe_losses(record: Mapping[str, Any]) -> str:
+def describe_losses(record: Mapping[str, Any], name: str) -> str:
     """Say what a text has lost: nothing, or one sentence.
 
     Parameters
     ----------
     record : mapping
         What :func:`.clean` returns and writes beside the text.
+    name : str
+        What to call the text.
     """
     said = []
     dropped, changed = record["dropped"], record["changed"]
@@ -20,16 +22,16 @@ def describe_losses(record: Mapping[str, Any]) -> str:
         whole = count + record["text"]["characters"]
         kinds = len(record["alphabet"])
         said.append(
-            f"{count:,} of {whole:,} characters, all but the {kinds} most frequent kinds, are left out"
+            f"{count:,} of {whole:,} characters are left out, those outside of an alphabet of {kinds}"
         )
     if count := changed["bytes_cut_off"]:
-        said.append(f"the last {count} bytes, part of a character, are left out")
+        said.append(f"the last {count} bytes are left out, a part of a character")
     if count := record.get("pages", {}).get("in_pieces"):
-        said.append(f"of {count:,} pages paragraphs that cannot be parsed are left out")
-    return f"Of the text {'; '.join(said)}." if said else ""
+        said.append(f"paragraphs of {count:,} pages are left out, which cannot be parsed")
+    return f"Of the text {name}, {'; '.join(said)}." if said else ""
 
 
-def describe_changes(record: Mapping[str, Any]) -> str:
+def describe_changes(record: Mapping[str, Any], name: str) -> str:
     """Say what a text has lost, and what in it is written otherwise: nothing, or one or two sentences."""
     changed, said = record["changed"], []
     if count := changed["line_ends"]:
@@ -38,8 +40,8 @@ def describe_changes(record: Mapping[str, Any]) -> str:
         said.append("the byte order mark is left out")
     if changed["line_end_added"]:
         said.append("an end of line is added to the last line")
-    otherwise = "; ".join(said)
-    return " ".join(filter(None, [describe_losses(record), otherwise and f"In it {otherwise}."]))
+    otherwise = f"In the text {name}, {'; '.join(said)}." if said else ""
+    return " ".join(filter(None, [describe_losses(record, name), otherwise]))
 
 
 def read_losses(record: Path) -> str:
@@ -47,4 +49,4 @@ def read_losses(record: Path) -> str:
     if not record.is_file():
         return ""
     content = json.loads(record.read_text(encoding="utf-8"))
-    return describe_losses(content) if "changed" in content else ""
+    return describe_losses(content, record.parent.name) if "changed" in content else ""

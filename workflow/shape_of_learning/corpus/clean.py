@@ -131,8 +131,8 @@ def clean(
             json.dumps(description, ensure_ascii=False, indent=1) + "\n", "utf-8"
         )
     logger.info("%s: %s; pages: %s", text.name, description["text"], dict(pages))
-    if said := describe_changes(description):
-        logger.warning("%s: %s", called, said)
+    if said := describe_changes(description, called):
+        logger.warning("%s", said)
     return description
 
 

@@ -1,12 +1,13 @@
 """Sections of the configuration that say which texts there are: corpora, and tasks with labels."""
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from shape_of_learning.refusals import Name, Section, must_be, refused
+from shape_of_learning.refusals import Name, Section, must_be, refused, shown
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
 Most = Annotated[int, Field(ge=2, le=100_000_000)]
@@ -80,8 +81,14 @@ class Corpus(Section):
             return given
         sources = given.get("sources") or {}
         file = Path(stated).expanduser()
-        if stated in sources or not file.is_file():
+        if stated in sources or not (file.exists() or os.sep in stated):
             return given
+        if not file.is_file():
+            what = "a folder" if file.is_dir() else "a pipe or a device"
+            what = what if file.exists() else "missing"
+            raise refused(
+                f"names the source {shown(stated)}, which is {what}; give the path of a text"
+            )
         name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
         own = {"urls": [str(file.absolute())], "format": "text"}
         return {**given, "source": name, "sources": {**sources, name: own}}
