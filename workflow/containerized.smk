@@ -11,4 +11,8 @@ containerized: "shape-of-learning.sif"
 include: "Snakefile"
 
 
-make_default("all")
+# A file that includes another does not take over its default target.
+rule everything:
+    default_target: True
+    input:
+        rules.all.input,

@@ -1,4 +1,4 @@
-"""The workflow as a module of another one, by the path of a clone."""
+"""The workflow as a module of another one, by the path of a clone, and in an image."""
 
 from pathlib import Path
 
@@ -33,3 +33,12 @@ def test_it_is_planned_as_in_a_clone_and_ones_own_entries_go_first(tmp_path: Pat
     said = deployed.snakemake(*DRY, "--dry-run")
     assert "/demo-decoder/step1" in said
     assert "/demo-decoder/step128" not in said
+
+
+def test_in_an_image_the_same_is_planned_as_without(tmp_path: Path):
+    clone = check_out(tmp_path / "clone")
+    demo = ("--configfile", "config/demo.yaml", *DRY)
+    in_image = clone.planned("--snakefile", "workflow/containerized.smk", *demo)
+    directly = clone.planned(*demo)
+    assert in_image.pop("everything") == directly.pop("all") == 1
+    assert in_image == directly
