@@ -1,13 +1,23 @@
 """The hidden states of all layers of a checkpoint, what its head makes of the last one, and its matrices."""
 
+import logging
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.embeddings.hooks import hooked
+from shape_of_learning.embeddings.hooks import (
+    Blocks,
+    are_equal,
+    find_blocks,
+    hooked,
+    state_given,
+    state_returned,
+)
 from shape_of_learning.embeddings.model import LanguageModelHead, memory_is_exhausted
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens, TokenisedWindow
 from shape_of_learning.errors import InputError, shortened
@@ -16,6 +26,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
     from transformers.utils import ModelOutput
+
+logger = logging.getLogger(__name__)
 
 
 class ForwardPass:
@@ -47,13 +59,12 @@ class ForwardPass:
         # A pass keeps nothing that it is not asked for, whatever the checkpoint's own configuration says.
         self.config.use_cache = False
         self.config.output_hidden_states = self.config.output_attentions = False
+        self.config.return_dict = True
         self._last_layer = last_layer
-        self._before_final_norm = threading.local()
-        if last_layer != "after_final_norm" and self.final_norm is not None:
-            self.final_norm.register_forward_pre_hook(self._keep)
-
-    def _keep(self, module: Any, given: tuple) -> None:
-        self._before_final_norm.state = given[0]
+        self._lock, self._recording = threading.RLock(), 0
+        self._needs_windows_alone: bool | None = None
+        self._recorded = threading.local()
+        self._hooks = ExitStack()
 
     @cached_property
     def final_norm(self) -> "torch.nn.Module | None":
@@ -77,10 +88,10 @@ class ForwardPass:
             if not any(map(str.isdigit, name.split("."))) and not list(module.children())
         ]
         with hooked(outside, note):
-            state = self.run([np.zeros(1, dtype=np.int64)], 0).last_hidden_state
+            state = self.run([np.zeros(1, dtype=np.int64)], 0).get("last_hidden_state")
         for module, given, returned in reversed(calls):
             # Dropout gives back what it is given.
-            if _are_one(returned, state) and not _are_one(given, returned):
+            if state is not None and _are_one(returned, state) and not _are_one(given, returned):
                 if all(weight.ndim == 1 for weight in module.parameters()):
                     return module
                 state = given
@@ -88,10 +99,97 @@ class ForwardPass:
 
     def context(self) -> int | None:
         """Return the most tokens that the model was made for; None if it does not say."""
-        positions = getattr(self.config, "max_position_embeddings", None)
-        if positions is not None and "roberta" in self.config.model_type:
-            positions -= self.config.pad_token_id + 1  # it counts from the padding index on
-        return positions
+        stated = getattr(self.config, "max_position_embeddings", None)
+        limits = [self._positions]
+        if isinstance(stated, int) and stated > 0:  # XLNet states -1
+            limits.append(stated)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @cached_property
+    def _positions(self) -> int | None:
+        """How many tokens the table of positions has rows for; None if there is no table.
+
+        RoBERTa and its kind count positions from the padding index on, so the rows before have no token. A table is
+        found by what it is asked for: the tokens of a text that is one token again and again have consecutive rows.
+        """
+        import torch
+
+        rows: list[int] = []
+
+        def note(module: Any, given: tuple, options: dict, returned: Any) -> None:
+            numbers = next((x for x in (*given, *options.values()) if _are_numbers(x, 4)), None)
+            if numbers is not None and (numbers.flatten().diff() == 1).all():
+                rows.append(len(module.weight) - int(numbers.min()))
+
+        tables = [
+            module
+            for module in self.model.modules()
+            if isinstance(getattr(module, "weight", None), torch.Tensor) and module.weight.ndim == 2
+        ]
+        embeddings = self._embeddings
+        token = 1 if embeddings is None else len(embeddings) // 2
+        with torch.no_grad(), hooked(tables, note), suppress(InputError):  # too short for CANINE
+            self.run([np.full(4, token)], 0)
+        return min(rows, default=None)
+
+    @property
+    def _embeddings(self) -> "torch.Tensor | None":
+        """The matrix of the tokens' embeddings; None where there is none, as in CANINE."""
+        with suppress(NotImplementedError):
+            return getattr(self.model.get_input_embeddings(), "weight", None)
+        return None
+
+    def needs_windows_alone(self, windows: list[TokenisedWindow], padding: int) -> bool:
+        """Try whether padding or other windows of a batch change a window's hidden states.
+
+        They do in architectures that have no mask (FNet), or whose convolutions or approximations look beyond it.
+        The longest and the shortest window, or half of it if all have the same length, are run alone and
+        together, once for each model. What differs by more than half of the digits of the model's precision is no
+        rounding: most architectures differ by less than 1e-5 in float32, FNet by .1 and more.
+
+        Raises
+        ------
+        InputError
+            If a window has other hidden states when it is run again.
+        """
+        with self._lock:
+            if self._needs_windows_alone is None:
+                self._needs_windows_alone = self._differ_together(windows, padding)
+        return self._needs_windows_alone
+
+    def _differ_together(self, windows: list[TokenisedWindow], padding: int) -> bool:
+        import torch
+
+        long = max(windows, key=lambda window: len(window.ids))
+        short = min(windows, key=lambda window: len(window.ids))
+        if len(short.ids) == len(long.ids):
+            short = _first_half(long)
+        once, other, again = (self.hidden_states([w], padding)[0] for w in (long, short, long))
+        rounding = torch.finfo(self.model.dtype).eps ** 0.5
+        if (change := _largest_change(again, once)) > rounding:
+            raise InputError(
+                f"the architecture `{self.config.model_type}` cannot be measured: it gives the same text other "
+                f"hidden states when it is run again (by {change:.2g} of their length), since it draws random "
+                "numbers or adapts to the texts before; choose another model, or settings in its config.json "
+                "without chance"
+            )
+        try:
+            together = self.hidden_states([long, short], padding)[0]
+        except Exception as error:
+            if not memory_is_exhausted(error):
+                raise
+            return True  # there is no room for two
+        pairs = (
+            (once, [state[:1] for state in together]),
+            (other, [state[1:] for state in together]),
+        )
+        change = max(_largest_change(joint, alone) for alone, joint in pairs)
+        if change > rounding:
+            logger.info(
+                "windows are run one by one, since together they have other hidden states (by %.2g of their length)",
+                change,
+            )
+        return change > rounding
 
     def refuse_unsuitable(self, windows: list[TokenisedWindow], name: str) -> None:
         """Raise InputError if windows are too long, or have tokens without an embedding."""
@@ -102,7 +200,7 @@ class ForwardPass:
                 "lower `sampling.window_characters`, or of a task leave out texts that are longer"
             )
         highest = max(window.ids.max() for window in windows)
-        embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
+        embeddings = self._embeddings
         if embeddings is not None and highest >= len(embeddings):
             raise InputError(
                 f"the tokenizer in {name} gives token {highest}, but the model there has embeddings "
@@ -154,18 +252,10 @@ class ForwardPass:
 
         # Not inference mode: what a model keeps of a pass must be of use in a training that goes on.
         with torch.no_grad():
+            shape = shape or (len(windows), max(len(window.ids) for window in windows))
             texts = [window.ids for window in windows]
             segments = [window.segments for window in windows if window.segments is not None]
-            output = self.run(texts, padding, shape, segments, output_hidden_states=True)
-            kind, last = type(output), output.last_hidden_state
-            states = list(output.hidden_states)
-            # Without a final norm the last hidden state is before it already.
-            before_final_norm = vars(self._before_final_norm).pop("state", last)
-            if self._last_layer == "before_final_norm":
-                states[-1] = before_final_norm
-            elif self._last_layer == "both":
-                states.append(before_final_norm)
-            del output, before_final_norm
+            states, last, kind = self._states(texts, padding, shape, segments)
             # Where gradients are checkpointed, the embedding's output wants one also here.
             states = [state.detach() for state in states]
             # Each leaves the model and is forgotten here, so that the next ones get its memory.
@@ -175,9 +265,116 @@ class ForwardPass:
             if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
                 shown = [tokens.shown for tokens in predicted]
                 last = self.run(shown, padding, shape).last_hidden_state
-                vars(self._before_final_norm).clear()
             assert self.head is not None  # else nothing is predicted
             return moved, self.head.negative_log_likelihoods(last, predicted, kind).cpu()
+
+    def _states(
+        self,
+        texts: list[np.ndarray],
+        padding: int,
+        shape: tuple[int, int],
+        segments: Sequence[np.ndarray],
+    ) -> "tuple[list[torch.Tensor], torch.Tensor, type]":
+        """Run texts; all hidden states, the last one after the final norm, and the class of the output."""
+        blocks = self._blocks_that_decide(texts[0], padding)
+        with self._recording_states(blocks):
+            output = self.run(texts, padding, shape, segments, output_hidden_states=blocks is None)
+        recorded = vars(self._recorded)
+        if blocks is None:
+            states = list(output.hidden_states)
+        else:
+            states = recorded.pop("states")
+            if blocks.are_time_first:
+                states = [state.transpose(0, 1) for state in states]
+        last = _last_state(output, states)
+        # Without a final norm the last hidden state is before it already.
+        before_final_norm = recorded.pop("before_final_norm", last)
+        recorded.clear()
+        states[-1] = last if self._last_layer != "before_final_norm" else before_final_norm
+        if self._last_layer == "both":
+            states.append(before_final_norm)
+        for number, state in enumerate(states):
+            if state.ndim != 3 or state.shape[:2] != shape:
+                raise InputError(
+                    f"the architecture `{self.config.model_type}` cannot be measured: its hidden state {number} has "
+                    f"the shape {tuple(state.shape)} for {shape[0]} x {shape[1]} tokens, not one vector for each; "
+                    "choose another model"
+                )
+        return states, last, type(output)
+
+    def _blocks_that_decide(self, text: np.ndarray, padding: int) -> Blocks | None:
+        """Find the blocks where hidden states must be recorded; None if the library returns what they do.
+
+        The library's list begins after the first block in some architectures (Mamba, RWKV), or ends
+        otherwise. A beginning of a text is run once, and what the library returns compared with what blocks do.
+        """
+        with self._lock:
+            if not hasattr(self, "_decided"):
+                self._decided = self._compare_blocks_with_library(text[:8], padding)
+        return self._decided
+
+    def _compare_blocks_with_library(self, text: np.ndarray, padding: int) -> Blocks | None:
+        outputs: list[Any] = []
+
+        def run() -> None:
+            outputs.append(self.run([text], padding, output_hidden_states=True))
+
+        layers = self._stated_layers
+        blocks = find_blocks(self.model, run, len(text), layers)
+        library = list(outputs[0].get("hidden_states") or [])
+        if blocks is None:
+            if not library:
+                raise InputError(
+                    f"the architecture `{self.config.model_type}` cannot be measured: it returns no hidden states, "
+                    "and no chain of blocks was found in it; choose another model"
+                )
+            return None
+        inner = blocks.states[:-1]
+        if len(library) == len(inner) + 1 and all(map(are_equal, inner, library)):
+            return None
+        shared = sum(any(are_equal(state, other) for other in library) for state in inner)
+        has_more = len(library) > len(inner) + 2 and shared == len(inner)
+        if library and (has_more or (len(blocks.calls) != layers and 2 * shared < len(inner))):
+            return None
+        return blocks
+
+    @property
+    def _stated_layers(self) -> int:
+        """How many layers the configuration states; 0 if it does not."""
+        layers = getattr(self.config.get_text_config(), "num_hidden_layers", 0)
+        return layers if isinstance(layers, int) else 0
+
+    @contextmanager
+    def _recording_states(self, blocks: Blocks | None) -> Iterator[None]:
+        """Record what is needed of the modules' own states inside, by hooks that all threads share."""
+        norm = self.final_norm if self._last_layer != "after_final_norm" else None
+        if blocks is None and norm is None:
+            yield
+            return
+        with self._lock:
+            self._recording += 1
+            if self._recording == 1:
+                if blocks is not None:
+                    self._hooks.enter_context(hooked(set(blocks.modules), self._keep_state))
+                if norm is not None:
+                    self._hooks.enter_context(hooked([norm], self._keep_before_final_norm))
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._recording -= 1
+                if not self._recording:
+                    self._hooks.close()
+
+    def _keep_state(self, block: Any, args: tuple, options: dict, output: Any) -> None:
+        states = vars(self._recorded).setdefault("states", [])
+        # What the model changes in place afterwards is no output of the block.
+        if not states:
+            states.append(state_given(args, options).clone())
+        states.append(state_returned(output).clone())
+
+    def _keep_before_final_norm(self, module: Any, args: tuple, options: dict, output: Any) -> None:
+        self._recorded.before_final_norm = state_given(args, options)
 
     def run(
         self,
@@ -192,7 +389,7 @@ class ForwardPass:
         if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it tells them apart
             options["token_type_ids"] = self._filled(segments, shape, 0)
         try:
-            return self.model(
+            output = self.model(
                 input_ids=self._filled(texts, shape, padding),
                 attention_mask=self._filled([np.ones_like(text) for text in texts], shape, 0),
                 **options,
@@ -204,6 +401,12 @@ class ForwardPass:
                 f"the model does not run ({shortened(error)}); correct its config.json, which does not "
                 "describe a model of this architecture, or remove it from key `models`"
             ) from error
+        if not hasattr(output, "get"):
+            raise InputError(
+                f"the architecture `{self.config.model_type}` cannot be measured: it does not return hidden states by "
+                "name; choose another model"
+            )
+        return output
 
     def _filled(
         self, rows: Sequence[np.ndarray], shape: tuple[int, int], padding: int
@@ -218,7 +421,7 @@ class ForwardPass:
         return torch.from_numpy(filled).to(self.device, non_blocking=True)
 
     def blocks(self, remedy: str) -> "torch.nn.ModuleList":
-        """Find the transformer blocks: the list that has one module per layer.
+        """Find the transformer blocks: the list of modules that hidden states pass one after the other.
 
         Raises
         ------
@@ -227,13 +430,59 @@ class ForwardPass:
         """
         import torch
 
-        layers = self.config.num_hidden_layers
-        for module in self.model.modules():
-            if isinstance(module, torch.nn.ModuleList) and len(module) == layers:
-                return module
-        raise InputError(
-            f"no list of {layers} blocks was found in a `{self.config.model_type}` model; {remedy}"
-        )
+        tokens = np.arange(2)
+        with torch.no_grad():
+            blocks = find_blocks(
+                self.model, lambda: self.run([tokens], 0), len(tokens), self._stated_layers
+            )
+        if blocks is None or len(blocks.calls) != len(blocks.modules):
+            raise InputError(
+                f"no list of blocks was found in a `{self.config.model_type}` model; {remedy}"
+            )
+        return blocks.modules
+
+
+def _first_half(window: TokenisedWindow) -> TokenisedWindow:
+    """Cut a window, which keeps one token at least."""
+    half = max(1, len(window.ids) // 2)
+    segments = None if window.segments is None else window.segments[:half]
+    return TokenisedWindow(window.ids[:half], window.special[:half], segments)
+
+
+def _largest_change(states: "list[torch.Tensor]", others: "list[torch.Tensor]") -> float:
+    """The largest distance of a token's hidden state from another one, by the length of that.
+
+    Of states of one window each, the tokens that both have. What is finite in one of them alone is infinitely far.
+    """
+    changes = [0.0]
+    for state, other in zip(states, others, strict=True):
+        tokens = min(state.shape[1], other.shape[1])
+        one, two = state[0, :tokens].double(), other[0, :tokens].double()
+        if not (one.isfinite() == two.isfinite()).all():
+            return math.inf
+        one, two = (values.nan_to_num(0, 0, 0) for values in (one, two))
+        distances = (one - two).norm(dim=-1)
+        lengths = two.norm(dim=-1)
+        moved = distances > 0
+        changes += (distances[moved] / lengths[moved]).tolist()
+    return max(changes)
+
+
+def _last_state(output: "ModelOutput", states: "list[torch.Tensor]") -> "torch.Tensor":
+    """The last hidden state of a model; where its output has none, as in DPR, the last one by layer."""
+    last = output.get("last_hidden_state")
+    return states[-1] if last is None else last
+
+
+def _are_numbers(value: Any, count: int) -> bool:
+    """Whether a value is a tensor of so many whole numbers, one for each token."""
+    import torch
+
+    return (
+        isinstance(value, torch.Tensor)
+        and value.numel() == value.shape[-1:].numel() == count
+        and not (value.is_floating_point() or value.is_complex())
+    )
 
 
 def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:

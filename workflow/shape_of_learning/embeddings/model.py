@@ -299,7 +299,8 @@ class LanguageModelHead:
         sequence = rows.unsqueeze(0)
         head = copy.copy(self.model)  # shares its weights; other threads have copies of their own
         # An attribute of the instance hides the module of that name.
-        vars(head)[head.base_model_prefix] = _Returns(kind(last_hidden_state=sequence))
+        output = kind(last_hidden_state=sequence)
+        vars(head)[head.base_model_prefix] = _Returns(output, self.model.base_model)
         return head(inputs_embeds=sequence).logits.squeeze(0)
 
     def negative_log_likelihoods(
@@ -337,14 +338,24 @@ class LanguageModelHead:
 
 
 class _Returns:
-    """In the place of a base model: its output, whatever the input."""
+    """In the place of a base model: its output, whatever the input; all else is the base model's own.
 
-    def __init__(self, output: Any):
-        self._output = output
+    Parameters
+    ----------
+    output : ModelOutput
+    base : transformers.PreTrainedModel
+        Some heads ask it for numbers or weights, as in Falcon-H1.
+    """
+
+    def __init__(self, output: Any, base: Any):
+        self._output, self._base = output, base
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return self._output
 
-    @property
-    def decoder(self) -> "_Returns":
-        return self  # what OPT calls is not its base model but the decoder in it
+    def __getattr__(self, name: str) -> Any:
+        from transformers import PreTrainedModel
+
+        value = getattr(self._base, name)
+        # What OPT calls is not its base model but the decoder in it.
+        return self if isinstance(value, PreTrainedModel) else value

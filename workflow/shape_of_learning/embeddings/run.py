@@ -34,6 +34,7 @@ from shape_of_learning.embeddings.tokenised_windows import (
     tokenise,
     window_batches_by_length,
     window_batches_of_equal_work,
+    windows_alone,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_finite
@@ -231,6 +232,8 @@ class SampleRun:
         size = self.first_size
         while size >= 1:
             try:
+                if self.forward.needs_windows_alone(self.windows, self.padding):
+                    size = 1
                 return self._cross_entropy(self._store_all(store, size))
             except Exception as error:
                 if not memory_is_exhausted(error):
@@ -251,8 +254,11 @@ class SampleRun:
         """Run all windows; negative log-likelihood of each one's predicted tokens, zeros without any."""
         hardware = self.forward.device_name()
         logger.info("%s runs on %s, %d windows at a time", self.name, hardware, size)
-        join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
-        batches = join(self.windows, size, self.forward.context())
+        if self.forward.needs_windows_alone(self.windows, self.padding):
+            batches = windows_alone(self.windows)
+        else:
+            join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
+            batches = join(self.windows, size, self.forward.context())
         # On a GPU one thread queues the work, so that it is done in order.
         workers = self.threads if self._on_cpu else 1
         remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()

@@ -54,7 +54,7 @@ class StateFiles:
     def _read(self, state: int) -> None:
         path = state_file(self.folder, state, self.layers)
         try:
-            with h5py.File(path, "r") as file:
+            with h5py.File(path, "r", locking=False) as file:
                 self._states[state] = file["embeddings"][()]
                 self._rows = {name: file[name][()] for name in ROWS}
         # As HDF5 calls a checksum that is wrong, too.
@@ -111,7 +111,7 @@ def state_writer(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
         for state, width in enumerate(sample.widths):
             # The latest version of the format has checksums of its own structure.
             path = state_file(partial, state, sample.layers)
-            file = opened.enter_context(h5py.File(path, "w", libver="latest"))
+            file = opened.enter_context(h5py.File(path, "w", libver="latest", locking=False))
             files.append(file)
             file.attrs.update({"layer": min(state, sample.layers), **attributes})
             shape = (sample.tokens, width)

@@ -263,6 +263,12 @@ def window_batches_of_equal_work(
     return batches
 
 
+def windows_alone(windows: list[TokenisedWindow]) -> list[WindowBatch]:
+    """Let each window go through the model by itself, without padding, the longest one first."""
+    order, lengths = _longest_first(windows)
+    return [WindowBatch(order[n : n + 1], (1, int(lengths[order[n]]))) for n in range(len(order))]
+
+
 def rounded_up(length: int) -> int:
     """The next multiple of :data:`LENGTH_UNIT`."""
     return -(-length // LENGTH_UNIT) * LENGTH_UNIT
