@@ -4,7 +4,6 @@ import copy
 import hashlib
 import logging
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,8 +44,6 @@ class Edit(NamedTuple):
         Nats per predicted token, and its exponential.
     parameters : int
         Of the changed model, its head included.
-    seconds : float
-        That fits, distillation and evaluation took; of an edit that several orders share, each time.
     """
 
     order: str
@@ -57,7 +54,6 @@ class Edit(NamedTuple):
     loss: float
     perplexity: float
     parameters: int
-    seconds: float
 
 
 EDIT_COLUMNS = ("model", "revision", *Edit._fields)
@@ -131,12 +127,11 @@ class Editor:
             logger.info("%s of blocks %s: loss %.4f", kind, chosen, self._done[key][1])
         return Edit(order, " ".join(map(str, chosen)), kind, len(chosen), *self._done[key])
 
-    def _outcome(self, kind: str, chosen: tuple[int, ...]) -> tuple[int, float, float, int, float]:
+    def _outcome(self, kind: str, chosen: tuple[int, ...]) -> tuple[int, float, float, int]:
         """Return what an edit says from `predicted_tokens` on."""
-        start = time.perf_counter()
         fitted = {number: self.fitted[number - 1] for number in sorted(chosen)}
         if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
-            return 0, math.nan, math.nan, 0, 0.0
+            return 0, math.nan, math.nan, 0
         instead: dict[int, torch.nn.Module] = {
             number: torch.nn.Identity() if kind == "dropped" else block.map()
             for number, block in fitted.items()
@@ -156,10 +151,8 @@ class Editor:
             measured = replace(self._sample, forward=forward).into(_Nowhere(forward.device))
             assert forward.head is not None  # else nothing is predicted
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
-        fits = sum(block.seconds for block in fitted.values()) if kind != "dropped" else 0.0
         perplexity = math.inf if measured.loss > MOST_NATS else math.exp(measured.loss)
-        seconds = fits + time.perf_counter() - start
-        return measured.predicted_tokens, measured.loss, perplexity, parameters, seconds
+        return measured.predicted_tokens, measured.loss, perplexity, parameters
 
 
 def _windows(

@@ -1,7 +1,6 @@
 """The blocks of a loaded decoder, and affine maps in their place: fitted on the training text, or distilled."""
 
 import copy
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -154,15 +153,12 @@ class FittedBlock:
         1 - linearity.
     norm_ratio : float
         Median of :math:`\|y_i - x_i\| / \|y_i\|`.
-    seconds : float
-        Of the fit.
     """
 
     weight: np.ndarray
     bias: np.ndarray
     errors: np.ndarray
     norm_ratio: float
-    seconds: float
 
     @property
     def linearity(self) -> float:
@@ -191,10 +187,9 @@ def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
 
 
 def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
-    start = time.perf_counter()
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         nothing = np.full(len(x), np.nan)
-        return FittedBlock(nothing, nothing, nothing, np.nan, 0.0)
+        return FittedBlock(nothing, nothing, nothing, np.nan)
     pair = Pair(x, y)
     weight, bias, rank = linearity.map_of(pair)
     if len(x) - 1 <= rank:
@@ -202,9 +197,8 @@ def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
             f"{len(x)} tokens of the training text are too few to fit a map in {rank} directions, where any "
             "data fit; raise `block_editing.fitting_windows`"
         )
-    seconds = time.perf_counter() - start
     ratio = linearity.block_norm_ratio(x, y)
-    return FittedBlock(weight, bias, linearity.fit_errors(pair), ratio, seconds)
+    return FittedBlock(weight, bias, linearity.fit_errors(pair), ratio)
 
 
 def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> list[tuple]:
