@@ -1,12 +1,13 @@
 """What is refused before any job, each in one sentence that names the key and says what to do."""
 
+import datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
 from made_claims import CLAIM
-from plans import MODELS, PLAIN, RECIPE, SIZE, refusal, tuned, twin
+from plans import MODELS, PLAIN, RECIPE, SIZE, refusal, run_of, tuned, twin
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan.entry_files import read_entries
@@ -30,6 +31,12 @@ CONFIGURATIONS = {
     "forward: {precision: float8}": "input should be 'float32', 'bfloat16' or 'float16'",
     "models: []": "`models` is []: value should have at least 1 item",
     "models: [gpt2, gpt2]": "`models` names 'gpt2' twice; remove one",
+    "sampling: {windows: 1e3}": "is '1e3': input should be a valid integer; write it without an exp",
+    "block_editing: {learning_rate: 1e999}": "is inf: input should be a finite number",
+    "measurement: {parameters: {two_nn: {kept: .nan}}}": "two_nn.kept` is nan, but must be a number",
+    "measurement: {parameters: {alpha_req: {first: 40, last: 11}}}": (
+        "`last` is 11, but must be above `first`, which is 40"
+    ),
     # what contradicts itself
     "embeddings: {dump: false, keep: true}": "`embeddings` has `keep: true`, but with `dump: false`",
     "measurement: {batch_vectors: 100}": "has batches of 100 vectors",
@@ -72,6 +79,9 @@ ENTRIES = [
     ),
     ({**HUB, "subfolder": "a/../../b"}, "`subfolder` must be a folder inside"),
     ({"repository": "../b"}, "`repository` must be `organisation/name`"),
+    ({**HUB, "label": datetime.date(2026, 1, 1)}, "1 to 60 Latin, Greek or Cyrillic letters"),
+    ({**HUB, "seeds": [1, 2], "training": [1]}, "`seeds` must be a list of two or more different whole"),
+    ({"path": "package:__main__/x"}, "there is no package `__main__`"),
     ({"path": "nowhere"}, "nowhere/config.json is missing"),
     ({"path": "x", "training": {"tokens_per_step": 3}}, "needs `training.steps`"),
     ({**HUB, "training": {"steps": [1]}}, "has one of `training.steps` and `training.revision`"),
@@ -113,6 +123,25 @@ def test_a_bad_entry_is_refused_in_one_sentence(tmp_path, entry, sentence):
     said = refusal({"models": ["mine"]}, tmp_path, entries)
     assert sentence in said
     assert said.startswith("model `mine`")
+
+
+def test_numbers_with_an_exponent_are_numbers(tmp_path):
+    """The YAML that Snakemake reads takes 1e-4 for text, and 1.0e-4 for a number."""
+    recipe = {**RECIPE, "learning_rate": "1e-4"}
+    changes = {"models": ["mine"], "block_editing": {"learning_rate": "2E-5"}}
+    run = run_of(changes, tmp_path, {"mine": {**SIZE, "pretraining": recipe}})
+    assert run.models["mine"].recipe["learning_rate"] == 1e-4
+    assert run.settings["block_editing"]["learning_rate"] == 2e-5
+
+
+def test_a_folder_whose_number_is_no_step_is_refused(tmp_path):
+    folder = tmp_path / "checkpoint-12345678901234567890"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    path = str(tmp_path / "checkpoint-{step}")
+    entry = {"path": path, "training": {"steps": "all"}}
+    said = refusal({"models": ["mine"]}, tmp_path, {"mine": entry})
+    assert f"{folder} would be a step beyond 1e+12; rename it" in said
 
 
 @pytest.mark.parametrize(

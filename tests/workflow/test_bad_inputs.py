@@ -11,6 +11,43 @@ EDITS = "results/tables/edits/{}.csv"
 CASES = {
     "no YAML": ("models: [gpt2\n", (), "not valid JSON or YAML"),
     "key twice": ("seed: 1\nseed: 2", (), "case.yaml, line 2: the key 'seed' occurs twice"),
+    "aliases that multiply": (
+        "\n".join(
+            [
+                f"a{n}: &a{n} {{{', '.join(f'k{m}: *a{n - 1}' for m in range(9))}}}"
+                for n in range(1, 9)
+            ]
+        ).replace("*a0", "1"),
+        (),
+        "aliases repeat more than 10000 values; write out what is meant",
+    ),
+    "many levels": ("models: " + 100_000 * "[", (), "is within more than 50 levels"),
+    "no such file": ({}, ("nowhere.yaml",), "nowhere.yaml cannot be read"),
+    "target that there is not": (
+        {},
+        ("--", "figure_11"),
+        "unknown target `figure_11`; did you mean `figure_1`?",
+    ),
+    "file that nothing makes": (
+        {},
+        ("--", "results/figures/figure_11.pdf"),
+        "did you mean `results/figures/figure_1.pdf`?",
+    ),
+    "step that is not measured": (
+        {"embeddings": {"dump": True}},
+        ("--", "results/embeddings/demo-decoder/step7/layer_0.h5"),
+        "unknown revision of model `demo-decoder` `step7`; did you mean `step",
+    ),
+    "step that is not measured, of a file": (
+        {},
+        ("--", "results/losses/demo-decoder/step7.csv"),
+        "unknown revision of model `demo-decoder` `step7`; did you mean `step",
+    ),
+    "layer that there is not": (
+        {"embeddings": {"dump": True}},
+        ("--", "results/measurements/demo-decoder/step16/isotropy/layer_99.csv"),
+        "model `demo-decoder` has the layers 0 to",
+    ),
     "text of the command line": (
         {},
         ("--config", "models=gpt2"),

@@ -10,8 +10,11 @@ downloaded weights and hidden states are measured and removed before others come
 import hashlib
 import re
 import sys
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+
+from snakemake.logging import logger
 
 import shape_of_learning
 from shape_of_learning.errors import InputError
@@ -22,7 +25,10 @@ from shape_of_learning.plan.curve import is_closed
 from shape_of_learning.plan.identity import code
 from shape_of_learning.plan.measures import code_of_measures
 from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.plan.report_text import for_report
 from shape_of_learning.plan.run import WEIGHT_TABLES, suspect_above
+from shape_of_learning.plan.settings import FOLDERS
+from shape_of_learning.refusals import unknown_name
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
@@ -74,7 +80,13 @@ pathvars:
 
 def told(function, *wildcards, **options):
     """A function of a rule, which calls another one with the values of these wildcards."""
-    return lambda found: at_the_door(function, *(found[name] for name in wildcards), **options)
+
+    def called(found):
+        if {"model", "revision"} <= {*wildcards}:
+            at_the_door(RUN.require_measured, found["model"], found["revision"])
+        return at_the_door(function, *(found[name] for name in wildcards), **options)
+
+    return called
 
 
 def any_of(names):
@@ -92,6 +104,42 @@ wildcard_constraints:
 def paths(pattern, pairs):
     """Files of pairs of kinds and models."""
     return [pattern.format(kind=kind, model=model) for kind, model in pairs]
+
+
+def makers(target):
+    """The rules that make a file."""
+    return [rule for rule in workflow.rules if rule.is_producer(target)]
+
+
+def nearest_target(target):
+    """Say what there is in the place of a target that no rule makes; nothing if nothing is near."""
+    rules = [rule.name for rule in workflow.rules]
+    if Path(target).name == target:
+        return str(unknown_name(target, rules, "target", "the command line"))
+    problem = f"the command line: no rule makes `{target}`"
+    for part in re.split(r"[/.]", target):
+        for near in get_close_matches(part, [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS]):
+            if near != part and makers(other := target.replace(part, near)):
+                return f"{problem}; did you mean `{other}`?"
+    for folder in map(str, Path(target).parents):
+        for rule in makers(folder):
+            found = rule.get_wildcards(folder)
+            try:
+                RUN.require_measured(found["model"], found["revision"])
+            except (InputError, KeyError) as error:
+                return str(error) if isinstance(error, InputError) else ""
+            return f"{problem} alone; ask for all of `{folder}`"
+    return ""
+
+
+def explain_target(record):
+    """Change what Snakemake says of a target that no rule makes, where something is near."""
+    missing = re.search(
+        r"No rule to produce (.+) \(if you use input functions", record.getMessage()
+    )
+    if missing and (sentence := nearest_target(missing[1])):
+        record.msg, record.args = f"ERROR: {sentence}", ()
+    return True
 
 
 # --- The text ---------------------------------------------------------------------------------------

@@ -24,6 +24,14 @@ def measures(model, revision, family=""):
     return [measure.for_jobs() for measure in RUN.measures_at(model, revision, family)]
 
 
+def layers_of(model, layer):
+    """The number of layers, of which the layer that is asked for must be one."""
+    layers = MODELS[model].shape.layers
+    if int(layer) > layers:
+        raise InputError(f"model `{model}` has the layers 0 to {layers}, and no layer {layer}")
+    return layers
+
+
 def code_of_family(model, revision, family):
     return code_of_measures("measure", RUN.measures_at(model, revision, family))
 
@@ -91,7 +99,7 @@ if SETTINGS["embeddings"]["dump"]:
             **asked(needs.layer),
         params:
             code=told(code_of_family, "model", "revision", "family"),
-            layers=lambda wildcards: MODELS[wildcards.model].shape.layers,
+            layers=told(layers_of, "model", "layer"),
             measures=told(measures, "model", "revision", "family"),
             measuring=told(
                 lambda model: {"windows": sampling(model)["windows"], **MEASURING}, "model"

@@ -3,12 +3,14 @@
 import re
 import reprlib
 from collections.abc import Hashable, Iterable
+from datetime import date
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -60,6 +62,20 @@ def must_be(words: str) -> WrapValidator:
 def refused(predicate: str) -> PydanticCustomError:
     """Build the error of a validator: what is wrong with the key, such as ``is 3, but ...; lower it``."""
     return PydanticCustomError("refused", "{it}", {"it": predicate})
+
+
+# What YAML 1.2 takes for a number, and the YAML of Snakemake for text.
+EXPONENTIAL = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}")
+
+
+def read_number(value: Any) -> Any:
+    """Make a number of what YAML leaves as text, such as ``1e-4``; leave all else as it is."""
+    if isinstance(value, str) and EXPONENTIAL.fullmatch(value):
+        return float(value)
+    return value
+
+
+Number = Annotated[float, BeforeValidator(read_number)]
 
 
 def _without_repetition(values: list[Any]) -> list[Any]:
@@ -118,8 +134,10 @@ def _remedy(value: Any, kind: str) -> str:
     """How to write what is of the wrong type."""
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{cut(value)}]"
-    if kind == "string_type" and type(value) in (int, float):
+    if kind == "string_type" and isinstance(value, int | float | date):
         return "; put it in quotes"
+    if kind == "int_type" and isinstance(value, str) and EXPONENTIAL.fullmatch(value):
+        return "; write it without an exponent"
     is_quoted = isinstance(value, str) and re.fullmatch(r"[\d.e+-]+|true|false|null", value)
     if kind != "string_type" and is_quoted:
         return "; leave out quotes, and inside of braces use a --configfile, since --config makes text there"

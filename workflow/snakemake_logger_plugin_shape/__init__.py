@@ -19,6 +19,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
+from snakemake_logger_plugin_shape.configuration import check_configfiles
 from snakemake_logger_plugin_shape.words import LONG, WORDS, listed_rule, measured, words_of
 
 # What Snakemake says of itself while jobs run; all else that it says is shown.
@@ -49,6 +50,7 @@ class LogHandler(LogHandlerBase):
     writes_to_file = has_formatter = needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        check_configfiles(sys.argv[1:])
         asked = self.common_settings
         # Otherwise Snakemake speaks for itself.
         self.writes_to_stream = not (asked.dryrun or asked.verbose or asked.debug_dag)

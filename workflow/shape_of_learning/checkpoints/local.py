@@ -33,7 +33,9 @@ def local_checkpoint(path: str) -> Path:
         found = found.expanduser()
     if path.startswith(PACKAGE):
         name, _, inside = path.removeprefix(PACKAGE).partition("/")
-        package = find_spec(name) if name.isidentifier() else None
+        package = None
+        with suppress(ValueError):  # of __main__, which has none
+            package = find_spec(name) if name.isidentifier() else None
         if package is None or not package.submodule_search_locations:
             raise InputError(
                 f"{path}: there is no package `{name}`; install it where this runs, or correct the name"

@@ -27,7 +27,8 @@ MOST_NAMED = 4  # steps of one verdict; of more, their number and the ends are s
 STANDSTILL = 3
 
 Part = TypeVar("Part", bound=Hashable)
-Step = Annotated[int, Field(ge=0, le=10**12)]
+LAST_STEP = 10**12
+Step = Annotated[int, Field(ge=0, le=LAST_STEP)]
 Steps = Annotated[list[Step], Field(min_length=1), unique]
 Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
 

@@ -59,11 +59,12 @@ ROW_CHOICES = tuple(field.name for field in fields(Rows))
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers above `above`, from `least` on, up to `most`."""
+    """Numbers above `above`, from `least` on, up to `most`, and above another parameter, `above_parameter`."""
 
     above: float = -math.inf
     least: float = -math.inf
     most: float = math.inf
+    above_parameter: str = ""
 
     def __contains__(self, number: float) -> bool:
         return self.above < number and self.least <= number <= self.most

@@ -195,7 +195,7 @@ MEASURES: dict[str, Measure] = {
         *("spectrum", "alpha_req", "Alpha-ReQ"),
         axis="Decay of eigenvalues",
         parameters={"first": 11, "last": 40},
-        allowed={"first": Interval(least=1), "last": Interval(least=2)},
+        allowed={"first": Interval(least=1), "last": Interval(least=2, above_parameter="first")},
     ),
     # A whole number, which most groups do not change.
     "directions_for_90": _spread_with_n(

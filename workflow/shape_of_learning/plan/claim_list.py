@@ -9,7 +9,16 @@ from pydantic import AfterValidator, Field, model_validator
 from shape_of_learning.claims import claim
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.files import read_yaml
-from shape_of_learning.refusals import Section, Words, hint, must_be, refused, shown, validated
+from shape_of_learning.refusals import (
+    Number,
+    Section,
+    Words,
+    hint,
+    must_be,
+    refused,
+    shown,
+    validated,
+)
 
 CLAIMS = "claims.yaml"
 
@@ -48,12 +57,12 @@ class Condition(Section):
     """A condition of a rule; :mod:`shape_of_learning.claims.rules` says what they mean."""
 
     of: str | None = None
-    above: float | None = None
-    below: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    not_above: float | None = None
-    not_below: float | None = None
+    above: Number | None = None
+    below: Number | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+    not_above: Number | None = None
+    not_below: Number | None = None
     all_of: "list[Condition] | None" = Field(None, min_length=2)
     any_of: "list[Condition] | None" = Field(None, min_length=2)
     number: In | None = Field(None, alias="in")
@@ -113,8 +122,8 @@ class Seen(Section):
     """Which part of a training must have been seen."""
 
     from_step: int | None = Field(None, ge=0)
-    begin: float | None = Field(None, gt=0, le=1, alias="from")
-    to: float | None = Field(None, gt=0, le=1)
+    begin: Number | None = Field(None, gt=0, le=1, alias="from")
+    to: Number | None = Field(None, gt=0, le=1)
 
 
 class ClaimEntry(Section):

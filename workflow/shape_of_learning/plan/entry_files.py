@@ -1,6 +1,5 @@
 """The files of the model list: entries as they are written, and one for each of their seeds."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,15 @@ def read_entries(folder: Path) -> Entries:
     return entries
 
 
+def _with_seed(value: Any, seed: str) -> Any:
+    """Fill in a seed wherever an entry has a place for it."""
+    if isinstance(value, dict):
+        return {_with_seed(key, seed): _with_seed(inner, seed) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_seed(inner, seed) for inner in value]
+    return value.replace("{seed}", seed) if isinstance(value, str) else value
+
+
 def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, dict[str, Any]]:
     """Make of an entry with `seeds` one for each, and name these where settings name it.
 
@@ -51,9 +59,9 @@ def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, 
         if not isinstance(entry, dict) or "seeds" not in entry:
             expanded[name] = file, entry
             continue
-        numbers, written = entry["seeds"], json.dumps({**entry, "seeds": None})
-        training = entry.get("training") or {}
-        places = (entry.get("repository"), training.get("revision"))
+        numbers, training = entry["seeds"], entry.get("training")
+        of_training = training.get("revision") if isinstance(training, dict) else None
+        places = (entry.get("repository"), of_training)
         is_list = isinstance(numbers, list) and all(type(each) is int for each in numbers)
         has_seed = any("{seed}" in str(each) for each in places)
         if not is_list or len({*numbers}) < max(len(numbers), 2) or not has_seed:
@@ -62,7 +70,7 @@ def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, 
                 "`repository` or `training.revision` have `{seed}`; correct the entry"
             )
         for seed in numbers:
-            own = {**json.loads(written.replace("{seed}", str(seed))), "seeds_of": name}
+            own = {**_with_seed(entry, str(seed)), "seeds_of": name}
             own |= {"label": f"{entry.get('label', name)}, seed {seed}"}
             if f"{name}-{seed}" in entries:
                 raise InputError(

@@ -16,6 +16,7 @@ from shape_of_learning.checkpoints.shapes import (
     shape_of,
     tokenizer_paths,
 )
+from shape_of_learning.checkpoints.verdicts import LAST_STEP
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.steps import checkpoint_of_step, chosen_steps
@@ -46,7 +47,7 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
             "all}` need each other; correct the entry"
         )
     if training is None:
-        return [Checkpoint("main", "main", path=str(local_checkpoint(entry.path or "")))], None
+        return [Checkpoint("main", "main", path=_folder(entry.path or "", where))], None
     found = _steps_on_disk(path, where)
     if not found:
         raise InputError(
@@ -67,12 +68,24 @@ def _steps_on_disk(path: str, where: str) -> dict[int, str]:
         match, folder = expression.fullmatch(file), str(Path(file).parent)
         if match is None:
             continue
-        if (step := int(match[1])) in found:
+        if (step := int(match[1])) > LAST_STEP:
+            raise InputError(
+                f"{where}: {folder} would be a step beyond {LAST_STEP:.0e}; rename it, or correct `path`"
+            )
+        if step in found:
             raise InputError(
                 f"{where}: {found[step]} and {folder} are both step {step}; rename one of them"
             )
         found[step] = folder
     return found
+
+
+def _folder(path: str, where: str) -> str:
+    """Find the folder of a path of an entry."""
+    try:
+        return str(local_checkpoint(path))
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str) -> str:
@@ -83,7 +96,7 @@ def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str)
     InputError
         If there is none.
     """
-    stated = str(local_checkpoint(entry.tokenizer)) if entry.tokenizer else ""
+    stated = _folder(entry.tokenizer, where) if entry.tokenizer else ""
     for folder in [stated] if stated else [each.path for each in checkpoints]:
         if not tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
             raise InputError(

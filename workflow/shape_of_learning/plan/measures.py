@@ -1,5 +1,6 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.identity import code
-from shape_of_learning.refusals import unknown_name
+from shape_of_learning.refusals import read_number, shown, unknown_name
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
@@ -61,6 +62,7 @@ def _chosen(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:
     measure = find_measure(name)
     checked = {key: _checked(name, measure, key, value) for key, value in settings.items()}
     chosen = measure.chosen(name, checked)
+    _check_order(chosen)
     if measure.family == "dimension" and not chosen.neighbours:
         chosen = replace(chosen, neighbours=searched)
     if measure.family == "dimension" and int(chosen.neighbours) > searched:
@@ -71,6 +73,18 @@ def _chosen(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:
     return chosen
 
 
+def _check_order(measure: Measure) -> None:
+    """Refuse a parameter that is not above the one that it must be above."""
+    for key, allowed in measure.allowed.items():
+        other = allowed.above_parameter if isinstance(allowed, Interval) else ""
+        value, least = measure.parameters[key], measure.parameters.get(other, -math.inf)
+        if other and not value > least:  # type: ignore[operator]
+            raise InputError(
+                f"configuration key `measurement.parameters.{measure.name}`: `{key}` is {value}, but must be above "
+                f"`{other}`, which is {least}; raise the former or lower the latter"
+            )
+
+
 def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
     """Refuse what a parameter cannot be."""
     where = f"configuration key `measurement.parameters.{name}"
@@ -78,13 +92,15 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
         raise unknown_name(key, measure.parameters, "parameter", f"{where}`")
     kind = type(measure.parameters[key])
     allowed: Any = measure.allowed.get(key)
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is kind and (allowed is None or value in allowed):
+    if kind is float:
+        value = read_number(value)
+        value = float(value) if type(value) is int else value
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    if type(value) is kind and is_finite and (allowed is None or value in allowed):
         return value
     must = TYPES[kind]
     if isinstance(allowed, Interval):
         must = f"{must} {allowed}"
     elif allowed:
         must = f"one of {', '.join(f'`{choice}`' for choice in allowed)}"
-    raise InputError(f"{where}.{key}` is {value!r}, but must be {must}")
+    raise InputError(f"{where}.{key}` is {shown(value)}, but must be {must}")

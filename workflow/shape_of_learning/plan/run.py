@@ -16,6 +16,7 @@ from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
+from shape_of_learning.refusals import unknown_name
 
 # Families of measures that are also taken of null models.
 CONTROLLED = ("isotropy", "dimension", "linearity")
@@ -149,6 +150,16 @@ class Run:
                 f"{curve.bad_in_words}; correct the entry, or remove it from key `models`{remedy}"
             )
         return measured
+
+    def require_measured(self, name: str, revision: str) -> None:
+        """Refuse a checkpoint that is asked for by name and not measured."""
+        measured = [each.name for each in self.checkpoints(name)]
+        if revision in measured:
+            return
+        if judged := self.curve(name).judged.get(revision):
+            raise InputError(f"model `{name}`: `{revision}` is left out: {judged.verdict}")
+        kind = f"revision of model `{name}`"
+        raise unknown_name(revision, measured, kind, "the target, or what it is made from")
 
     def _tell(self, name: str, curve: Curve) -> None:
         """Say which revisions of a model are left out, and that it is not pinned yet."""

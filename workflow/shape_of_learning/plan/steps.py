@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint
+from shape_of_learning.checkpoints.verdicts import LAST_STEP
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.training.recipe import revision_of_step
@@ -17,6 +18,7 @@ from shape_of_learning.training.recipe import revision_of_step
 PLACEHOLDERS = {"step", "kilosteps", "gigatokens", "stage"}
 NUMBERS = {"gigatokens": r"\d+(?:\.\d+)?"}  # others are whole
 SHOWN_STEPS = 20
+MOST_TOKENS = 10**18
 
 
 def choose(wanted: Any, offered: Iterable[int]) -> list[int]:
@@ -127,7 +129,7 @@ class RevisionTemplate:
         return self.pattern.replace("{step}", str(step)).replace("{kilosteps}", str(step // 1000))
 
     def read(self, name: str, tokens_per_step: int | None = None) -> tuple[int, int | None] | None:
-        """Read step and tokens (None if the pattern has none) from a name; None if it does not fit.
+        """Read step and tokens (None if the pattern has none) from a name; None if it does not fit, or is too large.
 
         Where a name has tokens alone, steps are counted by `tokens_per_step`, or else in billions of tokens.
         """
@@ -137,10 +139,12 @@ class RevisionTemplate:
         values = found.groupdict()
         tokens = round(10**9 * float(values["gigatokens"])) if "gigatokens" in values else None
         if "step" in values:
-            return int(values["step"]), tokens
-        if "kilosteps" in values:
-            return 1000 * int(values["kilosteps"]), tokens
-        return round((tokens or 0) / (tokens_per_step or 10**9)), tokens
+            step = int(values["step"])
+        elif "kilosteps" in values:
+            step = 1000 * int(values["kilosteps"])
+        else:
+            step = round((tokens or 0) / (tokens_per_step or 10**9))
+        return (step, tokens) if step <= LAST_STEP and (tokens or 0) <= MOST_TOKENS else None
 
     def stage_of(self, name: str) -> str:
         """The number of its stage; empty where names have none."""

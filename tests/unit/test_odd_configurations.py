@@ -1,0 +1,140 @@
+"""Whatever stands at a key: a run is planned or refused in one sentence, in little time and memory."""
+
+import copy
+import datetime
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from plans import CONFIG, PAPERS, PLAIN, tuned
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.choice_settings import ChoiceSettings
+from shape_of_learning.plan.configuration import read_run
+
+DEEP: Any = 1
+for _ in range(45):
+    DEEP = {"all_of": [DEEP]}
+ODD = [
+    None,
+    True,
+    -1,
+    0.5,
+    10**30,
+    math.nan,
+    -math.inf,
+    "",
+    "1e-4",
+    "1e400",
+    "x" * 100_000,
+    "</script>\x1b[31m\n\u202e",
+    "{step}{seed}{models}",
+    "../../etc",
+    b"\x00",
+    datetime.date(2026, 1, 1),
+    [],
+    [[]],
+    ["plain", "plain"],
+    list(range(1_000)),
+    {},
+    {"plain": "all"},
+    {"log": 10**9},
+    DEEP,
+]
+HUB = {
+    **{"repository": "org/model", "role": "decoder", "layers": 2, "hidden_size": 32},
+    **{"revision": None, "subfolder": None, "tokenizer": None, "gated": False, "label": "A label"},
+    **{"family": "A family", "precision": "float32", "seeds": None},
+    "table_1": {
+        "attention_heads": 1,
+        "vocabulary": 300,
+        "batch_size": 1,
+        "learning_rate": 0.1,
+        "training_tokens": 9,
+    },
+    "training": {
+        **{"revision": "step{step}", "steps": [0, 8], "tokens_per_step": 9, "last_step": 8},
+        **{"warmup_steps": 2, "note": "A note.", "checkpoints": None},
+        "known_bad": [{"steps": [8], "because": "x", "source": "y"}],
+    },
+}
+ENTRIES = {
+    "plain": PLAIN,
+    "hub": {key: value for key, value in HUB.items() if value is not None},
+    "tuned": tuned("plain"),
+    "mine": {"path": "nowhere", "training": {"steps": "all"}},
+}
+
+
+def keys_of(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    """The place of each value within sections."""
+    if path:
+        yield path
+    for key in value if isinstance(value, dict) else ():
+        yield from keys_of(value[key], (*path, key))
+
+
+# Claims of one paper name models that others have published.
+OF_ANY_MODEL = [paper.model_copy(update={"claims": {}}) for paper in PAPERS]
+SETTINGS = {
+    **read_yaml(CONFIG / "config.yaml"),
+    **{"models": ["plain", "tuned"], "run": "a-run", "training_steps": {"plain": "all"}},
+}
+SETTINGS["measurement"] |= {
+    "parameters": {"alpha_req": {"first": 3, "last": 9}, "mada": {"k": 5, "combine": "mean"}}
+}
+SETTINGS["figures"] = {"figure_1": "all", "average_over": "all_layers"}
+PLACES = [("settings", *path) for path in keys_of(SETTINGS)]
+PLACES += [("entries", *path) for path in keys_of(ENTRIES | {"hub": HUB})]
+
+
+def changed(whole: dict, path: tuple, value: Any) -> dict:
+    """A copy with another value there."""
+    whole = copy.deepcopy(whole)
+    section = whole
+    for key in path[:-1]:
+        section = section[key]
+    section[path[-1]] = value
+    return whole
+
+
+def outcome(tmp_path, settings: dict, entries: dict) -> str:
+    """The sentence that refuses, or nothing; any other exception fails the test."""
+    (tmp_path / "mine.yaml").write_text(yaml.dump(entries))
+    try:
+        run = read_run(
+            settings, tmp_path, papers=OF_ANY_MODEL, locks=tmp_path, say=lambda line: None
+        )
+        ChoiceSettings(run.settings)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_there_are_enough_places():
+    assert len(PLACES) > 150
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_whatever_stands_at_a_key_a_plan_ends_soon_in_a_run_or_in_one_sentence(tmp_path, part):
+    """Each place has three of the odd values, and each value many places."""
+    refused = 0
+    for number in range(part, len(PLACES), 6):
+        for turn in range(3):
+            (kind, *path), value = PLACES[number], ODD[(number + turn * 8) % len(ODD)]
+            given = {"settings": SETTINGS, "entries": ENTRIES | {"hub": HUB}}
+            given[kind] = changed(given[kind], tuple(path), value)
+            models = [path[0]] if kind == "entries" and path[0] != "tuned" else ["plain"]
+            if kind == "entries":
+                given["settings"] = given["settings"] | {"models": models}
+            began = time.monotonic()
+            said = outcome(tmp_path, given["settings"], given["entries"])
+            assert time.monotonic() - began < 20, (kind, path, str(value)[:50])
+            assert said.isprintable(), (kind, path, str(value)[:50])
+            assert len(said) < 1500, (kind, path, str(value)[:50])
+            refused += bool(said)
+    assert refused > 0
