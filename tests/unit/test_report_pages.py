@@ -1,7 +1,11 @@
 """A page of Markdown in a report: the template that shows it, rendered as Snakemake does."""
 
 import html
+import os
 import re
+import subprocess
+import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,3 +33,50 @@ def test_every_sign_of_a_sentence_reaches_the_report(tmp_path):
     assert "system-message" not in shown
     assert shown.count("<td>") == 5
     assert html.unescape(re.sub("<[^>]*>", "", shown)).count(words) == 2, "in the table and below"
+
+
+SCRIPT = "</script><script>alert(1)</script><!-- "
+REPORTED = """
+from shape_of_learning.plan.report_text import for_report
+rule all:
+    output: report("x.txt")
+    params: models=for_report([{"label": LABEL, "note": (LABEL,)}])
+    script: "x.py"
+"""
+
+
+class Scripts(HTMLParser):
+    """Counts the scripts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.number = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.number += tag == "script"
+
+
+def test_a_script_in_a_label_stays_text_in_a_report_and_reaches_the_job(tmp_path):
+    """The parameters of a job stand within a script of the page."""
+    page = {}
+    for name, label in (("plain", "a < b"), ("script", SCRIPT)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "Snakefile").write_text(REPORTED.replace("LABEL", repr(label)))
+        (folder / "x.py").write_text(
+            "given = snakemake.params.models[0]['label']\nassert type(given) is str\n"
+            "open(snakemake.output[0], 'w').write(given)\n"
+        )
+        for arguments in (("--cores", "1"), ("--report", "report.html")):
+            subprocess.run(
+                [sys.executable, "-m", "snakemake", "--quiet", "all", *arguments],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(TEMPLATE.parents[1])},
+                check=True,
+            )
+        assert (folder / "x.txt").read_text() == label
+        page[name] = (folder / "report.html").read_text()
+    assert Scripts(page["plain"]).number == Scripts(page["script"]).number > 10
+    assert "alert(1)" in page["script"]
+    assert SCRIPT not in page["script"]

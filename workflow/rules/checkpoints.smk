@@ -18,10 +18,6 @@ judge_checkpoints when they have been measured.
 
 def pinned(model, revision):
     """What a lock says of a revision that is to be fetched."""
-    if revision not in {each.name for each in RUN.checkpoints(model)}:
-        known = RUN.curve(model).judged.get(revision)
-        why = known.verdict if known else "it is not in the model's entry"
-        raise InputError(f"model `{model}`: `{revision}` is not fetched: {why}")
     return RUN.curve(model).pinned(revision)
 
 
@@ -83,7 +79,7 @@ rule check_checkpoints:
         "../../envs/checkpoints.yaml"
     params:
         code=code("check_checkpoints"),
-        rows=told(lambda model: RUN.curve(model).rows(), "model"),
+        rows=told(lambda model: for_report(RUN.curve(model).rows()), "model"),
     script:
         "../scripts/check_checkpoints.py"
 
@@ -213,6 +209,6 @@ rule judge_checkpoints:
         "../../envs/metrics.yaml"
     params:
         code=code("judge_checkpoints"),
-        verdicts=told(judgement, "model"),
+        verdicts=told(lambda model: for_report(judgement(model)), "model"),
     script:
         "../scripts/judge_checkpoints.py"

@@ -38,7 +38,7 @@ rule draw_explorer:
     params:
         code=code("draw_explorer"),
         page=digest_of_page(),
-        description=shown.explored(RUN),
+        description=for_report(shown.explored(RUN)),
     script:
         "../scripts/draw_explorer.py"
 

@@ -66,7 +66,9 @@ rule draw_figure:
         text=SETTINGS["corpus"]["source"],
     params:
         code=lambda wildcards: code("draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]),
-        figure=lambda wildcards: at_the_door(shown.figure_as_drawn, RUN, wildcards.figure),
+        figure=lambda wildcards: for_report(
+            at_the_door(shown.figure_as_drawn, RUN, wildcards.figure)
+        ),
     script:
         "../scripts/draw_figure.py"
 
@@ -89,7 +91,7 @@ rule write_table:
         "../../envs/figures.yaml"
     params:
         code=lambda wildcards: code("write_table", RUN.tables[wildcards.table].write.split(":")[0]),
-        table=lambda wildcards: shown.table_as_written(RUN, wildcards.table),
+        table=lambda wildcards: for_report(shown.table_as_written(RUN, wildcards.table)),
     script:
         "../scripts/write_table.py"
 

@@ -62,8 +62,10 @@ rule judge_claims:
     params:
         code=code("judge_claims"),
         title=lambda wildcards: TITLES[wildcards.paper],
-        claims=lambda wildcards: [vars(claim) for claim in CLAIMS[wildcards.paper].values()],
-        models=RUN.evidence_models(),
+        claims=lambda wildcards: for_report(
+            [vars(claim) for claim in CLAIMS[wildcards.paper].values()]
+        ),
+        models=for_report(RUN.evidence_models()),
         suspect_above=suspect_above(RUN.measures),
     script:
         "../scripts/judge_claims.py"
@@ -167,8 +169,8 @@ rule judge_choices:
         "../../envs/figures.yaml"
     params:
         code=code("judge_choices"),
-        claims=lambda wildcards: at_the_door(CHOICES.for_jobs),
-        models=RUN.evidence_models(),
+        claims=lambda wildcards: for_report(at_the_door(CHOICES.for_jobs)),
+        models=for_report(RUN.evidence_models()),
         suspect_above=suspect_above(CHOICES.measures),
     script:
         "../scripts/judge_choices.py"

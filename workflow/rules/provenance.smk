@@ -75,8 +75,8 @@ rule provenance:
         "../../envs/provenance.yaml"
     params:
         code=code("describe_run"),
-        run=told(described_run),
-        configuration=settings_without_secrets(SETTINGS),
+        run=told(lambda: for_report(described_run())),
+        configuration=for_report(settings_without_secrets(SETTINGS)),
         locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
         results=subpath(output.crate, parent=True),
     script:

@@ -1,0 +1,32 @@
+"""Text of a user's that a report shows as it is.
+
+A report of Snakemake has the parameters of each job within a script of its page, where ``</script>`` in a label
+would end it, and what follows would run.
+"""
+
+from typing import Any
+
+
+class ReportText(str):
+    """Text whose `repr` has no sign that begins a tag, and which is the same text in all else."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("<", r"\x3c")
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return str, (str(self),)  # to a job it travels as plain text
+
+
+def for_report(value: Any) -> Any:
+    """Make all text within parameters of a job such text, where it could begin a tag."""
+    if isinstance(value, str):
+        return ReportText(value) if "<" in value else value
+    if isinstance(value, dict):
+        return {for_report(key): for_report(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [for_report(inner) for inner in value]
+    if type(value) is tuple:
+        return tuple(for_report(inner) for inner in value)
+    return value
