@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 import tiny_models as tiny
 from runs import WINDOWS, loss_of, run, sample_of
 from shape_of_learning.embeddings import tokenised_windows
-from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
+from shape_of_learning.embeddings.model import LanguageModelHead
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.random_streams import random_stream
 
 UNIT_ROUNDOFF = 2.0**-24  # of float32

@@ -11,7 +11,8 @@ import transformers as hf
 import shape_of_learning.checkpoints.gguf_files as module
 from gguf_files import save_llama, write_gguf
 from shape_of_learning.checkpoints.local import local_checkpoint
-from shape_of_learning.embeddings.model import load_model, load_tokenizer
+from shape_of_learning.embeddings.model import load_model
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
 
 

@@ -10,7 +10,8 @@ import torch
 
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
-from shape_of_learning.embeddings.model import load_model, load_tokenizer
+from shape_of_learning.embeddings.model import load_model
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.job import job, parameters
 from shape_of_learning.tasks.examples import read_task
 from shape_of_learning.training.finetune import Start, finetune

@@ -96,7 +96,7 @@ def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def shortened(error: Exception) -> str:
+def shortened(error: BaseException) -> str:
     """What another library says, as a part of one sentence."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 

@@ -10,7 +10,7 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import refuse_pointer
 
-CONFIGURATION = "config.json"
+CONFIGURATION, ADAPTER = "config.json", "adapter_config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
 WEIGHTS = (
     ("model.safetensors", "model.safetensors.index.json"),
@@ -34,11 +34,13 @@ MOST_NESTED = 4
 # fmt: off
 # Any of these holds a vocabulary, in the format of one tokenizer library or another.
 VOCABULARIES = frozenset({
-    "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "spm.model", "tokenizer.json",
-    "tokenizer.model", "vocab.json", "vocab.txt",
+    "byte_maps.json", "prophetnet.tokenizer", "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model",
+    "spm.model", "spm_char.model", "tokenizer.json", "tokenizer.model", "vocab-src.json", "vocab.json", "vocab.txt",
 })
+TOKENIZER_CONFIGURATION = "tokenizer_config.json"
 TOKENIZER = VOCABULARIES | {
-    "added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json",
+    "added_tokens.json", "bpe.codes", "dict.txt", "emoji.json", "entity_vocab.json", "merges.txt", "normalizer.json",
+    "special_tokens_map.json", TOKENIZER_CONFIGURATION, "vocab-tgt.json", "word_pronunciation.json", "word_shape.json",
 }
 ENCODERS = frozenset({
     "albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie",
@@ -93,14 +95,16 @@ def shard_names(index: Any) -> list[str]:
 
 
 def tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
-    """Choose the files of the tokenizer among all of a repository, sorted; empty if none holds a vocabulary.
+    """Choose the files of the tokenizer among all of a repository, sorted; empty if there is none.
 
-    The checkpoint's own folder goes before the top of its repository.
+    The checkpoint's own folder goes before the top of its repository, and one that holds a vocabulary before one
+    with settings alone, which is all that a tokenizer of bytes has.
     """
-    for folder in (subfolder, ""):
-        present = {name for name in TOKENIZER if inside(folder, name) in paths}
-        if VOCABULARIES & present:
-            return sorted(inside(folder, name) for name in present)
+    for needed in (VOCABULARIES, {TOKENIZER_CONFIGURATION}):
+        for folder in (subfolder, ""):
+            present = {name for name in TOKENIZER if inside(folder, name) in paths}
+            if needed & present:
+                return sorted(inside(folder, name) for name in present)
     return []
 
 
@@ -219,9 +223,15 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is missing or no JSON object.
+        If it is missing or no JSON object, or if an adapter is in the folder.
     """
     path = folder / CONFIGURATION
+    if model_folder(folder) != folder:
+        raise InputError(
+            f"{folder} holds an adapter and no model; merge them (peft: "
+            "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save model and tokenizer together "
+            "(`save_pretrained`)"
+        )
     refuse_pointer(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -233,6 +243,37 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
             "your own save the whole model there"
         )
     return config
+
+
+def model_folder(folder: Path) -> Path:
+    """Find the model that an adapter in a folder belongs to; the folder itself if it holds no adapter.
+
+    Raises
+    ------
+    InputError
+        If a whole model is in the folder, too, or what the adapter names is no folder.
+    """
+    adapter = folder / ADAPTER
+    if not adapter.exists():
+        return folder
+    if (folder / CONFIGURATION).exists():
+        raise InputError(
+            f"{folder} holds a whole model and beside it an adapter, {ADAPTER}, and nothing says whether it is to be "
+            f"applied; take {ADAPTER} away to measure the model without it, or merge them (peft: "
+            "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole elsewhere"
+        )
+    try:
+        base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"]
+        if (Path(base) / CONFIGURATION).is_file() and not (Path(base) / ADAPTER).exists():
+            return Path(base)
+        named = f"`{base!s:.200}`, which is no folder with a {CONFIGURATION}"
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        named = "no model"
+    raise InputError(
+        f"{adapter} names {named}; set its `base_model_name_or_path` to the folder of the model, or merge "
+        "both (peft: `PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole "
+        "(`save_pretrained`)"
+    )
 
 
 def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:

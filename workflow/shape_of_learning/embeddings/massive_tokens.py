@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shape_of_learning.embeddings.model import load_tokenizer
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.estimators.massive import concentration, massive
 from shape_of_learning.metrics.measure import HiddenStates
 

@@ -3,7 +3,8 @@
 import copy
 import logging
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_too_large
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
+    MOST_LAYERS,
     Shape,
     class_names,
+    model_folder,
     read_configuration_file,
     shape_of,
-    tokenizer_paths,
 )
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
+from shape_of_learning.embeddings.variants import apply_adapter, quantisation
 from shape_of_learning.errors import InputError, memory_is_exhausted, shortened
 from shape_of_learning.files import refuse_pointer
 from shape_of_learning.refusals import cut
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Labels, experts or heads; layers have a bound of their own.
+MOST_COUNTED = 100_000
 # Enough for attention to go from the last token to several others.
 TRIED_TOKENS = 8
 # One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
@@ -116,7 +121,7 @@ def _own_class(config: "PretrainedConfig") -> Any:
     """Return the library's class that the checkpoint was saved as, None if it has none of this name."""
     import transformers
 
-    for name in class_names(config.to_dict()):
+    for name in class_names(vars(config)):
         kind: Any = getattr(transformers, name, None)
         if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
             return kind if getattr(kind, "config_class", None) is type(config) else None
@@ -170,7 +175,7 @@ def read_shape(folder: Path, where: str) -> Shape:
     InputError
         If it states what cannot be, or describes no model that the library knows.
     """
-    own = shape_of(read_configuration_file(folder), where)
+    own = shape_of(read_configuration_file(model_folder(folder)), where)
     if own.layers and own.hidden_size:
         return own
     config = read_config(folder)
@@ -184,30 +189,23 @@ def read_config(folder: Path) -> "PretrainedConfig":
     """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
     import transformers
 
+    folder = model_folder(folder)
     refuse_pointer(folder / CONFIGURATION)
+    _refuse_counts(read_configuration_file(folder), folder / CONFIGURATION)
     return _read(transformers.AutoConfig, folder)
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """Load the tokenizer of a checkpoint, and never run code in the folder; InputError if that fails."""
-    from transformers import AutoTokenizer
-
-    try:
-        # Without a vocabulary the library makes up a tokenizer that knows no word.
-        names = tokenizer_paths({file.name for file in folder.glob("*")}, "")
-        for name in names:
-            refuse_pointer(folder / name)
-        if not names:
-            raise ValueError("there is no file of a vocabulary")
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except InputError:
-        raise
-    except Exception as error:  # its files go into the code of all tokenizers
-        raise InputError(
-            f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
-            "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
-            "in the entry"
-        ) from error
+def _refuse_counts(config: Mapping[str, Any], path: Path) -> None:
+    """Refuse more modules or labels than any model has, with which the library would be busy without end."""
+    for key, value in config.items():
+        most = MOST_LAYERS if re.search(r"layers?$|depth$|blocks?$", key) else MOST_COUNTED
+        is_counted = most == MOST_LAYERS or re.search("(labels|experts|heads|groups|stages)$", key)
+        if isinstance(value, dict):
+            _refuse_counts(value, path)
+        elif is_counted and isinstance(value, int) and value > most:
+            raise InputError(
+                f"{path} says {value:,} for `{cut(key)}`, more than any model has; correct it, or fetch the file anew"
+            )
 
 
 def _load(
@@ -222,6 +220,7 @@ def _load(
 
     from shape_of_learning.checkpoints.tensors import stored_tensors
 
+    adapter, folder = folder, model_folder(folder)
     if named := getattr(config, "transformers_weights", None):
         raise InputError(
             f"{folder / CONFIGURATION} names other weights by `transformers_weights` ({cut(named)}); remove the key"
@@ -238,6 +237,8 @@ def _load(
         ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
     )
     lacking = refuse_other_keys(model, report, stored, where)
+    if adapter != folder:
+        apply_adapter(model, adapter)
     try:
         model.to(device)
     except Exception as error:
@@ -252,13 +253,21 @@ def _load(
 
 def _read(kind: Any, folder: Path, **options: Any) -> Any:
     """Call ``kind.from_pretrained`` on files alone, and explain what it cannot read."""
+    quantised = getattr(options.get("config"), "quantization_config", None)
     try:
+        if quantised is not None:
+            logger.warning("the weights in %s are quantised (%s)", folder, quantisation(quantised))
         return kind.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True, **options
         )
     except MemoryError:
         raise
     except Exception as error:  # what config.json says goes into the code of all architectures
+        if quantised is not None:
+            raise InputError(
+                f"the weights in {folder} are quantised ({quantisation(quantised)}) and cannot be loaded here "
+                f"({shortened(error)}); install the package that this names, or take the folder of the full weights"
+            ) from error
         raise InputError(
             f"the checkpoint in {folder} cannot be loaded ({shortened(error)}); delete a fetched folder to "
             "fetch it anew, mend one of your own"

@@ -19,7 +19,6 @@ from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     default_device,
     load_model,
-    load_tokenizer,
     memory_is_exhausted,
     read_config,
     require_memory,
@@ -36,6 +35,7 @@ from shape_of_learning.embeddings.tokenised_windows import (
     window_batches_of_equal_work,
     windows_alone,
 )
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_finite
 

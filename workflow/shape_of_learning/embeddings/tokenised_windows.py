@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.corpus.windows import draw_windows_of_file
+from shape_of_learning.embeddings.tokenizers import run_within_time
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
@@ -20,6 +21,8 @@ MASKED_SHARE = 0.15
 # The longest window is padded to a multiple of 2^4 3, so that its tokens have divisors
 # close to whatever length the other windows have.
 LENGTH_UNIT = 48
+# Texts that are split once more, to see whether tokens are the same.
+TRIED_TEXTS = 8
 # With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
 # processors, up to 15 rows.
 LEAST_TOKENS = 16
@@ -138,14 +141,25 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
         If it makes no token of a window.
     """
     are_pairs = not isinstance(windows[0], str)
-    texts = map(list, zip(*windows, strict=True)) if are_pairs else [list(windows)]
-    encoded = tokenizer(
-        *texts,
-        add_special_tokens=True,
-        return_special_tokens_mask=True,
-        return_token_type_ids=are_pairs,
-        verbose=False,
-    )
+    texts = [list(part) for part in zip(*windows, strict=True)] if are_pairs else [list(windows)]
+
+    def encode(*texts: list) -> Any:
+        return tokenizer(
+            *texts,
+            add_special_tokens=True,
+            return_special_tokens_mask=True,
+            return_token_type_ids=are_pairs,
+            verbose=False,
+        )
+
+    characters = sum(len(text) for part in texts for text in part)
+    encoded = run_within_time(lambda: encode(*texts), characters)
+    first = [part[:TRIED_TEXTS] for part in texts]
+    if encode(*first)["input_ids"] != encoded["input_ids"][:TRIED_TEXTS]:
+        raise InputError(
+            "the tokenizer splits the same text into other tokens each time; let it leave nothing to chance "
+            "(its `dropout`, or `enable_sampling` in its `sp_model_kwargs`)"
+        )
     tokenised = []
     for number, ids in enumerate(encoded["input_ids"]):
         if not ids:

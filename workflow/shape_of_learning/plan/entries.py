@@ -243,6 +243,11 @@ class Entry(Section):
         for key in ("role", "layers", "hidden_size") if self.pretraining else ():
             if getattr(self, key) is None:
                 raise refused(f"has a `pretraining`, but key `{key}` is missing; add it")
+        if self.pretraining and self.role != self.pretraining.role:
+            raise refused(
+                f"has `role: {self.role}`, but `pretraining.architecture: {self.pretraining.architecture}` is of "
+                f"the role `{self.pretraining.role}`; correct one of them"
+            )
         if self.training is not None:
             self._check_training(self.training)
         return self

@@ -90,6 +90,16 @@ class Pretraining(Section):
     strength: Positive | None = None
     twin_of: Name | None = None
 
+    @property
+    def role(self) -> str:
+        """What its architecture makes of the model: an encoder or a decoder."""
+        return "encoder" if self.encoder else "decoder"
+
+    @property
+    def encoder(self) -> bool:
+        """Whether the model is an encoder."""
+        return self.architecture == "bert"
+
 
 class PretrainingRecipe(Pretraining):
     """All that decides the weights of a pretraining, apart from the text.
@@ -135,11 +145,6 @@ class PretrainingRecipe(Pretraining):
         """What the record of a checkpoint says of it: all but keys that change nothing."""
         said = self.model_dump(exclude_defaults=True)
         return {key: said.pop(key) for key in WRITTEN_FIRST} | said
-
-    @property
-    def encoder(self) -> bool:
-        """Whether the model is an encoder."""
-        return self.architecture == "bert"
 
     @property
     def tokens_per_step(self) -> int:

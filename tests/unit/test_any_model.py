@@ -1,0 +1,238 @@
+"""Models of other kinds than decoders and encoders with a head are loaded as the class that they were saved as."""
+
+import copy
+import json
+import logging
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers as hf
+
+import shape_of_learning as sol
+import tiny_models as tiny
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.model import load_model, read_shape
+from shape_of_learning.embeddings.tokenised_windows import tokenise
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
+from shape_of_learning.errors import InputError
+from shape_of_learning.one_model.checkpoint import measure_checkpoint
+
+CPU = torch.device("cpu")
+TEXT = " ".join(f"{n} layers of windows, {n * n} tokens; what a model learns" for n in range(400))
+SIZES = {"vocab_size": 384, "num_hidden_layers": 3, "hidden_size": 32}
+HEADS = {"num_attention_heads": 4, "intermediate_size": 64, "num_key_value_heads": 2}
+LLAMA = hf.LlamaConfig(**SIZES, **HEADS, pad_token_id=0)
+T5 = hf.T5Config(
+    vocab_size=384, d_model=32, d_ff=64, num_layers=3, num_decoder_layers=2, num_heads=4, d_kv=8
+)
+BART = hf.BartConfig(
+    vocab_size=384, d_model=32, encoder_layers=3, decoder_layers=2, encoder_ffn_dim=64,
+    decoder_ffn_dim=64, encoder_attention_heads=4, decoder_attention_heads=4,
+)  # fmt: skip
+MAMBA = hf.MambaConfig(**SIZES, state_size=8)
+VISION = hf.CLIPVisionConfig(
+    hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28
+)
+
+
+def save(folder, model, *, special=False):
+    """Save a model and a tokenizer."""
+    model.save_pretrained(folder)
+    tiny.save_tokenizer(folder, special=special)
+    return folder
+
+
+def random_model(kind, config, seed=0):
+    torch.manual_seed(seed)
+    return kind(copy.deepcopy(config)).eval()  # an encoder alone changes its configuration
+
+
+def measure(folder, measures=("anisotropy",)):
+    text = folder.parent / "text.txt"
+    text.write_text(f"{TEXT}\n", encoding="utf-8")
+    options = {"windows": 16, "window_characters": 80, "batch_vectors": 200, "threads": 1}
+    return measure_checkpoint(folder, text, name="m", measures=measures, **options)
+
+
+def states_of(model, ids):
+    with torch.no_grad():
+        return model(input_ids=ids, output_hidden_states=True).hidden_states
+
+
+ENCODERS = {
+    "encoder of T5 alone": lambda: random_model(hf.T5EncoderModel, T5),
+    "T5 with its head": lambda: random_model(hf.T5ForConditionalGeneration, T5),
+    "T5 without": lambda: random_model(hf.T5Model, T5),
+    "BART with its head": lambda: random_model(hf.BartForConditionalGeneration, BART),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_the_encoder_of_an_encoder_decoder_is_loaded_with_its_own_weights(name, tmp_path):
+    model = ENCODERS[name]()
+    folder = save(tmp_path / "model", model)
+    base, head = load_model(folder, role="encoder", precision="float32", device=CPU)
+    ids = torch.arange(12)[None]
+    expected = states_of(model.get_encoder(), ids)
+    assert head is None
+    assert len(expected) == 4
+    for found, state in zip(states_of(base, ids), expected, strict=True):
+        assert torch.equal(found, state)
+
+
+def test_the_command_measures_an_encoder_alone_and_says_what_to_do_with_two_stacks(tmp_path):
+    for config in (T5, BART):
+        whole = save(tmp_path / "whole", random_model(hf.AutoModel.from_config, config))
+        with pytest.raises(InputError, match=r"get_encoder.*role: encoder"):
+            measure(whole)
+    folder = save(tmp_path / "encoder", random_model(hf.T5EncoderModel, T5))
+    config = json.loads((folder / "config.json").read_text())
+    # As models are published that older versions of the library saved.
+    (folder / "config.json").write_text(json.dumps(config | {"is_encoder_decoder": True}))
+    assert read_shape(folder, "m") == Shape("encoder", 3, 32, 32)
+    table = measure(folder).table()
+    assert set(table["role"]) == {"encoder"}
+    assert table["layer"].nunique() == 4
+
+
+def test_a_base_model_of_no_known_role_is_measured_and_its_role_seen_by_what_it_does(tmp_path):
+    embedding = hf.Gemma3TextConfig(**SIZES, **HEADS, head_dim=8, use_bidirectional_attention=True)
+    models = {
+        "decoder": random_model(hf.MambaModel, MAMBA),
+        "encoder": random_model(hf.Gemma3TextModel, embedding),
+    }
+    for role, model in models.items():
+        folder = save(tmp_path / role, model)
+        config = json.loads((folder / "config.json").read_text())
+        assert not any(name.endswith("LM") for name in config["architectures"])
+        table = measure(folder).table()
+        assert set(table["role"]) == {role}
+        assert table["value"].between(0, 1).all()
+
+
+def test_the_text_model_of_a_model_of_images_is_measured_as_in_python(tmp_path):
+    config = hf.LlavaConfig(text_config=LLAMA, vision_config=VISION, image_token_index=383)
+    model = random_model(hf.LlavaForConditionalGeneration, config)
+    folder = save(tmp_path / "model", model)
+    assert read_shape(folder, "m") == Shape("decoder", 3, 32, 32)
+    table = measure(folder).table()
+    tokenizer = load_tokenizer(folder)
+    windows = [TEXT[start : start + 80] for start in range(0, 1600, 80)]
+    inside = sol.measure(model, tokenizer, windows, measures=["anisotropy"])
+    alone = sol.measure(model.model.language_model, tokenizer, windows, measures=["anisotropy"])
+    pd.testing.assert_series_equal(inside["value"], alone["value"], rtol=1e-6)
+    assert list(table["layer"].dropna()) == list(inside["layer"].dropna())
+
+
+def test_sizes_that_a_configuration_leaves_to_the_library_are_read_from_it(tmp_path):
+    folder = save(tmp_path / "model", random_model(hf.LlamaModel, LLAMA))
+    config = {"model_type": "llava", "text_config": {"model_type": "llama"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert read_shape(folder, "m") == Shape("decoder", 32, 4096, 4096)
+
+
+@pytest.mark.parametrize("key", ["is_causal", "use_bidirectional_attention"])
+def test_a_decoder_that_sees_later_tokens_has_no_loss(key, tmp_path, caplog):
+    both_ways = {"is_causal": False} if key == "is_causal" else {key: True}
+    kind = hf.LlamaForCausalLM if key == "is_causal" else hf.Gemma3ForCausalLM
+    sizes = {**SIZES, **HEADS, "pad_token_id": 0}
+    config = hf.LlamaConfig(**sizes) if key == "is_causal" else hf.Gemma3TextConfig(**sizes)
+    folder = save(tmp_path / "model", random_model(kind, config))
+    _, head = load_model(folder, role="decoder", precision="float32", device=CPU)
+    assert head is not None
+    stated = json.loads((folder / "config.json").read_text()) | both_ways
+    (folder / "config.json").write_text(json.dumps(stated))
+    _, head = load_model(folder, role="decoder", precision="float32", device=CPU)
+    assert head is None
+    assert "goes both ways" in caplog.text
+    assert read_shape(folder, "m").role == "encoder"
+
+
+@pytest.mark.parametrize("kind", [hf.ByT5Tokenizer, hf.CanineTokenizer, hf.PerceiverTokenizer])
+def test_a_tokenizer_of_bytes_needs_no_file_of_a_vocabulary(kind, tmp_path):
+    kind().save_pretrained(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    window = tokenise(tokenizer, ["the shape"])[0]
+    assert tokenizer.decode(window.ids, skip_special_tokens=True) == "the shape"
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    with pytest.raises(InputError, match="no file of a vocabulary"):
+        load_tokenizer(tmp_path)
+
+
+def test_dropout_of_a_tokenizer_is_left_out_and_said(tmp_path, caplog):
+    tiny.save_tokenizer(tmp_path)
+    expected = tokenise(load_tokenizer(tmp_path), [TEXT[:500]])[0].ids
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"]["dropout"] = 0.5
+    path.write_text(json.dumps(content))
+    found = tokenise(load_tokenizer(tmp_path), [TEXT[:500]])[0].ids
+    np.testing.assert_array_equal(found, expected)
+    assert "drops merges by chance (dropout 0.5)" in caplog.text
+    with pytest.raises(InputError, match="other tokens each time"):
+        tokenise(hf.AutoTokenizer.from_pretrained(tmp_path), [TEXT[:500]])
+
+
+@pytest.fixture(scope="module")
+def adapted(tmp_path_factory):
+    """A model, and an adapter of it in a folder of its own."""
+    peft = pytest.importorskip("peft")
+    folder = tmp_path_factory.mktemp("adapted")
+    model = random_model(hf.LlamaForCausalLM, LLAMA)
+    save(folder / "whole", model)
+    lora = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    adapted = peft.get_peft_model(model, lora)
+    adapted.save_pretrained(folder / "adapter")
+    name(folder / "adapter", str(folder / "whole"))
+    merged = peft.PeftModel.from_pretrained(
+        hf.LlamaForCausalLM.from_pretrained(folder / "whole"), folder / "adapter"
+    ).merge_and_unload()
+    save(folder / "merged", merged)
+    return folder
+
+
+def name(adapter, base):
+    """Let an adapter name its model."""
+    path = adapter / "adapter_config.json"
+    content = json.loads(path.read_text()) | {"base_model_name_or_path": base}
+    path.write_text(json.dumps(content))
+
+
+def test_an_adapter_is_measured_with_its_model_and_said(adapted, caplog):
+    values = {
+        which: measure(adapted / which).table()["value"].to_numpy()
+        for which in ("whole", "adapter", "merged")
+    }
+    np.testing.assert_allclose(values["adapter"], values["merged"], rtol=1e-4)
+    assert np.abs(values["adapter"] - values["whole"]).max() > 1e-3
+    assert f"with the adapter in {adapted / 'adapter'}" in caplog.text
+
+
+def test_an_adapter_beside_a_whole_model_or_without_one_is_refused(adapted, tmp_path):
+    both = shutil.copytree(adapted / "whole", tmp_path / "both")
+    for file in (adapted / "adapter").iterdir():
+        shutil.copy(file, both / file.name)
+    with pytest.raises(InputError, match=r"beside it an adapter, adapter_config\.json"):
+        measure(both)
+    alone = shutil.copytree(adapted / "adapter", tmp_path / "alone")
+    name(alone, "somebody/else")
+    with pytest.raises(InputError, match="`somebody/else`, which is no folder"):
+        measure(alone)
+    name(alone, str(save(tmp_path / "bart", random_model(hf.MambaForCausalLM, MAMBA))))
+    with pytest.raises(InputError, match="cannot be applied"):
+        measure(alone)
+
+
+def test_what_is_quantised_needs_its_package_or_is_said(tmp_path, caplog):
+    folder = save(tmp_path / "model", random_model(hf.LlamaForCausalLM, LLAMA))
+    config = json.loads((folder / "config.json").read_text())
+    four = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": four}))
+    with caplog.at_level(logging.WARNING), pytest.raises(InputError) as caught:
+        measure(folder)
+    assert "quantised (bitsandbytes, 4 bits)" in caplog.text
+    assert "pip install" in str(caught.value)
+    assert "bitsandbytes" in str(caught.value)

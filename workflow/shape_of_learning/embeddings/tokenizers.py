@@ -1,0 +1,127 @@
+"""Tokenizers whose files are anybody's: without chance, and within bounds of time and memory."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.checkpoints.shapes import VOCABULARIES, model_folder, tokenizer_paths
+from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.files import refuse_pointer
+
+logger = logging.getLogger(__name__)
+
+# Seconds, and characters of text for each further one, of which a slow tokenizer on a busy machine takes a tenth.
+LEAST_SECONDS, CHARACTERS_PER_SECOND = 10, 10_000
+# How much longer a normalizer may make a text; of those that are published none makes it ten times as long.
+MOST_GROWTH = 10_000
+REMEDY = "put the model's own tokenizer into its folder (`tokenizer.save_pretrained`)"
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Load the tokenizer of a checkpoint, and never run code in the folder; InputError if that fails."""
+    from transformers import AutoTokenizer
+
+    try:
+        # Without a vocabulary the library makes up a tokenizer that knows no word.
+        names = _tokenizer_names(folder)
+        if not names and model_folder(folder) != folder:
+            folder = model_folder(folder)
+            names = _tokenizer_names(folder)
+        for name in names:
+            refuse_pointer(folder / name)
+        if not names:
+            raise ValueError("there is no file of a vocabulary")
+        _refuse_growth(folder / "tokenizer.json")
+        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        if not VOCABULARIES & set(names) and type(tokenizer).vocab_files_names:
+            raise ValueError("there is no file of a vocabulary")
+        return _without_dropout(tokenizer, folder)
+    except (InputError, MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # its files go into code that may panic
+        raise InputError(
+            f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
+            "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
+            "in the entry"
+        ) from error
+
+
+def _tokenizer_names(folder: Path) -> list[str]:
+    return tokenizer_paths({file.name for file in folder.glob("*")}, "")
+
+
+def run_within_time(call: Callable[[], Any], characters: int) -> Any:
+    """Call what splits so many characters into tokens, and raise InputError if it fails or does not end.
+
+    A pattern in a tokenizer's files may go back and forth over a text without end, in code that cannot be
+    interrupted. So it runs in a thread that is left behind then, and ends with the program.
+    """
+    seconds = LEAST_SECONDS + characters / CHARACTERS_PER_SECOND
+    results: list[Any] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:  # a panic of the tokenizers library is no Exception
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors and isinstance(errors[0], MemoryError):
+        raise errors[0]
+    if errors:
+        raise InputError(
+            f"the tokenizer cannot split the texts into tokens ({shortened(errors[0])}); {REMEDY}"
+        ) from errors[0]
+    if not results:
+        raise InputError(
+            f"the tokenizer did not split the texts into tokens within {seconds:.0f} seconds, perhaps by a pattern "
+            f"that has no end; {REMEDY}"
+        )
+    return results[0]
+
+
+def _without_dropout(tokenizer: Any, folder: Path) -> Any:
+    """Let a tokenizer that drops merges by chance, which is meant for trainings, drop none, and say so."""
+    model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if getattr(model, "dropout", None):
+        logger.warning(
+            "the tokenizer in %s drops merges by chance (dropout %g); here it drops none",
+            folder,
+            model.dropout,
+        )
+        model.dropout = None
+    return tokenizer
+
+
+def _refuse_growth(file: Path) -> None:
+    """Raise InputError if the normalizer in a ``tokenizer.json`` makes a text many times as long."""
+    if not file.is_file():
+        return
+    content = json.loads(file.read_text(encoding="utf-8"))
+    growth = 1.0
+    for step in _steps(content.get("normalizer") if isinstance(content, dict) else None):
+        written = step.get("content", step.get("prepend", ""))
+        replaced = step.get("pattern")
+        text = replaced.get("String") if isinstance(replaced, dict) else None
+        if isinstance(written, str):
+            growth *= max(1.0, len(written) / max(1, len(text) if isinstance(text, str) else 1))
+    if growth > MOST_GROWTH:
+        raise InputError(
+            f"{file} has a normalizer that may make a text {growth:,.0f} times as long; {REMEDY}"
+        )
+
+
+def _steps(normalizer: Any) -> Iterator[dict[str, Any]]:
+    """List the steps of a normalizer, which may be a sequence of others."""
+    if isinstance(normalizer, dict):
+        yield normalizer
+        parts = normalizer.get("normalizers")
+        for part in parts if isinstance(parts, list) else []:
+            yield from _steps(part)
