@@ -305,13 +305,15 @@ def test_an_export_in_another_language_has_its_own_names_of_files_and_categories
     head = head_of({6: "Fichier", 14: "Catégorie", 100: "Portail", -2: "Média"})
     pages = [("Ruisseau", "[[fichier : r.jpg|vignette|b]]\nUn [[eau|cours]].\n[[Catégorie:Eau]]")]
     pages += [("Mer", "Une [[Média:m.ogg|voix]] mer, [[:Catégorie:Eau|d'eau]]. [[Fichier:a|b")]
+    # Of neither is anything in the header: another name of files, and switches of a page.
+    pages += [("Lac", "[[Illustration:l.jpg|vignette|b]]Un lac.\n__AUCUN_SOMMAIRE__ __目次__")]
     pages += [("Portail:Eau", "c"), ("Rivière", "#REDIRECTION [[Ruisseau]]\n{{modèle}}")]
     pages += [("Fleuve", "Ailleurs."), ("Catégorie:Eau", "d"), ("Page: une", "e")]
     facts = {"Fleuve": '<ns>0</ns><redirect title="Mer" />', "Page: une": "<ns>102</ns>"}
     text, description = prepared(tmp_path, exported(*pages, head=head, facts=facts))
-    assert text == "Un cours.\n\nUne mer, d'eau.\n"
+    assert text == "Un cours.\n\nUne mer, d'eau.\n\nUn lac.\n"
     counts = {key: description["pages"][key] for key in ("kept", "redirects", "other_namespaces")}
-    assert counts == {"kept": 2, "redirects": 2, "other_namespaces": 3}
+    assert counts == {"kept": 3, "redirects": 2, "other_namespaces": 3}
 
 
 OPEN = ["[[a|[[b|", "[[a|", "{{a|", "{{{a|", "{{a|[[b|", "{|\n|a\n", "<ref>a ", "<b><i>", "<div "]

@@ -34,6 +34,12 @@ LINE_BREAKING_ELEMENTS = frozenset(
 )  # fmt: skip
 
 
+_MEDIA_FILE = re.compile(
+    r"[^:]+:[^:]+\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|djvu|pdf|og[agv]|webm|opus|flac|wav|mp3|midi?)",
+    re.IGNORECASE,
+)
+
+
 class Invisible(NamedTuple):
     """Case-folded names of namespaces, links into which are no words of a page.
 
@@ -45,6 +51,18 @@ class Invisible(NamedTuple):
 
     media: frozenset[str] = frozenset({"file", "image", "media"})
     categories: frozenset[str] = frozenset({"category"})
+
+    def has_link(self, target: str) -> bool:
+        """Whether a link leads into them.
+
+        An export in another language has names of media besides that of its header, as `Bild` in German: there the
+        name of a file tells, after a prefix that is none of another site.
+        """
+        prefix, colon, _ = target.partition(":")
+        if not colon or _folded(prefix) in self.media | self.categories:
+            return bool(colon)
+        is_site = prefix.isascii() and prefix.islower()
+        return self != IN_ENGLISH and not is_site and bool(_MEDIA_FILE.fullmatch(target))
 
 
 IN_ENGLISH = Invisible()
@@ -68,6 +86,9 @@ _COMMENT = re.compile(
     r"<!--|<(nowiki|pre|math|gallery|timeline|source|syntaxhighlight)\b[^<>]*(?<!/)>", re.IGNORECASE
 )
 _BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]{3,}__")  # __TOC__ and its kin
+_LOCAL_SWITCH = re.compile(
+    r"__[^\W\d_]+(?:_[^\W\d_]+)*__"
+)  # as __KEIN_INHALTSVERZEICHNIS__ or __目次__
 
 # The parser takes time with the square of what is left open: longer texts are parsed piece by piece.
 LONGEST_PAGE, LONGEST_PARAGRAPH = 2_000_000, 20_000
@@ -347,9 +368,7 @@ def _shown_node(node: Node, invisible: Invisible) -> str:
 def _shown_link(link: Wikilink, invisible: Invisible) -> str:
     target = str(link.title).strip()
     prefix, colon, _ = target.partition(":")
-    if colon and (
-        _folded(prefix) in invisible.media | invisible.categories or prefix in LANGUAGE_CODES
-    ):
+    if invisible.has_link(target) or (colon and prefix in LANGUAGE_CODES):
         return ""
     if link.text is not None and link.text.nodes:
         return _shown(link.text, invisible)
@@ -376,6 +395,10 @@ def _without_residue(line: str, invisible: Invisible) -> str:
         line = _STRAY_TAG.sub("", line)
     if "__" in line:
         line = _BEHAVIOUR_SWITCH.sub("", line)
+        if invisible != IN_ENGLISH:
+            line = _LOCAL_SWITCH.sub(
+                lambda word: "" if word[0].upper() == word[0] else word[0], line
+            )
     if _has_mark(line):
         # Often intact, but within something that is not: alone, it can be parsed.
         line = _stray_media_link(invisible.media).sub("", _parse(line, invisible))

@@ -22,9 +22,11 @@ def read_text(path: Path) -> str:
 
 
 def draw_windows_of_file(
-    path: Path, count: int, length: int, rng: np.random.Generator, *, key: str = "sampling.windows"
+    path: Path, count: int, length: int, rng: np.random.Generator, *, called: str = ""
 ) -> list[str]:
     """Draw windows as :func:`sample_windows` does, from a file that is read as a stream.
+
+    Messages name the file by its path, or as it is `called`.
 
     Raises
     ------
@@ -32,7 +34,8 @@ def draw_windows_of_file(
         If the file has fewer than `count` windows, or is not UTF-8.
     """
     characters = sum(map(len, _read_parts(path)))
-    starts = _draw_starts(characters, count, length, rng, corpus=path, key=key)
+    key = "sampling.windows"
+    starts = _draw_starts(characters, count, length, rng, corpus=called or path, key=key)
     windows: dict[int, str] = {}
     left = deque(sorted(starts))
     part, place = "", 0

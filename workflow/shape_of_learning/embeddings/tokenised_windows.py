@@ -55,8 +55,10 @@ class SamplingProtocol:
     last_layer: str = "after_final_norm"
 
 
-def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
+def draw_windows(text: Path, protocol: SamplingProtocol, *, called: str = "") -> list[str]:
     """Draw the windows: all models see the same ones, so that their curves are paired.
+
+    Messages name the text by its path, or as it is `called`.
 
     Raises
     ------
@@ -64,7 +66,8 @@ def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
         If the text is too short, or none.
     """
     stream = random_stream(protocol.seed, "windows")
-    return draw_windows_of_file(text, protocol.windows, protocol.window_characters, stream)
+    sample = protocol.windows, protocol.window_characters
+    return draw_windows_of_file(text, *sample, stream, called=called)
 
 
 @dataclass(frozen=True)

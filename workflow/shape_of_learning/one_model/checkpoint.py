@@ -78,7 +78,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     with TemporaryDirectory() as folder:
         cleaned, alphabet = Path(folder, text.name), Path(folder, "alphabet.json")
         clean(text, cleaned, alphabet, format="text")
-        drawn = draw_windows(cleaned, sampling)
+        drawn = draw_windows(cleaned, sampling, called=text.name)
     sample = SampleRun.load(
         checkpoint, drawn, sampling, asdict(shape), threads=threads, in_memory=True, with_head=False
     )
