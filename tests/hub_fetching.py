@@ -24,6 +24,9 @@ try:
         from shape_of_learning.checkpoints.fetch import fetch
         fetch(Path(given.pop("output")), "tiny", "main", **given)
         print("null")
+    elif what == "named":
+        from shape_of_learning.checkpoints.local import named_checkpoint
+        print(json.dumps(str(named_checkpoint(**given)[1])))
     else:
         from shape_of_learning.checkpoints.lock import Place
         from shape_of_learning.checkpoints.hub import resolve

@@ -169,6 +169,10 @@ class Proxy:
         Makes every model gated: files are for those who show it.
     damaged : str
         Name of the file that arrives with one bit turned.
+    damages : int
+        How many more downloads of it do; by default all.
+    resized : dict of str to int
+        File -> how many more downloads of it have a byte more than the Hub says.
     cut : dict of str to int
         File -> how many more downloads of it break off after half of what was asked for.
     failing : dict of str to int
@@ -180,6 +184,8 @@ class Proxy:
     upstream: str
     token: str | None = None
     damaged: str = ""
+    damages: int = 1_000_000
+    resized: dict[str, int] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
     failing: dict[str, int] = field(default_factory=dict)
     status: int = 503
@@ -228,8 +234,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self) -> None:
         status, headers, body = self._upstream()
         name = self._name()
-        if name == self.proxy.damaged and body:
-            body = bytes([body[0] ^ 1]) + body[1:]
+        if name == self.proxy.damaged and body and self.proxy.damages > 0:
+            body, self.proxy.damages = bytes([body[0] ^ 1]) + body[1:], self.proxy.damages - 1
+        if self.command == "GET" and self.proxy.counts_down(self.proxy.resized, name):
+            body += b"!"
         if self.command == "GET":  # a chunked body is whole now
             status, body, part = self._range(status, body)
             headers |= {"content-length": str(len(body))} | part

@@ -144,6 +144,66 @@ def test_changed_bytes_are_refused_and_asked_for_again(hub, pins, tmp_path):
         assert_holds(folder, hub.sources / "whole")
 
 
+@pytest.mark.parametrize("name", [BIN, "tokenizer.json"])
+def test_bytes_that_are_wrong_once_are_asked_for_again(hub, pins, tmp_path, name):
+    pinned = pins("org/whole", "main")
+    for fault in ({"damaged": name, "damages": 1}, {"resized": {name: 2}}):
+        proxy = Proxy(hub.endpoint, **fault)
+        with proxied(proxy) as endpoint:
+            folder = fetch(endpoint, tmp_path / next(iter(fault)), pinned)
+        assert_holds(folder, hub.sources / "whole")
+        assert proxy.asked.count(name) > 1
+    with proxied(Proxy(hub.endpoint, resized={name: 100})) as endpoint:
+        said = fetch(endpoint, tmp_path / "always", pinned)
+    assert "came with another size than" in said
+
+
+# The command has no lock: what the Hub lists decides ----------------------------------------------
+
+
+def named(endpoint: str, folder: Path, model: str = "org/whole", revision: str = MAIN):
+    """The folder that a command would measure, or the sentence that refuses."""
+    said = asking(endpoint, folder, "named", {"model": model, "revision": revision})
+    return Path(said) if (folder / "hf").is_dir() and Path(said).is_dir() else said
+
+
+def test_the_command_takes_what_the_hub_lists_and_nothing_else(hub, tmp_path):
+    for name in (BIN, "tokenizer.json", "config.json"):
+        with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
+            said = named(endpoint, tmp_path / name)
+        assert f"{name} at revision `main` is not what the Hub lists" in said
+        folder = named(hub.endpoint, tmp_path / name)  # nothing wrong is left in the cache
+        assert (folder / name).read_bytes() == (hub.sources / "whole" / name).read_bytes()
+    for fault in ({"damaged": BIN, "damages": 1}, {"resized": {BIN: 2}}):
+        with proxied(Proxy(hub.endpoint, **fault)) as endpoint:
+            folder = named(endpoint, tmp_path / next(iter(fault)))
+        assert (folder / BIN).read_bytes() == (hub.sources / "whole" / BIN).read_bytes()
+
+
+def test_what_is_in_the_cache_is_compared_once_and_again_when_it_changed(hub, tmp_path):
+    folder = named(hub.endpoint, tmp_path)
+    assert {BIN, "config.json", *TOKENIZER} <= {path.name for path in folder.iterdir()}
+    assert not (folder / "notes.txt").exists()
+    kept = (folder / BIN).resolve()
+    content, before = kept.read_bytes(), kept.stat()
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
+        assert named(endpoint, tmp_path) == folder
+    assert BIN not in proxy.asked
+    kept.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert named(hub.endpoint, tmp_path) == folder
+    assert (folder / BIN).read_bytes() == content
+
+
+def test_a_name_or_a_revision_that_is_not_there_is_said(hub, tmp_path):
+    assert "no `org/whole` at revision `nonsense`" in named(
+        hub.endpoint, tmp_path, revision="nonsense"
+    )
+    assert "no `org/nothing`" in named(hub.endpoint, tmp_path, "org/nothing")
+    assert "has no weights" in named(hub.endpoint, tmp_path, "org/both")  # they are in a folder
+
+
 def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path):
     pinned = pins("org/whole", "main")
     proxy = Proxy(hub.endpoint, cut={BIN: 1})

@@ -9,7 +9,7 @@ from typing import Any
 from filelock import FileLock
 from huggingface_hub import constants, snapshot_download
 
-from shape_of_learning.checkpoints.hub import MissingError, asked, files_at
+from shape_of_learning.checkpoints.hub import MissingError, asked, files_at, hash_like
 from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.record import changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
@@ -21,7 +21,7 @@ from shape_of_learning.checkpoints.shapes import (
     tokenizer_paths,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, git_blob_of, remove, sha256_of
+from shape_of_learning.files import atomic_write, remove
 
 # Seconds between tries; a download goes on where it broke off.
 DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
@@ -99,30 +99,35 @@ def _place(locked: LockedRevision) -> dict[str, Any]:
 
 
 def _download(place: LockedRevision, paths: Iterable[str], folder: Path, where: str) -> list[Path]:
-    """Bring files of a commit into a folder; what is pinned of them must be what comes."""
+    """Bring files of a commit into a folder; what is pinned of them must be what comes, at the second try."""
     repository, commit, paths = place.repository, place.commit, list(paths)
     pins = {**place.small_files, **{place.path(n): each.hash for n, each in place.files.items()}}
     offline = constants.is_offline_mode()
     local: dict[str, Any] = {} if offline else {"local_dir": folder}
     bring = partial(snapshot_download, repository, revision=commit, allow_patterns=paths, **local)
-    came = asked(bring, repository, place.revision, where=where, pauses=DOWNLOAD_PAUSES)
-    for path in paths:
-        file, pin = folder / path, pins.get(path, "")
-        if offline and Path(came, path).exists():  # in the user's cache
-            file.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(Path(came, path), file)
-        if not file.exists():
-            raise MissingError(
-                f"{where}: `{repository}` at revision `{place.revision}` has no {path}; correct "
-                "`repository`, `revision` or `subfolder` in the entry"
-            )
-        is_git = pin.startswith("git:")
-        found = f"git:{git_blob_of(file)}" if is_git else f"sha256:{sha256_of(file)}"
-        if pin and found != pin:
-            file.unlink()  # else the next run would find it there
+    for is_last in (False, True):
+        came = asked(bring, repository, place.revision, where=where, pauses=DOWNLOAD_PAUSES)
+        wrong: list[tuple[str, str]] = []
+        for path in paths:
+            file, pin = folder / path, pins.get(path, "")
+            if offline and Path(came, path).exists():  # in the user's cache
+                file.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(Path(came, path), file)
+            if not file.exists():
+                raise MissingError(
+                    f"{where}: `{repository}` at revision `{place.revision}` has no {path}; correct "
+                    "`repository`, `revision` or `subfolder` in the entry"
+                )
+            if pin and (found := hash_like(file, pin)) != pin:
+                file.unlink()  # else it would be found there at the next try
+                wrong.append((path, found))
+        if not wrong:
+            break
+        if is_last:
+            path, found = wrong[0]
             raise InputError(
                 f"{where}: {path} of `{repository}` is not what is pinned for commit {commit[:10]}: expected "
-                f"{pin}, found {found}; run again, and if it stays so check HF_ENDPOINT, the Hugging Face "
+                f"{pins[path]}, found {found}; run again, and if it stays so check HF_ENDPOINT, the Hugging Face "
                 "cache and the lock"
             )
     return [folder / path for path in paths]

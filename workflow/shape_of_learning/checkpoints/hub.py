@@ -50,6 +50,8 @@ from shape_of_learning.checkpoints.shapes import (
     tokenizer_paths,
 )
 from shape_of_learning.errors import InputError, UnreachableError, without_secrets
+from shape_of_learning.file_hashes import remembered_sha256
+from shape_of_learning.files import git_blob_of
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
 QUESTION_PAUSES = (1.0, 2.0, 4.0)  # seconds between tries
@@ -119,6 +121,11 @@ def explained(
             raise MissingError(
                 f"{where}: the Hub has no {wanted}, or shows it only to others; correct the key `{key}` of "
                 "the entry or its `repository`, or set HF_TOKEN if it is private"
+            ) from error
+        if _has_other_size(error):
+            raise InputError(
+                f"{where}: a file of {wanted} came with another size than {host} says "
+                f"({_first_line(error)}); check the network and HF_ENDPOINT and run again"
             ) from error
         if status is None and isinstance(error, OSError) and not isinstance(error, UNREACHABLE):
             raise  # of the disk
@@ -198,6 +205,13 @@ def files_at(
         return files
 
     return asked(list_them, repository, revision, where=where, pauses=pauses)
+
+
+def hash_like(file: Path, listed: str) -> str:
+    """Hash a file in the way of a listed hash: ``sha256:...``, or ``git:...`` as git names its content."""
+    if listed.startswith("git:"):
+        return f"git:{git_blob_of(file)}"
+    return f"sha256:{remembered_sha256(file)}"
 
 
 def heads_at(repository: str, commit: str, paths: Iterable[str]) -> Files:
@@ -390,7 +404,12 @@ def _may_pass(error: BaseException | None) -> bool:
     """Whether the same question may get another answer in a while."""
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in (408, 429) or error.response.status_code >= 500
-    return isinstance(error, HTTP.TransportError)
+    return isinstance(error, HTTP.TransportError) or _has_other_size(error)
+
+
+def _has_other_size(error: BaseException | None) -> bool:
+    """Whether the client has downloaded more or fewer bytes than it was told."""
+    return isinstance(error, OSError) and str(error).startswith("Consistency check failed")
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,12 +2,10 @@
 
 import re
 from contextlib import suppress
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from shape_of_learning.checkpoints.gguf_files import unpack
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, WEIGHTS, tokenizer_paths
 from shape_of_learning.errors import InputError
 
 PACKAGE, GGUF = "package:", ".gguf"
@@ -75,19 +73,6 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
             raise InputError(f"{model}: there is no folder {folder.absolute()}; correct the path")
         name = path.stem if path.suffix.lower() == GGUF else path.name
         return name or path.resolve().name, folder
-    from huggingface_hub import snapshot_download
+    from shape_of_learning.checkpoints.hub_snapshot import download_snapshot
 
-    from shape_of_learning.checkpoints import hub
-
-    where = f"model `{model}`, which is no folder here"
-    files = hub.files_at(model, revision, revision, where=where)
-    for whole, index in WEIGHTS:
-        if whole in files or index in files:
-            stem, suffix = whole.split(".")
-            weights = [n for n in files if re.fullmatch(rf"{stem}.*\.{suffix}(\.index\.json)?", n)]
-            break
-    else:
-        raise InputError(f"{where}: revision `{revision}` has no weights; choose another revision")
-    wanted = [CONFIGURATION, *tokenizer_paths(files, ""), *weights]
-    bring = partial(snapshot_download, model, revision=revision, allow_patterns=wanted)
-    return path.name, Path(hub.asked(bring, model, revision, where=where))
+    return path.name, download_snapshot(model, revision)
