@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.errors import settings_without_secrets, without_secrets
+from shape_of_learning.errors import InputError, settings_without_secrets, without_secrets
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
@@ -64,3 +64,8 @@ def test_a_query_is_hidden_to_its_end_whatever_quotes_it_holds_and_words_around_
     settings = {"sources": {"x": {"urls": [address], "first_bytes": 7, "member": None}}}
     hidden = {"x": {"urls": ["https://***@host/x?***"], "first_bytes": 7, "member": None}}
     assert settings_without_secrets(settings) == {"sources": hidden}
+
+
+def test_no_sentence_of_ours_commands_a_terminal():
+    error = InputError("no revision `step1\x1b[2J\u202e`; choose another one")
+    assert str(error) == r"no revision `step1\x1b[2J\u202e`; choose another one"

@@ -17,7 +17,7 @@ from pathlib import Path
 from snakemake.logging import logger
 
 import shape_of_learning
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.configuration import read_run, with_defaults
@@ -38,7 +38,7 @@ WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
 def say(line):
     """Tell the user how planning goes on."""
-    print(line, file=sys.stderr, flush=True)
+    print(escape_controls(line), file=sys.stderr, flush=True)
 
 
 def at_the_door(function, *arguments, **options):

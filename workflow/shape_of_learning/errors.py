@@ -30,8 +30,12 @@ class InputError(ValueError):
     """Something the user gave, or the outside world did, that the pipeline cannot go on with.
 
     The message is one sentence that names the file or the configuration key and says what to do;
-    :func:`shape_of_learning.job.job` prints it without a traceback and exits with 1.
+    :func:`shape_of_learning.job.job` prints it without a traceback and exits with 1. Control characters, which
+    names on the Hub and answers of servers may have, are escaped in it.
     """
+
+    def __str__(self) -> str:
+        return escape_controls(super().__str__())
 
 
 class UnreachableError(InputError):

@@ -18,11 +18,13 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, read_yaml
+from shape_of_learning.refusals import cut
 
 MISSING = "missing"
 NO_WEIGHTS = "no weights"
 MIXED_SHARDS = "mixed shards"
 MAIN = "main"
+MOST_STEPS = 2**63 - 1  # in a column of whole numbers
 HEADER = """\
 # Which commit and which weights each revision stood for when it was first resolved. Later runs use the same
 # bytes, or say why they cannot. Commit this file; delete it, or an entry, to resolve anew.
@@ -88,6 +90,14 @@ class Checkpoint:
     step: int | None = None
     tokens: int | None = None
     path: str = ""
+
+    def __post_init__(self) -> None:
+        for key, value in (("step", self.step), ("number of tokens", self.tokens)):
+            if (value or 0) > MOST_STEPS:
+                raise InputError(
+                    f"checkpoint `{cut(self.path or self.revision)}`: its {key} {cut(value)} is more than tables can "
+                    f"hold, {MOST_STEPS}; rename it, or correct the entry"
+                )
 
 
 class WeightFile(_Locked):
