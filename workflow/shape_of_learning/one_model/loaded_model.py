@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -155,6 +155,20 @@ class _CalledThrough:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._base, name)
 
+    @property
+    def device(self) -> torch.device:
+        """Where it runs; what is sharded may wait on the CPU for its turn."""
+        weight: Any = next(self._whole.parameters())
+        kind = getattr(getattr(weight, "device_mesh", None), "device_type", weight.device.type)
+        if kind == weight.device.type:
+            return weight.device
+        return torch.device(kind, torch.get_device_module(kind).current_device())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of its weights, which FSDP may have taken out of it."""
+        return next(each.dtype for each in self._whole.parameters() if each.is_floating_point())
+
     def __call__(self, *, input_ids: torch.Tensor, **inputs: Any) -> Any:
         returned: list[Any] = []
         with hooked([self._base], lambda *call: returned.append(call[-1])):
@@ -192,48 +206,58 @@ def all_ranks_meet(occasion: str) -> bool:
 
     if store.add(f"{key}/came", 1) == distributed.get_world_size():
         decide("all")
-    try:
-        store.wait([f"{key}/decision"], timedelta(seconds=PATIENCE))
-    except RuntimeError:  # as it calls a time that is over
-        decide("some")
+    end = monotonic() + PATIENCE
+    while not store.check([f"{key}/decision"]):
+        if monotonic() > end:
+            decide("some")
+        sleep(0.02)
     return bool(store.get(f"{key}/decision") == b"all")
+
+
+# Where a module keeps what is called with it.
+HOOKS = tuple(
+    f"_forward{kind}_hooks{of}"
+    for kind, ofs in (("", ("", "_with_kwargs", "_always_called")), ("_pre", ("", "_with_kwargs")))
+    for of in ofs
+)
 
 
 @contextmanager
 def left_as_it_was(loaded: LoadedModel) -> Iterator[None]:
     """Evaluate a model that may be in training, and leave no trace of it."""
-    modules: list[Any] = list(loaded.whole.modules())
-    matmul = torch.backends.cuda.matmul
+    whole, matmul = loaded.whole, torch.backends.cuda.matmul
+    modules: list[Any] = list(whole.modules())
     configs = {id(each.config): each.config for each in modules if hasattr(each, "config")}
-    settings = [(config, dict(vars(config))) for config in configs.values()]
-    # Modes, and what a module of rotary positions keeps of the longest text that it has seen.
-    own = [(vars(each), _plain_values(each), dict(each._buffers)) for each in modules]
-    is_resharded = [_is_of(each, "torch.distributed.fsdp", "FSDPModule") for each in modules]
-    wrapper = vars(loaded.whole).get("forward")  # of accelerate, which rounds to bfloat16
+    settings = [(c, dict(vars(c))) for c in configs.values() if hasattr(c, "__dict__")]
+    kept = [(vars(each), _parts_of(vars(each))) for each in modules]
+    training = [module for module in modules if module.training]
+    wrapper = vars(whole).get("forward")  # of accelerate, which rounds to bfloat16
     threads = torch.get_num_threads()
     rounding = {path: rounding_of(path).fp32_precision for path in ROUNDING}
     reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
     reduced = {key: getattr(matmul, key) for key in reductions}
-    gpus = {each.device for each in loaded.whole.parameters() if each.device.type == "cuda"}
+    gpus = {each.device for each in whole.parameters() if each.device.type == "cuda"}
     try:
         # Random numbers of other GPUs would cost each of them a context.
         with torch.random.fork_rng(devices=gpus), torch.compiler.set_stance("force_eager"):
-            if wrapper is not None and hasattr(loaded.whole, "_original_forward"):
-                vars(loaded.whole)["forward"] = loaded.whole._original_forward
-            loaded.whole.eval()
+            if wrapper is not None and hasattr(whole, "_original_forward"):
+                vars(whole)["forward"] = whole._original_forward
+            whole.eval()
             yield
     finally:
+        for module in training:
+            module.training = True
         if wrapper is not None:
-            vars(loaded.whole)["forward"] = wrapper
-        for values, plain, buffers in own:
-            values.update(plain)
-            values["_buffers"].update(buffers)
-        for config, kept in settings:
-            vars(config).clear()
-            vars(config).update(kept)
-        for module, is_own in zip(modules, is_resharded, strict=True):
-            if is_own:
-                module.reshard()
+            vars(whole)["forward"] = wrapper
+        if loaded.is_sharded:  # which keeps books of its own
+            for module in modules:
+                if _is_of(module, "torch.distributed.fsdp", "FSDPModule"):
+                    module.reshard()
+        else:
+            for now, before in kept:
+                _restore(now, before)
+        for config, values in settings:
+            _reset(vars(config), values)
         torch.set_num_threads(threads)
         for path, value in rounding.items():
             rounding_of(path).fp32_precision = value
@@ -241,9 +265,24 @@ def left_as_it_was(loaded: LoadedModel) -> Iterator[None]:
             setattr(matmul, key, value)
 
 
-def _plain_values(module: torch.nn.Module) -> dict[str, Any]:
-    if _is_of(
-        module, "torch.distributed.fsdp", "FullyShardedDataParallel"
-    ):  # keeps books of its own
-        return {"training": module.training}
-    return {k: v for k, v in vars(module).items() if isinstance(v, bool | int | float)}
+def _parts_of(module: dict[str, Any]) -> dict[str, dict[Any, Any]]:
+    """What a forward pass may change in a module: hooks of the library, and what is kept of the longest text."""
+    return {"": _plain(module), **{key: dict(module[key]) for key in (*HOOKS, "_buffers")}}
+
+
+def _plain(module: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in module.items() if isinstance(value, bool | int | float)}
+
+
+def _restore(module: dict[str, Any], parts: dict[str, dict[Any, Any]]) -> None:
+    for key in _plain(module).keys() - parts[""].keys():
+        del module[key]
+    module.update(parts[""])
+    for key in (*HOOKS, "_buffers"):
+        _reset(module[key], parts[key])
+
+
+def _reset(now: dict[Any, Any], before: dict[Any, Any]) -> None:
+    for key in now.keys() - before.keys():
+        del now[key]
+    now.update(before)

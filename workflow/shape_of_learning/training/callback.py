@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from transformers import Trainer, TrainerCallback
 
+from shape_of_learning.embeddings.model import memory_is_exhausted
 from shape_of_learning.embeddings.run import StatesInMemory
 from shape_of_learning.errors import InputError, shortened
 from shape_of_learning.files import read_rows, write_table
@@ -197,6 +198,7 @@ class ShapeProbe:
             if kind not in self._said:
                 self._said.add(kind)
                 said = str(error) if isinstance(error, InputError) else shortened(error)
+                said = "memory is exhausted" if memory_is_exhausted(error) else said
                 logger.error(
                     "the shape is not %s (%s); the training goes on, and this is said once",
                     what,

@@ -1,0 +1,452 @@
+"""The shape of a model while it trains: with adapters, sharded, with checkpointed gradients, and when things fail."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import peft
+import pytest
+import torch
+import transformers as hf
+
+import shape_of_learning as sol
+import tiny_models
+from shape_of_learning.errors import InputError
+from shape_of_learning.training import ShapeCallback, ShapeProbe
+
+TEXTS = [f"{n} layers see {n * n} tokens; what {n % 7} a b c of a text learns" for n in range(20)]
+MEASURES = ["anisotropy", "two_nn"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tiny_models.save_tokenizer(folder)
+    return hf.AutoTokenizer.from_pretrained(folder, pad_token="<|endoftext|>")
+
+
+def new_model(kind=hf.LlamaForCausalLM, **changed):
+    torch.manual_seed(0)
+    config = tiny_models.CONFIGURATIONS["llama"]()
+    for key, value in changed.items():
+        setattr(config, key, value)
+    return kind(config)
+
+
+class Recorder(hf.TrainerCallback):
+    """A tracker: what it is told, by step."""
+
+    def __init__(self):
+        self.told = {}
+
+    def on_log(self, args, state, control, logs=None, **given):
+        self.told.setdefault(state.global_step, {}).update(logs)
+
+
+def train(model, tokenizer, folder, *, callbacks=(), begin=None, **options):
+    """Train for four steps; the trainer, and weights, losses and random numbers after it."""
+    ids = [each[:16] for each in tokenizer(TEXTS)["input_ids"]]
+    options = {"logging_steps": 2, "report_to": [], "save_strategy": "no", **options}
+    arguments = hf.TrainingArguments(
+        str(folder), max_steps=4, per_device_train_batch_size=2, use_cpu=True, seed=5, **options
+    )
+    hf.set_seed(5)
+    trainer = hf.Trainer(
+        model,
+        arguments,
+        train_dataset=[{"input_ids": row, "labels": row} for row in ids],
+        processing_class=tokenizer,
+        callbacks=list(callbacks),
+    )
+    if begin:
+        begin(trainer)
+    trainer.train()
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    weights = [weight.detach().clone() for weight in model.parameters()]
+    return trainer, (weights, losses, torch.get_rng_state())
+
+
+def assert_same_training(one, other):
+    for first, second in zip(one[0], other[0], strict=True):
+        assert torch.equal(first, second)
+    assert one[1] == other[1]
+    assert torch.equal(one[2], other[2])
+
+
+def of_layers(logged):
+    return {key: value for key, value in logged.items() if key.startswith("shape/")}
+
+
+def facts_of(model):
+    """What a measurement may leave no trace in."""
+    modules = list(model.modules())
+    return (
+        [
+            (each.training, len(each._forward_hooks), len(each._forward_pre_hooks))
+            for each in modules
+        ],
+        [weight.requires_grad for weight in model.parameters()],
+        model.config.to_dict(),
+        {name: buffer.clone() for name, buffer in model.named_buffers()}.keys(),
+        "forward" in vars(model),
+    )
+
+
+def test_a_callback_among_those_of_a_trainer_logs_what_one_that_is_given_a_trainer_does(
+    tokenizer, tmp_path
+):
+    """Its values reach trackers that are there before and after it, and the trainer's own history."""
+    logged = []
+    for form in ("callbacks", "trainer", "added"):
+        recorders = Recorder(), type("Later", (Recorder,), {})()
+        options = {"every": 2, "measures": MEASURES, "table": tmp_path / f"{form}.csv"}
+        if form == "callbacks":
+            given = {"callbacks": [recorders[0], ShapeCallback(TEXTS, **options), recorders[1]]}
+        else:
+            own = {
+                "trainer": lambda trainer, o=options: ShapeCallback(trainer, TEXTS, **o),
+                "added": lambda trainer, o=options: trainer.add_callback(
+                    ShapeCallback(texts=TEXTS, **o)
+                ),
+            }
+            given = {"callbacks": recorders, "begin": own[form]}
+        trainer, after = train(new_model(), tokenizer, tmp_path, **given)
+        in_history = {
+            row["step"]: of_layers(row) for row in trainer.state.log_history if of_layers(row)
+        }
+        for recorder in recorders:
+            assert {step: of_layers(told) for step, told in recorder.told.items()} == in_history
+        logged.append((in_history, after))
+    assert list(logged[0][0]) == [0, 2, 4]
+    for history, after in logged[1:]:
+        assert history == logged[0][0]
+        assert_same_training(after, logged[0][1])
+    _, plain = train(new_model(), tokenizer, tmp_path)
+    assert_same_training(plain, logged[0][1])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_checkpointed_gradients_change_neither_numbers_nor_the_training(tokenizer, tmp_path):
+    tables = []
+    for options in ({}, {"gradient_checkpointing": True}):
+        _, plain = train(new_model(), tokenizer, tmp_path, **options)
+        callback = ShapeCallback(
+            TEXTS, every=2, measures=MEASURES, layers=[0, 1, -1], table=tmp_path / "shape.csv"
+        )
+        model = new_model()
+        _, probed = train(model, tokenizer, tmp_path, callbacks=[callback], **options)
+        assert_same_training(plain, probed)
+        tables.append((tmp_path / "shape.csv").read_text())
+        (tmp_path / "shape.csv").unlink()
+    assert tables[0] == tables[1]
+
+    model = new_model().train()
+    before = sol.measure(model, tokenizer, TEXTS, measures=MEASURES)
+    model.gradient_checkpointing_enable()
+    model.enable_input_require_grads()
+    facts = facts_of(model)
+    pd.testing.assert_frame_equal(before, sol.measure(model, tokenizer, TEXTS, measures=MEASURES))
+    assert facts_of(model) == facts
+
+
+def states_alone(model, tokenizer):
+    """Hidden states of the tokens of each text, run alone through all that is around a model."""
+    found = []
+    for text in TEXTS:
+        given = tokenizer(text, return_tensors="pt")
+        length = given["input_ids"].shape[1]
+        with torch.no_grad():
+            output = model(**given, output_hidden_states=True)
+        found.append([state[0, -length:].numpy() for state in output.hidden_states])
+    return [np.concatenate(states) for states in zip(*found, strict=True)]
+
+
+ADAPTERS = {
+    "LORA": peft.LoraConfig(target_modules=["q_proj"], init_lora_weights=False),
+    "IA3": peft.IA3Config(
+        target_modules=["v_proj"], feedforward_modules=[], init_ia3_weights=False
+    ),
+    "PROMPT_TUNING": peft.PromptTuningConfig(num_virtual_tokens=5),
+    "P_TUNING": peft.PromptEncoderConfig(num_virtual_tokens=5, encoder_hidden_size=8),
+    "PREFIX_TUNING": peft.PrefixTuningConfig(num_virtual_tokens=5),
+}
+
+
+@pytest.mark.parametrize("kind", ADAPTERS)
+def test_a_model_is_measured_with_its_adapter_and_that_is_said(tokenizer, kind, caplog):
+    caplog.set_level("INFO")
+    plain = sol.measure(new_model(), tokenizer, TEXTS, measures=["anisotropy"])
+    ADAPTERS[kind].task_type = "CAUSAL_LM"
+    model = peft.get_peft_model(new_model(), ADAPTERS[kind])
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.requires_grad:
+                weight.add_(torch.randn_like(weight))
+    facts = facts_of(model.train())
+    found = sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"])
+    assert facts_of(model) == facts
+    expected = [sol.anisotropy(state) for state in states_alone(model.eval(), tokenizer)]
+    assert found["value"].iloc[:-1].to_numpy() == pytest.approx(expected, rel=1e-5)
+    assert not np.allclose(found["value"], plain["value"], rtol=1e-4)
+    assert found.attrs["adapters"] == {"default": kind}
+    assert f"measured with its adapter `default` ({kind})" in caplog.text
+    assert plain.attrs["adapters"] == {}
+
+
+@pytest.mark.parametrize("options", [{}, {"bf16": True}])
+def test_a_training_of_an_adapter_is_the_same_with_and_without_a_callback(
+    tokenizer, tmp_path, options
+):
+    def lora():
+        torch.manual_seed(1)
+        return peft.get_peft_model(new_model(), ADAPTERS["LORA"])
+
+    _, plain = train(lora(), tokenizer, tmp_path, **options)
+    table = tmp_path / "shape.csv"
+    callback = ShapeCallback(TEXTS, every=2, measures=["anisotropy"], layers=3, table=table)
+    model = lora()
+    before = sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"], layers=3)
+    _, probed = train(model, tokenizer, tmp_path, callbacks=[callback], **options)
+    assert_same_training(plain, probed)
+    values = pd.read_csv(table).groupby("step")["value"].first()
+    assert values[0] == before["value"].iloc[0]
+    assert values[4] != values[0]
+
+
+def test_virtual_tokens_are_among_those_that_a_model_has_room_for(tokenizer):
+    config = peft.PromptTuningConfig(num_virtual_tokens=120, task_type="CAUSAL_LM")
+    model = peft.get_peft_model(new_model(), config)
+    with pytest.raises(InputError, match=r"its adapter 120 more, .* for 128; give shorter"):
+        sol.measure(model, tokenizer, TEXTS)
+
+
+def test_a_processor_has_a_tokenizer(tokenizer, tmp_path):
+    images = hf.CLIPImageProcessor()
+    processor = hf.LlavaProcessor(image_processor=images, tokenizer=tokenizer, patch_size=14)
+    values = [
+        ShapeProbe(given, TEXTS, measures=["anisotropy"], table=tmp_path / "t.csv")(new_model(), 0)
+        for given in (tokenizer, processor)
+    ]
+    assert values[0] == values[1]
+    with pytest.raises(InputError, match="is a CLIPImageProcessor"):
+        ShapeProbe(images, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"layers": [9]}, "no layer 9"),
+        ({"texts": ["a b c " * 100]}, r"made for 128; give shorter `texts`$"),
+        ({"texts": ["a b c"]}, "give more texts"),
+        ({"model": hf.BartForCausalLM}, None),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_the_first_step(
+    tokenizer, tmp_path, options, said
+):
+    if said is None:
+        small = dict(d_model=32, encoder_layers=1, decoder_layers=1, vocab_size=300)
+        model = hf.BartForConditionalGeneration(hf.BartConfig(**small, encoder_ffn_dim=32))
+        options, said = {}, "an encoder and a decoder"
+    else:
+        model = new_model()
+    texts = options.pop("texts", TEXTS)
+    callback = ShapeCallback(texts, table=tmp_path / "shape.csv", **options)
+    with pytest.raises(InputError, match=said):
+        train(model, tokenizer, tmp_path, callbacks=[callback])
+
+
+def test_mistakes_are_refused_when_a_callback_is_made(tmp_path):
+    for given, said in (
+        ({"texts": "one text"}, "list of texts"),
+        ({"texts": None}, "list of texts"),
+        ({"texts": [b"a"]}, "no text"),
+        ({"every": 0}, "`every` is 0"),
+        ({"measures": ["two_n"]}, "two_nn"),
+        ({"layers": [1.5]}, "whole numbers"),
+        ({"layers": []}, "empty"),
+        ({"bands": {"rankme": (0, 1)}}, "rankme"),
+        ({"table": tmp_path}, "folder"),
+    ):
+        with pytest.raises(InputError, match=said):
+            ShapeCallback(**{"texts": TEXTS, **given})
+
+
+def exhausts_memory(module, given):
+    if not module.training:
+        raise MemoryError
+
+
+def test_no_failure_of_a_measurement_ends_or_changes_a_training(tokenizer, tmp_path, caplog):
+    """Memory is exhausted from the third step on; a table is foreign, or its folder is a file."""
+    _, plain = train(new_model(), tokenizer, tmp_path)
+    foreign = tmp_path / "foreign.csv"
+    foreign.write_text("date,weight\n1,2\n")
+    for table, said in (
+        (foreign, "foreign.csv is no table of estimates"),
+        (foreign / "shape.csv", "FileExistsError"),
+        (tmp_path / "shape.csv", "memory is exhausted"),
+    ):
+        caplog.clear()
+        model = new_model()
+
+        class Exhausted(hf.TrainerCallback):
+            def on_step_end(self, args, state, control, model=None, **given):
+                if state.global_step == 2:
+                    model.model.layers[1].register_forward_pre_hook(exhausts_memory)
+
+        shape = ShapeCallback(TEXTS, every=1, measures=["anisotropy"], table=table)
+        callbacks = [shape, Exhausted()]
+        trainer, after = train(model, tokenizer, tmp_path, callbacks=callbacks)
+        assert_same_training(plain, after)
+        assert [row["step"] for row in trainer.state.log_history if of_layers(row)] == [0, 1, 2]
+        errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert sum(said in each for each in errors) == 1
+        assert len(errors) == 1 + (table.name != "shape.csv" or table.parent == foreign)
+    assert foreign.read_text() == "date,weight\n1,2\n"
+    assert set(pd.read_csv(tmp_path / "shape.csv")["step"]) == {0, 1, 2}
+
+
+def test_rows_that_a_full_disk_did_not_take_are_written_later(tokenizer, tmp_path, caplog):
+    """An empty table, as of a disk that was full before, is begun anew."""
+    table = tmp_path / "shape.csv"
+    table.touch()
+    model, others = new_model(), {"measures": ["anisotropy"], "layers": [1]}
+    probe = ShapeProbe(tokenizer, TEXTS, table=table, **others)
+    probe(model, 0)
+    before = table.read_text()
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, most))
+        values = [probe(model, step) for step in (1, 2)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert values[0]["shape/anisotropy/layer_1"] > 0
+    assert table.read_text() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["shape.csv"]
+    assert caplog.text.count("written") == 1
+    probe(model, 3)
+    found = pd.read_csv(table, dtype={"value": str})
+    assert list(found["step"].unique()) == [0, 1, 2, 3]
+    assert found["value"].nunique() == 1  # all digits of the same model's
+
+
+def test_a_broken_block_is_said_and_leaves_its_band(tokenizer, tmp_path, caplog):
+    model = new_model()
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight[0, 0] = torch.inf
+    probe = ShapeProbe(
+        tokenizer,
+        TEXTS,
+        measures=["anisotropy"],
+        bands={"anisotropy": (0, 1)},
+        table=tmp_path / "shape.csv",
+    )
+    values = probe(model, 7)
+    assert values["shape/anisotropy/layer_1"] > 0
+    assert np.isnan(values["shape/anisotropy"])
+    assert "step 7: anisotropy is undefined, and should be 0 to 1" in caplog.text
+    table = pd.read_csv(tmp_path / "shape.csv")
+    assert table["value"].isna().tolist() == [False, True, True]
+
+
+SHARDED = """
+import sys
+import torch
+import torch.distributed as distributed
+import transformers as hf
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+import shape_of_learning as sol
+import tiny_models
+from shape_of_learning.one_model import loaded_model
+from shape_of_learning.training import ShapeProbe
+
+kind, folder = sys.argv[1:]
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+loaded_model.PATIENCE = 3 if kind == "alone" else 60
+tokenizer = hf.AutoTokenizer.from_pretrained(folder, pad_token="<|endoftext|>")
+texts = [f"{n} layers see {n * n} tokens; a b c {n % 7} of a text" for n in range(20)]
+options = {"measures": ["anisotropy"], "layers": [0, 1, 3]}
+
+
+def new_model():
+    torch.manual_seed(0)
+    return hf.LlamaForCausalLM(tiny_models.CONFIGURATIONS["llama"]())
+
+
+def sharded():
+    model = new_model()
+    if kind == "wrapped":
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    mesh = init_device_mesh("cpu", (2,))
+    for block in model.model.layers:
+        fully_shard(block, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def trained(probe):
+    model = sharded()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    torch.manual_seed(rank)
+    values = []
+    for step in range(3):
+        values.append(probe(model, step) if probe else {})
+        ids = torch.randint(0, 300, (2, 16))
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    parts = [each.to_local() if hasattr(each, "to_local") else each for each in model.parameters()]
+    return [each.detach().clone() for each in parts], values
+
+
+takes_part = rank == 0 or kind != "alone"
+probe = ShapeProbe(tokenizer, texts, table=f"{folder}/{kind}.csv", **options) if takes_part else None
+probed, values = trained(probe)
+plain, _ = trained(None)
+assert all(map(torch.equal, probed, plain))
+expected = sol.measure(new_model(), tokenizer, texts, **options)["value"].tolist()
+if kind != "alone":
+    found = sol.measure(sharded(), tokenizer, texts, **options)["value"].tolist()
+    assert found == expected, (found, expected)
+    assert [bool(each) for each in values] == [rank == 0] * 3, values
+    assert rank or list(values[0].values()) == expected, values
+else:
+    assert values == [{}] * 3
+print(f"rank {rank} is done")
+distributed.barrier()
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("kind", ["sharded", "wrapped", "alone"])
+def test_all_ranks_of_a_sharded_training_measure_it_together_and_none_waits_for_ever(
+    tmp_path, kind
+):
+    tiny_models.save_tokenizer(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(SHARDED)
+    tests = Path(__file__).parents[1]
+    paths = os.pathsep.join([str(tests), str(tests.parent / "workflow")])
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", script, kind, tmp_path),
+        ],
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert {"rank 0 is done", "rank 1 is done"} <= set(ran.stdout.splitlines())
+    assert ran.stderr.count("not all 2 processes came to measure it within 3 s") == (
+        kind == "alone"
+    )
+    assert (tmp_path / f"{kind}.csv").exists() == (kind != "alone")
