@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers as hf
+from safetensors.torch import load_file, save_file
 
 import shape_of_learning as sol
 import tiny_models as tiny
@@ -224,6 +225,29 @@ def test_an_adapter_beside_a_whole_model_or_without_one_is_refused(adapted, tmp_
     name(alone, str(save(tmp_path / "bart", random_model(hf.MambaForCausalLM, MAMBA))))
     with pytest.raises(InputError, match="cannot be applied"):
         measure(alone)
+
+
+def test_weights_of_eight_bits_are_multiplied_out_and_said(tmp_path, caplog):
+    config = hf.LlamaConfig(**{**SIZES, **HEADS, "hidden_size": 128, "intermediate_size": 128})
+    config.num_key_value_heads = 4
+    folder = save(tmp_path / "model", random_model(hf.LlamaForCausalLM, config))
+    exact = measure(folder).table()["value"]
+    stored = {}
+    for key, weight in load_file(folder / "model.safetensors").items():
+        if weight.shape == (128, 128):
+            scale = weight.abs().max() / torch.finfo(torch.float8_e4m3fn).max
+            stored[f"{key}_scale_inv"] = scale.reshape(1, 1)
+            weight = (weight / scale).to(torch.float8_e4m3fn)
+        stored[key] = weight
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    stated = json.loads((folder / "config.json").read_text())
+    stated["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    (folder / "config.json").write_text(json.dumps(stated))
+    found = measure(folder).table()["value"]
+    assert "are quantised (fp8)" in caplog.text
+    # Three bits of mantissa round each weight by up to a sixteenth.
+    np.testing.assert_allclose(found, exact, rtol=1 / 16)
+    assert (found != exact).any()
 
 
 def test_what_is_quantised_needs_its_package_or_is_said(tmp_path, caplog):

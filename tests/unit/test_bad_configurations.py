@@ -97,6 +97,8 @@ ENTRIES = [
     (reported(steps=[1]), "needs exactly one of `because` or `same_as`"),
     ({**PLAIN, "hidden_size": 9}, "cannot be shared by 2 `pretraining.attention_heads`"),
     ({**SIZE, "pretraining": {**RECIPE, "warmup_steps": 10}}, "but there are only 10 steps"),
+    ({**SIZE, "role": "encoder", "pretraining": RECIPE}, "is of the role `decoder`"),
+    ({**SIZE, "pretraining": {**RECIPE, "architecture": "bert"}}, "is of the role `encoder`"),
     ({**PLAIN, "training": {"steps": [0, 3]}}, "asks for 3, but the recipe saves only the steps 0, 1,"),
     ({**PLAIN, "training": {"steps": "all", "last_step": 4}}, "which means nothing of `pretraining`"),
     (twin(twin_of="plane"), "`pretraining.twin_of`: unknown model `plane`; did you mean `plain`?"),

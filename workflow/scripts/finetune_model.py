@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
+from shape_of_learning.errors import InputError
 from shape_of_learning.job import job, parameters
 from shape_of_learning.tasks.examples import read_task
 from shape_of_learning.training.finetune import Start, finetune
@@ -37,6 +39,11 @@ def main(  # noqa: PLR0913 (what its rule knows)
     cpu = torch.device("cpu")
     base, head = load_model(checkpoint, role=role, precision="float32", device=cpu)
     network = base if head is None else head.model
+    if not hasattr(transformers, type(network).__name__):
+        raise InputError(
+            f"model `{model}` begins with the encoder of an encoder-decoder, which cannot be saved alone; name in "
+            "`finetuning.of` a model that is an encoder or a decoder"
+        )
 
     def copy_tokenizer(folder: Path) -> None:
         for name in tokenizer_paths({file.name for file in words.iterdir()}, ""):

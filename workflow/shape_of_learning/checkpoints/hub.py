@@ -44,6 +44,7 @@ from shape_of_learning.checkpoints.shapes import (
     Shape,
     inside,
     is_inside,
+    refuse_listed_adapter,
     refuse_quantised,
     shape_of,
     shard_names,
@@ -372,6 +373,7 @@ def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> Lock
         elif found.path(index) in files:
             formats.append(_shards(found, files, found.path(index), where))
     if formats:
+        refuse_listed_adapter(files, place.subfolder, where)
         (weights, problem), *others = formats
         update: dict[str, Any] = {"files": weights, "problem": problem}
         update["other_format"] = others[0][0] if others else {}

@@ -8,7 +8,12 @@ from huggingface_hub import snapshot_download
 
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.lock import WeightFile
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, WEIGHTS, tokenizer_paths
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    WEIGHTS,
+    refuse_listed_adapter,
+    tokenizer_paths,
+)
 from shape_of_learning.errors import InputError
 
 
@@ -46,6 +51,7 @@ def download_snapshot(model: str, revision: str) -> Path:
 
 def _wanted(files: hub.Files, where: str, revision: str) -> list[str]:
     """Choose the files of a checkpoint at the top of a repository, with the weights in one format."""
+    refuse_listed_adapter(files, "", where)
     for whole, index in WEIGHTS:
         if whole in files or index in files:
             stem, suffix = whole.split(".")

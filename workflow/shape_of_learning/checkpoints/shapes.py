@@ -276,6 +276,15 @@ def model_folder(folder: Path) -> Path:
     )
 
 
+def refuse_listed_adapter(names: Collection[str], subfolder: str, where: str) -> None:
+    """Raise InputError if a whole model of a repository has an adapter beside it, among the names of its files."""
+    if inside(subfolder, ADAPTER) in names:
+        raise InputError(
+            f"{where}: beside the whole model there is an adapter, {ADAPTER}, and nothing says whether it is to be "
+            "applied; name the repository of one of them, or merge them into a folder of your own"
+        )
+
+
 def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a configuration says of its text model: a part of it, or all of it."""
     for _ in range(MOST_NESTED):

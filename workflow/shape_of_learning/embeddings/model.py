@@ -95,9 +95,10 @@ def load_model(
     transformers.logging.disable_progress_bar()
     config = read_config(folder)
     own = _own_class(config)
-    if config.is_encoder_decoder or (own is not None and own.__name__.endswith("EncoderModel")):
-        kind = own or transformers.AutoModel
-        model, _ = _load(kind, folder, config, precision, device)
+    if own is not None and own.__name__.endswith("EncoderModel"):
+        return _load(own, folder, config, precision, device)[0], None
+    if config.is_encoder_decoder:
+        model, _ = _load(own or transformers.AutoModel, folder, config, precision, device)
         return model.get_encoder(), None
     with_head, known = {
         "decoder": (transformers.AutoModelForCausalLM, transformers.MODEL_FOR_CAUSAL_LM_MAPPING),

@@ -218,7 +218,8 @@ def sample_of(loaded: LoadedModel, tokenizer: Any, texts: Iterable[str], name: s
 
 def role_in_tables(loaded: LoadedModel) -> str:
     """Whether it is a decoder or an encoder, as tables have it."""
-    return role_of(loaded.inner.config.to_dict()) or "decoder"
+    role = role_of(loaded.inner.config.to_dict()) or "decoder"
+    return role.removesuffix("-decoder")  # of an encoder-decoder the encoder is given
 
 
 @contextmanager

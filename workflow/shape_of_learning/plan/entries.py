@@ -171,9 +171,11 @@ class Entry(Section):
     Attributes
     ----------
     role
-        `encoder` or `decoder`; read from the architecture in `config.json` where possible
+        `encoder` or `decoder`; read from the architecture in `config.json` where possible. Of an encoder-decoder
+        (T5, BART) `encoder` measures the encoder
     layers, hidden_size
-        transformer blocks and width; read from `config.json`, and checked against it where they are stated
+        transformer blocks and width; read from `config.json`, and checked against it where they are stated there;
+        needed where they are not
     last_hidden_size
         width of the last hidden state where it differs (opt-350m); likewise
     label, family
