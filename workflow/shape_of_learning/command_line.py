@@ -173,6 +173,11 @@ def compare(  # noqa: PLR0913 (options)
     with _explained(csv, inputs=(text,)), TemporaryDirectory() as temporary:
         if text is not None and is_stream(text):  # which can be read once
             text = _read_stream(text, Path(temporary))
+        from shape_of_learning.checkpoints.local import is_local, named_checkpoint
+
+        for model, revision in map(_split_revision, (first, second)):
+            if is_local(model):
+                named_checkpoint(model, revision)  # before the other is measured
         both: list[Measured] = []
         names = (first, second) if Path(first).name == Path(second).name else ("", "")
         for given, name in zip((first, second), names, strict=True):
@@ -288,6 +293,8 @@ def _measure(
         raise InputError(f"{text} {wrong}; correct --text")
     from shape_of_learning.checkpoints.local import is_local
 
+    if "@" in model and not is_local(model.partition("@")[0]) and not Path(model).exists():
+        raise InputError(f"{model} has a revision in its name; give it by --revision")
     if is_local(model):
         if revision != "main":
             raise InputError(
@@ -332,7 +339,7 @@ def _split_revision(given: str) -> tuple[str, str]:
     from shape_of_learning.checkpoints.local import is_local
 
     model, _, revision = given.partition("@")
-    if is_local(given) or not revision:
+    if not revision or Path(given).exists() or (is_local(model) and not Path(model).exists()):
         return given, "main"
     if is_local(model):
         raise InputError(

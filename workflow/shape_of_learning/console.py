@@ -26,7 +26,7 @@ from shape_of_learning.errors import (
     without_secrets,
 )
 from shape_of_learning.files import file_descriptor, follow_links, is_stream
-from shape_of_learning.job import DiscreetFormatter
+from shape_of_learning.job import DiscreetFormatter, hide_bars
 
 WIDE = 10_000  # characters of a line, where no terminal breaks it
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/fd/0"), Path("/dev/fd/1")
@@ -87,6 +87,7 @@ def explained(
     In it keys of the configuration are called by the `options` that stand for them.
     """
     _configure_logging()
+    hide_bars()
     try:
         _require_outputs([path for path in outputs if path], [path for path in inputs if path])
         yield

@@ -1,6 +1,7 @@
 """What every script does around its `main`: a log, and errors as one sentence."""
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     process with one sentence and exit status 1. Anything else is a defect and keeps its traceback.
     """
     _configure_logging(Path(log), console)
+    hide_bars()
     # As an exception, a request to end removes what is half-written on its way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -46,6 +48,14 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
 def parameters(snakemake: Any) -> dict[str, Any]:
     """What a rule tells the `main` of its script; digests of code and of weights are for Snakemake alone."""
     return {k: v for k, v in snakemake.params.items() if k not in ("code", "weights")}
+
+
+def hide_bars() -> None:
+    """Keep the bars of libraries, such as those of loading weights, out of what is no terminal."""
+    if not (sys.stderr and sys.stderr.isatty()):
+        os.environ.setdefault("TQDM_DISABLE", "1")  # which libraries read when they are imported
+        if transformers := sys.modules.get("transformers"):
+            transformers.utils.logging.disable_progress_bar()
 
 
 def _fail(sentence: str) -> None:

@@ -185,7 +185,7 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
     """Read a table of estimates, as a spreadsheet may have saved it again."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as opened:
-            header, *cells = csv_reader(opened, strict=True)
+            header, *cells = [*csv_reader(opened, strict=True)] or [[]]
         if lacking := [column for column in ESTIMATE_COLUMNS if column not in header]:
             raise ValueError(f"it lacks the columns {', '.join(lacking)}")
         if len(header) > len({*header}):

@@ -7,7 +7,6 @@ goes on where it was.
 import json
 import logging
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -20,6 +19,7 @@ from huggingface_hub import cached_assets_path, get_token
 
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.atlas import model_of, suite_of
+from shape_of_learning.checkpoints.local import is_local
 from shape_of_learning.checkpoints.lock import (
     MAIN,
     MISSING,
@@ -135,7 +135,7 @@ def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
         folders = target if STEP in target else f"{target}/checkpoint-{STEP}"
         entry = validated(Entry, {"path": folders, "training": {"steps": "all"}}, target)
         yield _of_folders(entry, target)
-    elif not re.fullmatch(r"[\w.-]+/[\w.-]+", target):
+    elif is_local(target) or "/" not in target:
         raise InputError(
             f"`{target}` is no repository (organisation/name), no file of models and no folder; correct it"
         )

@@ -95,15 +95,20 @@ def write_markdown(
             lines += ["", f"{words} {_revisions(runs, '`', several)}: {row.reason}."]
     lines += ["", *(f"{note}  " for note in notes)]
     if bad:
+        is_on_the_hub = any(row.commit for row in rows)
+        stored = ", as the Hub's API lists it" if is_on_the_hub else ""
         lines += [
             "",
-            "**How sure:** where the evidence is a SHA-256, it is that of the stored file, as the Hub's API lists it, "
-            "so the bytes are equal. Training changes weights, so at most one name of a group is right. That no other "
-            "step has a file does not show that it belongs to its name.",
-            "",
-            "**Asked for:** could the right checkpoints be uploaded, or these revisions be listed in the model card if "
-            "they are lost?",
+            f"**How sure:** where the evidence is a SHA-256, it is that of the stored file{stored}, so the bytes are "
+            "equal. Training changes weights, so at most one name of a group is right. That no other step has a file "
+            "does not show that it belongs to its name.",
         ]
+        if is_on_the_hub:
+            lines += [
+                "",
+                "**Asked for:** could the right checkpoints be uploaded, or these revisions be listed in the model "
+                "card if they are lost?",
+            ]
     lines += [
         "",
         f"By shape-of-learning {__version__}: `shape-of-learning {command}`.",

@@ -1,0 +1,364 @@
+"""The command and what it is given: odd arguments, files and tables, pipes, and machines without a network."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import tiny_models
+from shape_of_learning.command_line import app
+from shape_of_learning.machine import count_cores, total_memory
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+ESCAPE = "\x1b[31mred\x1b]0;title\x07"
+MOST_SECONDS = 60  # of what is refused, on a machine that does other things besides
+LONGEST = 900  # characters of a sentence
+QUICK = (
+    *("--windows", "40", "--window-characters", "60", "--batch-vectors", "500", "--threads", "1"),
+    *("--measures", "two_nn,anisotropy"),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a model, a text, its table, and things that are neither."""
+    folder = tmp_path_factory.mktemp("place")
+    for name in ("model", "empty", "listed", "broken"):
+        (folder / name).mkdir()
+    tiny_models.save_tiny_model(folder / "model", "gpt_neox", head=True)
+    (folder / "listed/config.json").write_text("[1, 2]")
+    (folder / "broken/config.json").write_bytes(bytes(range(256)))
+    (folder / "text.txt").write_text("".join(tiny_models.TEXT * 100))
+    (folder / "nothing.txt").touch()
+    (folder / "one.txt").write_text("x")
+    (folder / "binary.txt").write_bytes(bytes(range(256)) * 20)
+    (folder / "utf16.txt").write_text("words " * 1000, encoding="utf-16")
+    (folder / "loop").symlink_to("loop")
+    (folder / "binary.yaml").write_bytes(b"\xff\x00\xfe")
+    (folder / "list.yaml").write_text("[1, 2]")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(folder)  # the name of a socket is short
+        listener.bind("socket")
+        os.chdir(here)
+    text, csv = folder / "text.txt", folder / "table.csv"
+    done = invoke("measure", folder / "model", "--text", text, *QUICK, "--csv", csv)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def invoke(*arguments, **options):
+    return CliRunner().invoke(app, [str(each) for each in arguments], **options)
+
+
+def refused(*arguments):
+    """The last line of a command that says what is wrong."""
+    start = time.monotonic()
+    done = invoke(*arguments)
+    assert time.monotonic() - start < MOST_SECONDS
+    assert done.exit_code in (1, 2), done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert "Traceback" not in done.output
+    assert done.output.replace("\n", "").isprintable()
+    last = done.output.strip().splitlines()[-1]
+    assert len(last) < LONGEST
+    assert last.startswith(("ERROR: ", "Error: ")), done.output
+    return last
+
+
+OPTIONS = {
+    "no measures": (["--measures", ""], "names no measure"),
+    "a comma": (["--measures", ", ,"], "names no measure"),
+    "a typo": (["--measures", "two_n"], "two_nn"),
+    "two by a semicolon": (["--measures", "two_nn;mada"], "did you mean `two_nn`"),
+    "an escape for a measure": (["--measures", ESCAPE], "[31mred"),
+    "a measure of weights": (["--measures", "gain_length"], "weights"),
+    "no windows": (["--windows", "0"], "--windows"),
+    "half a window": (["--windows", "1.5"], "--windows"),
+    "a million windows": (["--windows", "1000000"], "--windows"),
+    "no characters": (["--window-characters", "0"], "--window-characters"),
+    "a long window": (["--window-characters", "1000000000"], "--window"),
+    "a small batch": (["--batch-vectors", "5"], "--batch-vectors"),
+    "a batch of all there is": (["--batch-vectors", "1000000000000"], "--batch-vectors"),
+    "no threads": (["--threads", "0"], "--threads"),
+    "no such text": (["--text", "none.txt"], "none.txt"),
+    "a folder for a text": (["--text", "empty"], "is a folder"),
+    "an empty text": (["--text", "nothing.txt"], "nothing.txt"),
+    "one character": (["--text", "one.txt"], "one.txt"),
+    "bytes": (["--text", "binary.txt"], "binary.txt"),
+    "another encoding": (["--text", "utf16.txt"], "utf16.txt"),
+    "an endless device": (["--text", "/dev/zero"], "device"),
+    "a folder for a table": (["--csv", "empty"], "is a folder"),
+    "a name of a folder": (["--csv", "new/"], "no name of a file"),
+    "no name": (["--csv", ""], "no name of a file"),
+    "no such folder": (["--csv", "none/x.csv"], "no folder"),
+    "a file for a folder": (["--csv", "text.txt/x.csv"], "no folder"),
+    "links in a circle": (["--csv", "loop"], "circle"),
+    "a socket": (["--csv", "socket"], "socket"),
+    "two in one": (["--csv", "x", "--json", "./x"], "two files"),
+    "two to the standard output": (["--csv", "-", "--json", "/dev/stdout"], "standard output"),
+    "the text itself": (["--csv", "text.txt"], "to be read and to be written"),
+    "another picture": (["--plot", "x.jpg"], ".svg"),
+    "a picture of no kind": (["--plot", "picture"], ".svg"),
+    "a long name": (["--csv", "x" * 300], "too long"),
+    "a revision of a folder": (["--revision", "nonsense"], "--revision"),
+    "no such option": (["--colour"], "--colour"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_odd_option_is_refused_by_name_and_leaves_nothing(place, monkeypatch, name):
+    options, said = OPTIONS[name]
+    monkeypatch.chdir(place)
+    before = {file: file.lstat().st_mtime_ns for file in place.rglob("*")}
+    text = [] if "--text" in options else ["--text", "text.txt"]
+    quick = ["--measures", "two_nn"] if "--measures" not in options else []
+    for option in ("--windows", "--window-characters", "--batch-vectors"):
+        quick += [option, QUICK[QUICK.index(option) + 1]] if option not in options else []
+    assert said in refused("measure", "model", *text, *quick, *options)
+    assert {file: file.lstat().st_mtime_ns for file in place.rglob("*")} == before
+
+
+MODELS = {
+    "./missing": "there is no folder",
+    "missing/": "there is no folder",
+    "/missing/model": "there is no folder",
+    "~/missing model": "there is no folder",
+    "~nobody-is-called-so/x": "there is no folder",
+    "../a/b/c": "there is no folder",
+    "a/b/c": "there is no folder",
+    "two words": "there is no folder",
+    "missing.gguf": "missing.gguf is missing",
+    "": "",
+    "empty": "config.json",
+    "listed": "config.json",
+    "broken": "config.json",
+    "text.txt": "text.txt",
+    "package:": "no package",
+    "package:../x": "no package",
+    "package:os": "no package",
+    "package:json/none": "there is no folder",
+    f"./{ESCAPE}": r"\x1b[31mred",
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_that_is_not_here_is_said_to_be_missing_and_no_network_is_blamed(
+    place, monkeypatch, model
+):
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    said = refused("measure", model, "--text", "text.txt", *QUICK)
+    assert MODELS[model] in said
+    assert "network" not in said
+
+
+def test_compared_folders_have_no_revisions(place, monkeypatch):
+    monkeypatch.chdir(place)
+    assert "no revision `step1`" in refused("compare", "model@step1", "model")
+    assert "there is no folder" in refused("compare", "model", "./other@step1")
+    assert "--revision" in refused("measure", "org/name@step1")
+
+
+LINE = {"model": "m", "role": "decoder", "revision": "main", "estimator": "two_nn", "value": "2"}
+
+
+def tables(table: Path):
+    """Odd tables, made of a right one: content, and what is said of it; nothing if it is understood."""
+    right = table.read_text()
+    header, first, *others = right.splitlines()
+    names = header.split(",")
+
+    def with_cell(column, cell):
+        cells = first.split(",")
+        cells[names.index(column)] = cell
+        return "\n".join([header, ",".join(cells), *others])
+
+    frame = pd.read_csv(table)
+    return {
+        "as it is": (right, ""),
+        "marked as UTF-8": ("\ufeff" + right, ""),
+        "of Windows": (right.replace("\n", "\r\n"), ""),
+        "with layers as 1.0": (frame.astype({"layer": float}).to_csv(index=False), ""),
+        "with a column more": (frame.assign(note="x").to_csv(index=False), ""),
+        "with another order": (frame[frame.columns[::-1]].to_csv(index=False), ""),
+        "with nan": (frame.to_csv(index=False, na_rep="nan"), ""),
+        "with infinity": (with_cell("value", "inf"), ""),
+        "an empty line": (right.replace("\n", "\n\n"), ""),
+        "text for a number": (with_cell("value", "many"), "'many' for a number in `value`"),
+        "half a layer": (with_cell("layer", "1.5"), "whole number in `layer`"),
+        "an infinite layer": (with_cell("layer", "inf"), "whole number in `layer`"),
+        "a long cell": (with_cell("model", "x" * 200_000), "field larger"),
+        "a measure that is none": (with_cell("estimator", ESCAPE), r"no such name: \x1b[31mred"),
+        "empty": ("", "lacks the columns"),
+        "without rows": (header, "no row"),
+        "other columns": ("a,b\n1,2\n", "lacks the columns"),
+        "semicolons": (right.replace(",", ";"), "lacks the columns"),
+        "a short line": (f"{right}m,decoder\n", "has 2 cells"),
+        "an open quote": (f'{right}"m', "no table of estimates"),
+        "a column twice": (header + ",model\n", "twice"),
+        "zeros": ("\0" * 100, "no table of estimates"),
+        "UTF-16": (right.encode("utf-16"), "no table of estimates"),
+        "bytes": (bytes(range(256)), "no table of estimates"),
+    }
+
+
+def test_a_table_is_understood_as_a_spreadsheet_saves_it_or_refused_in_a_sentence(
+    place, tmp_path, monkeypatch
+):
+    odd, page = tmp_path / "odd.csv", tmp_path / "page.html"
+    for name, (content, said) in tables(place / "table.csv").items():
+        odd.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if said:
+            assert said in refused("explore", odd, page), name
+            assert not page.exists()
+        else:
+            done = invoke("explore", odd, page)
+            assert done.exit_code == 0, (name, done.output)
+            page.unlink()
+    assert "missing" in refused("explore", tmp_path / "none.csv", page)
+    assert "to be read and to be written" in refused("explore", odd, odd)
+    assert "missing" in refused("explore", tmp_path, page)
+
+
+AUDITS = {
+    "./missing": "no repository",
+    "missing.yaml": "cannot be read",
+    "binary.yaml": "not valid YAML",
+    "list.yaml": "no file of models",
+    "empty": "empty",
+    "none/step{step}": "step{step}",
+    "two words": "no repository",
+    ESCAPE: r"\x1b[31mred",
+}
+
+
+@pytest.mark.parametrize("target", AUDITS)
+def test_an_audit_of_what_is_not_there_is_said_and_no_hub_is_named(place, monkeypatch, target):
+    monkeypatch.chdir(place)
+    done = invoke("audit", target)
+    assert done.exit_code == 2, done.output
+    assert AUDITS[target] in done.output
+    assert done.output.replace("\n", "").isprintable()
+    assert "Asking" not in done.output
+    assert "network" not in done.output
+
+
+def shape(*arguments, **options):
+    """The command as a shell starts it."""
+    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW), **options.pop("env", {})}
+    program = [sys.executable, "-m", "shape_of_learning", *map(str, arguments)]
+    return subprocess.Popen(program, env=environment, text=True, **options)
+
+
+def test_data_and_words_part_where_the_standard_output_takes_data(place):
+    text = (place / "text.txt").open()
+    run = shape(
+        *("measure", place / "model", "--text", "-", *QUICK, "--json", "-"),
+        stdin=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    data, words = run.communicate(timeout=600)
+    assert run.returncode == 0, words
+    right = pd.read_csv(place / "table.csv")
+    assert [row["value"] for row in json.loads(data)] == list(right["value"])
+    assert "TwoNN" in words
+
+
+def test_a_table_from_a_pipe_gives_a_page_into_a_pipe(place):
+    table = (place / "table.csv").open()
+    run = shape("explore", "-", "-", stdin=table, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    page, words = run.communicate(timeout=600)
+    assert run.returncode == 0, words
+    invoke("explore", place / "table.csv", place / "page.html")
+    assert page == (place / "page.html").read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_and_a_closed_pipe_end_it_in_a_sentence_or_quietly(place):
+    page = place / "table.csv"
+    run = shape("explore", page, "/dev/full", stderr=subprocess.PIPE)
+    _, words = run.communicate(timeout=600)
+    assert run.returncode == 1
+    assert words.startswith("ERROR: the disk is full: /dev/full could not be written")
+    run = shape("explore", page, "-", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.close()  # as `head` does
+    words = run.stderr.read()
+    assert run.wait(600) == 128 + signal.SIGPIPE
+    assert words == ""
+
+
+def test_it_knows_its_version_and_short_help():
+    assert invoke("--version").output.startswith("shape-of-learning ")
+    assert "--text" in invoke("measure", "-h").output
+    assert invoke("measur").exit_code == 2
+
+
+def test_a_comparison_names_its_direction(place, monkeypatch):
+    monkeypatch.chdir(place)
+    printed = invoke("compare", "model", "./model", "--text", "text.txt", *QUICK)
+    assert "Differences: ./model minus model. Above 0, ./model is higher." in printed.output
+
+
+def test_a_system_that_says_less_of_its_cores_and_memory_will_do(place, monkeypatch):
+    """As macOS, where Python has no `sched_getaffinity`, and Windows, which has no `sysconf`."""
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(os, "sysconf", raising=False)
+    assert 1 <= count_cores() <= (os.cpu_count() or 1)
+    assert total_memory() is None
+    quick = [word for word in QUICK if word not in ("--threads", "1")]
+    done = invoke("measure", place / "model", "--text", place / "text.txt", *quick)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(scope="module")
+def silent():
+    """The address of a server that lets in everybody and answers nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        guests = []
+        threading.Thread(target=lambda: guests.append(server.accept()), daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["measure", "org/name"], "silent"),
+        (["compare", "org/a", "org/b@step1"], "refused"),
+        (["audit", "org/name"], "refused"),
+        (["doctor"], "silent"),
+        (["measure", "name"], "no name"),
+    ],
+)
+def test_without_a_network_it_says_soon_what_it_waits_for_and_what_to_do(silent, arguments, kind):
+    endpoints = {"silent": silent, "refused": "http://127.0.0.1:9", "no name": "http://x.invalid"}
+    start, lines = time.monotonic(), []
+    run = shape(
+        *arguments, env={"HF_ENDPOINT": endpoints[kind], "HF_HUB_OFFLINE": "0"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    for line in run.stdout:
+        lines.append((time.monotonic() - start, line))
+    run.wait(60)
+    first, last = lines[0], next(each for each in lines if "check the network" in each[1])
+    assert endpoints[kind] in first[1]
+    assert first[0] < 3 * slowness(), lines
+    assert last[0] < 20 * slowness(), lines
+    assert "HF_ENDPOINT" in last[1]
+
+
+def slowness() -> float:
+    """How many times longer than alone a program takes here and now, at least 1."""
+    start = time.monotonic()
+    used = time.process_time()
+    while time.process_time() - used < 0.2:
+        pass
+    return max(1.0, 2 * (time.monotonic() - start) / 0.2)
