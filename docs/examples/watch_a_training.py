@@ -39,12 +39,13 @@ arguments = transformers.TrainingArguments(
     report_to=[],  # such as ["tensorboard"] or ["wandb"], which get the measures, too
     use_cpu=True,
 )
+probe_texts = [text[start : start + 400] for start in range(0, 400 * 64, 400)]
+probe = ShapeCallback(probe_texts, every=20, table=TABLE, bands={"anisotropy": (0, 0.5)})
 trainer = transformers.Trainer(
     transformers.GPTNeoXForCausalLM(config),
     arguments,
     train_dataset=[{"input_ids": row, "labels": row} for row in rows],
     processing_class=tokenizer,
+    callbacks=[probe],
 )
-probe_text = [text[start : start + 400] for start in range(0, 400 * 64, 400)]
-ShapeCallback(trainer, probe_text, every=20, table=TABLE, bands={"anisotropy": (0, 0.5)})
 trainer.train()

@@ -77,11 +77,92 @@ def test_one_array_is_one_layer():
         ({"model": np.ones((9, 50, 3)), "measures": ["gain_length"]}, "weights"),
         ({"model": np.ones((9, 50, 3)), "layers": [1]}, "no layer 1"),
         ({"model": np.ones((9, 50, 3)), "mask": np.zeros((9, 50))}, "0 tokens"),
+        ({"model": np.ones((9, 50, 3)), "mask": np.ones((9, 1, 50, 50))}, "one value for each"),
+        ({"model": np.ones((9, 50, 3)), "mask": np.full((9, 50), 0.5)}, "has the value 0.5"),
+        ({"model": np.ones((9, 50, 3)), "mask": np.full((9, 50), 2)}, "has the value 2"),
+        ({"model": np.ones((9, 50, 3), complex)}, "no real numbers"),
+        ({"model": np.full((9, 50, 3), "a")}, "no real numbers"),
+        ({"model": torch.ones(9, 50, 3).to_sparse()}, "to_dense"),
+        ({"model": [torch.ones(9, 50, 3, device="meta")]}, "without values"),
+        ({"model": np.ones((9, 50, 0))}, "no coordinates"),
+        ({"model": []}, "shape"),
+        ({"model": np.ones((900, 3))}, "measure one matrix by functions"),
+        ({"model": "gpt2"}, "AutoModel"),
+        ({"model": 3}, "model of transformers"),
+        ({"model": torch.nn.Linear(3, 3)}, "none of transformers"),
+        ({"model": hf.modeling_outputs.BaseModelOutput()}, "output_hidden_states=True"),
+        ({"model": np.ones((9, 50, 3)), "layers": "ab"}, "whole numbers"),
+        ({"model": np.ones((9, 50, 3)), "layers": -2}, "no layer -2"),
+        ({"model": np.ones((9, 50, 3)), "batch_vectors": 200.5}, "batch_vectors"),
+        ({"model": np.ones((9, 50, 3)), "measures": []}, "list of names"),
     ],
 )
 def test_what_cannot_be_measured_is_said(given, said):
     with pytest.raises(InputError, match=said):
         sol.measure(**given)
+
+
+def test_masks_of_all_conventions_are_understood():
+    random = np.random.default_rng(4)
+    states = random.standard_normal((2, 20, 40, 6))
+    lengths = random.integers(20, 40, 20)
+    is_token = np.arange(40) < lengths[:, None]
+    states[:, ~is_token] = 100  # padding, which would be seen
+    added = np.where(is_token, 0, -np.inf)
+    masked = np.ma.MaskedArray(states, np.broadcast_to(~is_token[..., None], states.shape).copy())
+    tables = [
+        sol.measure(given, mask=mask, measures=["anisotropy"])
+        for given, mask in (
+            (states, is_token),
+            (states, is_token.astype(int)),
+            (states, torch.tensor(is_token).float()),
+            (states, added),
+            (states, np.maximum(added, np.finfo(np.float32).min)),
+            (states, np.ma.MaskedArray(np.ones_like(is_token), ~is_token)),
+            (list(masked), None),
+            (masked, is_token),
+        )
+    ]
+    assert tables[0]["value"].max() < 0.5
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(table, tables[0])
+    masked[0, 3, 2, 1] = np.ma.masked
+    with pytest.raises(InputError, match="mask whole vectors"):
+        sol.measure(masked)
+
+
+def test_layers_and_texts_are_what_python_takes_for_them(checkpoint, tokenizer):
+    model = fresh(checkpoint).eval()
+    all_layers = sol.measure(model, tokenizer, iter(WINDOWS), measures=["anisotropy"])
+    value = all_layers.set_index("layer")["value"]
+    for layers, expected in ((3, [3]), ([-1, 0], [3, 0]), (range(1, 3), [1, 2]), (-1, [3])):
+        found = sol.measure(model, tokenizer, WINDOWS, measures=["anisotropy"], layers=layers)
+        assert found["layer"].iloc[:-1].tolist() == expected
+        assert found["value"].iloc[:-1].tolist() == [value[layer] for layer in expected]
+    with torch.no_grad():
+        given = tokenizer(WINDOWS, return_tensors="pt", padding=True)
+        output = model(**given, output_hidden_states=True)
+    pd.testing.assert_frame_equal(sol.measure(output), sol.measure(output.hidden_states))
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["a b c " * 100], "made for 128; give shorter `texts`$"),
+        (["a", ""], "leave it out of `texts`$"),
+        ([1, 2], "which is no text"),
+        ("one text", "list of texts"),
+        ([], "empty"),
+    ],
+)
+def test_messages_name_what_a_user_of_python_has(checkpoint, tokenizer, texts, said):
+    with pytest.raises(InputError, match=said) as error:
+        sol.measure(fresh(checkpoint), tokenizer, texts)
+    assert not re.search(r"sampling|config|entry|`models`", str(error.value))
+    larger = hf.AutoTokenizer.from_pretrained(checkpoint)
+    larger.add_tokens(["windows", "layers"])
+    with pytest.raises(InputError, match=r"give the model's own `tokenizer`$"):
+        sol.measure(fresh(checkpoint), larger, WINDOWS)
 
 
 def test_a_suspect_value_is_one_whose_neighbours_are_copies():
@@ -363,7 +444,7 @@ def test_what_the_page_says_of_loops_runs_as_it_is_written(tokenizer, tmp_path, 
         **{"model": model, "data": data, "tokenizer": tokenizer},
     }
     exec(trainer, given)
-    assert set(pd.read_csv("shape.csv")["layer"].dropna()) == {1, 6, 12}
+    assert set(pd.read_csv("shape.csv")["layer"].dropna()) == {1, 6, 12}  # the last one is -1
     Path("shape.csv").unlink()
     exec(loop, given)
     assert set(pd.read_csv("shape.csv")["step"]) == {0}
