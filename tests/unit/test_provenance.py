@@ -24,7 +24,15 @@ WRITTEN = {
     "figures/it's 100 % #1?.pdf": "drawing",
     "figures/it's 100 % #1?.md": "What it shows.",
     "tables/verdicts/hub.csv": "verdict\n",
-    "corpus/text/alphabet.json": '{"source": {"sha256": "raw"}, "text": {"sha256": "clean"}}',
+    "corpus/text/alphabet.json": json.dumps(
+        {
+            "source": {"sha256": "raw"},
+            "text": {"sha256": "clean", "characters": 95},
+            "alphabet": [{}] * 9,
+            "dropped": {"characters": 5},
+            "changed": {"bytes_cut_off": 0},
+        }
+    ),
     "checkpoints/hub/step 1.tensors.csv": "tensor\n",
     "benchmarks/corpus/text.tsv": "s\tcpu_time\tmax_rss\n2.5\t1.25\t30.0\n",
     "benchmarks/short.tsv": "s\tcpu_time\tmax_rss\n0.1\t0\t-\n",
@@ -71,6 +79,8 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
     found = {entity["@id"]: entity for entity in graph}
     by_name = {each.get("name"): each for each in found.values()}
     assert by_name["Figure 1 of A paper"]["description"] == "What it shows."
+    lost = by_name["corpus/text/alphabet.json"]["description"]
+    assert lost.startswith("Of the text text, 5 of 100 characters are left out")
     verdicts = "tables/verdicts/hub.csv"
     assert by_name[verdicts]["sha256"] == sha256_of(results / verdicts)
     assert len(found["#run"]["result"]) == 3

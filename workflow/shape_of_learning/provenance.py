@@ -20,6 +20,7 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
 from rocrate.rocrate import ROCrate
 
+from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.files import sha256_of, write_table
 
 WORKFLOW = Path(__file__).parents[1]
@@ -173,9 +174,12 @@ class _Crate(ROCrate):
     def file(self, path: Path, digest: str = "") -> Entity:
         where = path.relative_to(self.results).as_posix()
         caption = path.with_suffix(".md")
+        description = read_losses(path) if path.name == "alphabet.json" else ""
+        if caption.exists():
+            description = caption.read_text(encoding="utf-8").strip()
         facts = {
             "name": self.run["titles"].get(where.removesuffix(path.suffix), where),
-            "description": caption.read_text(encoding="utf-8").strip() if caption.exists() else "",
+            "description": description,
             "sha256": digest or sha256_of(path),
             "contentSize": str(path.stat().st_size),
             "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(where)[0],
