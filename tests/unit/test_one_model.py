@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import shape_of_learning as sol
 import tiny_models
+from shape_of_learning import command_line
 from shape_of_learning.command_line import app
 from shape_of_learning.embeddings.forward_pass import ROUNDING, rounding_of
 from shape_of_learning.errors import InputError
@@ -448,3 +449,19 @@ def test_what_the_page_says_of_loops_runs_as_it_is_written(tokenizer, tmp_path, 
     Path("shape.csv").unlink()
     exec(loop, given)
     assert set(pd.read_csv("shape.csv")["step"]) == {0}
+
+
+def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_refused(checkpoint, tmp_path, monkeypatch):
+    """The text has more kinds of characters than any alphabet of the workflow, and loses none."""
+    monkeypatch.setattr(command_line, "WRITER_SECONDS", 1)
+    os.mkfifo(pipe := tmp_path / "pipe")
+    options = ("--windows", 32, "--window-characters", 30, "--batch-vectors", 500)
+    command = ("measure", checkpoint, *options, "--measures", "anisotropy", "--text")
+    assert f"{pipe} is a pipe that nobody writes to" in run(*command, pipe, code=1)
+    file = tmp_path / "text.txt"
+    file.write_text("".join(map(chr, range(0x4E00, 0x5A00))), encoding="utf-8")
+    writer = subprocess.Popen(["sh", "-c", f"exec cat '{file}' > '{pipe}'"])
+    of_pipe, of_file = run(*command, pipe), run(*command, file)
+    assert writer.wait() == 0
+    assert of_pipe == of_file
+    assert "left out" not in of_file

@@ -3,6 +3,7 @@
 import math
 import os
 import platform
+import select
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -70,6 +71,7 @@ app.command(
     epilog=f"Example: shape-of-learning audit EleutherAI/pythia-2.8b --markdown issue.md. {command.EXIT_CODES}"
 )(command.audit)
 app.command(epilog="Example: shape-of-learning where pythia-2.8b 66000")(command.where)
+WRITER_SECONDS = 5  # in which somebody must have opened a pipe to write
 LARGEST_STREAM = 1 << 30  # bytes of text from a pipe
 
 Text = Annotated[
@@ -353,14 +355,37 @@ def _input_name(path: Path) -> str:
     return "the standard input" if path == STANDARD_INPUT else str(path)
 
 
+def _open_pipe(pipe: Path) -> tuple[int, bytes]:
+    """Open a pipe to read, and return what has been read of it; refuse one that nobody writes to."""
+    opened, first = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), b""
+    if not select.select([opened], [], [], WRITER_SECONDS)[0]:
+        try:
+            first = os.read(opened, 1)
+        except BlockingIOError:  # somebody has opened it, and will write
+            pass
+        else:
+            if not first:
+                os.close(opened)
+                raise InputError(f"{pipe} is a pipe that nobody writes to; name a file")
+    os.set_blocking(opened, True)
+    return opened, first
+
+
 def _read_stream(stream: Path, folder: Path) -> Path:
     """Copy what comes from the standard input, a pipe or a device to a file."""
     descriptor, name = file_descriptor(stream), _input_name(stream)
     if descriptor is None and not (stream.is_fifo() or stream == Path("/dev/null")):
         raise InputError(f"{name} is a device, and no file or pipe; name one")
     file = folder / ("standard input" if stream == STANDARD_INPUT else stream.name)
-    opened = os.open(stream, os.O_RDONLY) if descriptor is None else os.dup(descriptor)
+    first = b""
+    if descriptor is not None:
+        opened = os.dup(descriptor)
+    elif stream.is_fifo():
+        opened, first = _open_pipe(stream)
+    else:
+        opened = os.open(stream, os.O_RDONLY)
     with os.fdopen(opened, "rb") as source, file.open("wb") as copy:
+        copy.write(first)
         while chunk := source.read(1 << 20):
             copy.write(chunk)
             if copy.tell() > LARGEST_STREAM:

@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from shape_of_learning.corpus.changes import describe_changes
-from shape_of_learning.corpus.mediawiki import (
-    CleanedPage,
-    Export,
-    Invisible,
-    clean_page,
-    is_redirect,
-)
+from shape_of_learning.corpus.mediawiki import CleanedPage, Export, clean_page, is_redirect
+from shape_of_learning.corpus.namespaces import Invisible
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, sha256_of
 

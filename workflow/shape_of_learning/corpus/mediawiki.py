@@ -13,6 +13,14 @@ from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
 from shape_of_learning.corpus.languages import LANGUAGE_CODES
+from shape_of_learning.corpus.namespaces import (
+    CATEGORY_KEY,
+    IN_ENGLISH,
+    MEDIA_KEYS,
+    STANDARD_NAMESPACES,
+    Invisible,
+    folded,
+)
 from shape_of_learning.corpus.open_marks import without_costly_marks
 from shape_of_learning.errors import InputError
 
@@ -32,42 +40,6 @@ LINE_BREAKING_ELEMENTS = frozenset(
         "h6", "hr", "li", "ol", "p", "poem", "ul",
     }
 )  # fmt: skip
-
-
-_MEDIA_FILE = re.compile(
-    r"[^:]+:[^:]+\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|djvu|pdf|og[agv]|webm|opus|flac|wav|mp3|midi?)",
-    re.IGNORECASE,
-)
-
-
-class Invisible(NamedTuple):
-    """Case-folded names of namespaces, links into which are no words of a page.
-
-    Attributes
-    ----------
-    media : frozenset of str
-    categories : frozenset of str
-    """
-
-    media: frozenset[str] = frozenset({"file", "image", "media"})
-    categories: frozenset[str] = frozenset({"category"})
-
-    def has_link(self, target: str) -> bool:
-        """Whether a link leads into them.
-
-        An export in another language has names of media besides that of its header, as `Bild` in German: there the
-        name of a file tells, after a prefix that is none of another site.
-        """
-        prefix, colon, _ = target.partition(":")
-        if not colon or _folded(prefix) in self.media | self.categories:
-            return bool(colon)
-        is_site = prefix.isascii() and prefix.islower()
-        return self != IN_ENGLISH and not is_site and bool(_MEDIA_FILE.fullmatch(target))
-
-
-IN_ENGLISH = Invisible()
-# Numbers by which an export's header has its own names of them.
-MEDIA_KEYS, CATEGORY_KEY = ("-2", "6"), "14"
 
 
 # Marks that come in pairs: one without its other half is text to the parser, and none to a reader.
@@ -92,13 +64,6 @@ _LOCAL_SWITCH = re.compile(
 
 # The parser takes time with the square of what is left open: longer texts are parsed piece by piece.
 LONGEST_PAGE, LONGEST_PARAGRAPH = 2_000_000, 20_000
-
-# What a MediaWiki installation has before anyone configures it; an export lists its own on top.
-STANDARD_NAMESPACES = frozenset(
-    name.casefold()
-    for subject in ("User", "Project", "File", "Image", "MediaWiki", "Template", "Help", "Category")
-    for name in (subject, f"{subject} talk")
-) | {"media", "special", "talk"}
 
 # What the parser says at the end of a file that is cut off.
 _CUT_OFF = ("no element found", "unclosed token", "partial character")
@@ -198,7 +163,7 @@ class Export:
         if page.namespace:
             return page.namespace == "0"
         prefix, colon, _ = page.title.partition(":")
-        return not colon or _folded(prefix) not in self.namespaces
+        return not colon or folded(prefix) not in self.namespaces
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         if not self._open and element != "mediawiki":
@@ -216,7 +181,7 @@ class Export:
     def _end(self, element: str) -> None:
         content = "".join(self._characters)
         if element == "namespace" and content:
-            self._add_namespace(_folded(content))
+            self._add_namespace(folded(content))
         elif element == "title":
             self._page = self._page._replace(title=content)
         elif element == "text":
@@ -373,11 +338,6 @@ def _shown_link(link: Wikilink, invisible: Invisible) -> str:
     if link.text is not None and link.text.nodes:
         return _shown(link.text, invisible)
     return target.removeprefix(":")
-
-
-def _folded(namespace: str) -> str:
-    """Write the name of a namespace as MediaWiki compares it."""
-    return namespace.replace("_", " ").strip().casefold()
 
 
 def _shown_element(element: Tag, invisible: Invisible) -> str:
