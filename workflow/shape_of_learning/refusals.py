@@ -75,7 +75,9 @@ def read_number(value: Any) -> Any:
     return value
 
 
-Number = Annotated[float, BeforeValidator(read_number)]
+# Of a float whose bounds stand before it, so that schemas have them.
+with_exponent = BeforeValidator(read_number)
+Number = Annotated[float, with_exponent]
 
 
 def _without_repetition(values: list[Any]) -> list[Any]:

@@ -11,8 +11,17 @@ from pydantic import ConfigDict, Field, model_validator
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.plan.texts import Corpus, Task
-from shape_of_learning.refusals import Name, Names, Number, Section, Words, must_be, refused, unique
-from shape_of_learning.training.recipe import Threads
+from shape_of_learning.refusals import (
+    Name,
+    Names,
+    Section,
+    Words,
+    must_be,
+    refused,
+    unique,
+    with_exponent,
+)
+from shape_of_learning.training.recipe import Positive, Threads
 
 # What is in results/, so that no run may be called so.
 FOLDERS = frozenset(
@@ -33,7 +42,9 @@ FOLDERS = frozenset(
 )
 
 Count = Annotated[int, Field(ge=1, le=100_000_000)]
-Shares = Annotated[list[Annotated[Number, Field(gt=0, le=1)]], Field(min_length=1), unique]
+Shares = Annotated[
+    list[Annotated[float, Field(gt=0, le=1), with_exponent]], Field(min_length=1), unique
+]
 Switch = Literal["keep", "drop"]
 TokenTypes = Literal["all", "one"]
 AverageOver = Literal["block_outputs", "all_layers"]
@@ -60,7 +71,7 @@ class Sampling(Section):
 
     windows: Count = 128
     window_characters: Count = 512
-    vectors_per_dimension: Number = Field(0, ge=0, le=1000, allow_inf_nan=False)
+    vectors_per_dimension: Annotated[float, Field(ge=0, le=1000), with_exponent] = 0
 
 
 class Forward(Section):
@@ -201,7 +212,7 @@ class BlockEditing(Section):
     ]
     distillation_steps: Count = 200
     distillation_windows: Count = 8
-    learning_rate: Number = Field(0.0001, gt=0)
+    learning_rate: Positive = 0.0001
 
     @model_validator(mode="after")
     def _windows_suffice(self) -> "BlockEditing":

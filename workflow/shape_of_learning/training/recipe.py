@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.refusals import Name, Number, Section
+from shape_of_learning.refusals import Name, Section, with_exponent
 
 # Of every training, as of Pythia (Biderman et al. 2023).
 WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
@@ -28,7 +28,7 @@ WRITTEN_FIRST = (
     *("batch_size", "learning_rate", "warmup_steps", "last_step", "seed"),
 )
 
-Positive = Annotated[Number, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0), with_exponent]
 Million = Annotated[int, Field(ge=1, le=1_000_000)]
 Threads = Annotated[int, Field(ge=1, le=10_000)]
 
