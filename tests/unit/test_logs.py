@@ -51,6 +51,20 @@ def test_what_a_user_can_act_on_is_one_sentence(tmp_path, raised, sentence):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_log_without_room_hides_no_sentence():
+    done = script(Path("/dev/full"), "raise InputError('x is 3; lower it')")
+    assert (done.returncode, done.stderr) == (1, "ERROR: x is 3; lower it\n")
+
+
+def test_a_log_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    done = script(tmp_path / "file/x.log", "pass")
+    assert done.returncode == 1
+    assert done.stderr.startswith("ERROR: ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_defect_keeps_its_traceback_and_passwords_are_hidden(tmp_path):
     assert "ZeroDivisionError" in script(tmp_path / "x.log", "1 / 0").stderr
     said = script(tmp_path / "x.log", "raise InputError('https://me:secret@host/x is gone')")

@@ -27,11 +27,11 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     An :class:`InputError`, a full or read-only disk and exhausted memory, whatever library notices them, end the
     process with one sentence and exit status 1. Anything else is a defect and keeps its traceback.
     """
-    _configure_logging(Path(log), console)
-    hide_bars()
     # As an exception, a request to end removes what is half-written on its way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
+        _configure_logging(Path(log), console)
+        hide_bars()
         yield
     except InputError as error:
         _fail(str(error))
@@ -71,12 +71,22 @@ class DiscreetFormatter(logging.Formatter):
         return escape_controls(without_secrets(super().format(record)))
 
 
+class _LogFile(logging.FileHandler):
+    """A log that may find no room; what matters is on the terminal, too."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 def _configure_logging(log: Path, console: int) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    shown, kept = logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")
+    shown = logging.StreamHandler()
     shown.setLevel(console)
     shown.setFormatter(DiscreetFormatter("%(levelname)s: %(message)s"))
-    kept.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    logger.handlers = [shown, kept]
+    logger.handlers = [shown]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = _LogFile(log, mode="w", encoding="utf-8")
+    kept.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(kept)
