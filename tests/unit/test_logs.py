@@ -38,6 +38,10 @@ def test_what_is_said_is_logged(tmp_path):
         ("OSError(30, 'Read-only file system', 'a.csv')", "ERROR: a.csv is on a read-only disk"),
         ("OSError('unable to write, errno = 28, of HDF5')", "ERROR: the disk is full"),
         ("RuntimeError('I/O error: No space left on device (os error 28)')", "ERROR: the disk"),
+        (
+            "RuntimeError('[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598')",
+            "ERROR: the disk is full",
+        ),
         ("MemoryError()", "ERROR: memory is exhausted"),
         ('RuntimeError("DefaultCPUAllocator: can\'t allocate memory")', "ERROR: memory is exh"),
         ("KeyError('x') from OSError(28, 'No space left on device')", "ERROR: the disk is full"),

@@ -15,6 +15,8 @@ MEMORY_PHRASES = (
     "can't allocate memory",
     "not enough memory",
     "STATUS_ALLOC_FAILED",
+    "can't start new thread",
+    "terminated abruptly",  # a process of a pool, as the kernel ends it
 )
 # What libraries say of a full disk where they raise no OSError with its number: HDF5, safetensors, PyTorch.
 DISK_PHRASES = (
@@ -23,6 +25,7 @@ DISK_PHRASES = (
     "errno = 28",
     "Disk quota exceeded",
     "PytorchStreamWriter failed writing",
+    "enforce fail at inline_container.cc",
 )
 
 

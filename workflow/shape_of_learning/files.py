@@ -116,7 +116,8 @@ def _errors_named(partial: Path, final: Path) -> Iterator[None]:
         yield
     except OSError as error:
         temporary = os.fspath(partial)
-        if isinstance(error.filename, str) and error.filename.startswith(temporary):
+        names = error.filename, error.filename2  # a copy names what it read first
+        if any(isinstance(name, str) and name.startswith(temporary) for name in names):
             error.filename = os.fspath(final)
             error.filename2 = None
         elif error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
