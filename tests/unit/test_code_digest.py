@@ -84,3 +84,21 @@ def test_what_python_loads_is_found_by_reading(script):
     loaded = {Path(file) for file in said.splitlines() if file.startswith(str(WORKFLOW))}
     assert len(loaded) > 5
     assert {file for file in loaded if file.stem != "__init__"} <= {*files_of(f"scripts.{script}")}
+
+
+@pytest.mark.parametrize(
+    "script", ["dump_embeddings", "pretrain_model", "finetune_model", "clean_corpus"]
+)
+def test_an_estimator_of_hidden_states_is_no_part_of_what_they_come_from(script):
+    """An edit of it measures again what is kept, and runs no model again."""
+    estimators = {
+        file.stem for file in files_of(f"scripts.{script}") if file.parent.name == "estimators"
+    }
+    assert not estimators & {
+        "anisotropy",
+        "cosine",
+        "dimension",
+        "linearity",
+        "neighbours",
+        "spread",
+    }

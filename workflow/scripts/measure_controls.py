@@ -14,9 +14,9 @@ from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics.measure import HiddenStates, Part
+from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
 from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
 
 logger = logging.getLogger("shape_of_learning")

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
-from shape_of_learning.metrics.measure import HiddenStates
-from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.metrics.measure import HiddenStates, Part, measure_parts
+from shape_of_learning.metrics.measure import Part, measure_parts
 from shape_of_learning.metrics.measure_entry import AFTER
+from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.metrics.tidy import TidyRow
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import numpy as np
 
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.estimators.massive import concentration, massive
-from shape_of_learning.metrics.measure import HiddenStates
+from shape_of_learning.metrics.selections import HiddenStates
 
 MOST_LISTED = 5  # positions and tokens of a layer
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from shape_of_learning.estimators.spread import effective_windows
 from shape_of_learning.metrics.batches import Batch, NeighbourLists, batches_of
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, FAMILIES, WHOLE, Measure, Rows
 from shape_of_learning.metrics.selections import (
+    HiddenStates,
     MeasuringProtocol,
     Selection,
     by_selection,
@@ -21,28 +22,6 @@ from shape_of_learning.metrics.selections import (
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
 
 SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
-
-
-class HiddenStates(Protocol):
-    """Hidden states of all layers of one checkpoint on one sample, in memory or in files.
-
-    Attributes
-    ----------
-    layers : int
-        Hidden states are 0, the embedding output, to `layers`; the next number is the last one before the
-        final norm, where there is such a one.
-    rows : mapping of str to ndarray, shape (tokens,)
-        What each row is: ``token_ids``, ``positions``, ``windows``, ``special``.
-    """
-
-    layers: int
-
-    @property
-    def rows(self) -> Mapping[str, np.ndarray]:
-        """As above."""
-
-    def __getitem__(self, state: int) -> Any:
-        """One hidden state, an ndarray or a tensor, float32 of shape (tokens, width)."""
 
 
 def measure_layer(

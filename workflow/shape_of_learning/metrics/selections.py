@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,28 @@ from shape_of_learning.estimators.massive import massive
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
+
+
+class HiddenStates(Protocol):
+    """Hidden states of all layers of one checkpoint on one sample, in memory or in files.
+
+    Attributes
+    ----------
+    layers : int
+        Hidden states are 0, the embedding output, to `layers`; the next number is the last one before the
+        final norm, where there is such a one.
+    rows : mapping of str to ndarray, shape (tokens,)
+        What each row is: ``token_ids``, ``positions``, ``windows``, ``special``.
+    """
+
+    layers: int
+
+    @property
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """As above."""
+
+    def __getitem__(self, state: int) -> Any:
+        """One hidden state, an ndarray or a tensor, float32 of shape (tokens, width)."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure import HiddenStates
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import OF_THE_PAPER
-from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
 from shape_of_learning.one_model.defaults import BATCH_VECTORS, NEIGHBOURS
 from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
 from shape_of_learning.one_model.measured import measured, measures_named
