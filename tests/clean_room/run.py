@@ -260,8 +260,8 @@ def look_at_run(room: Room, said: str) -> Iterator[str]:
     )
     table = room.clone / "results/my-run/tables/estimates.csv"
     room.run(
-        *("snakemake", "--cores", "2", "--quiet", "rules", table.relative_to(room.clone)),
-        *("--configfile", settings.name),
+        *("snakemake", table.relative_to(room.clone), "--configfile", settings.name),
+        *("--cores", "2", "--quiet", "rules"),
         environment="demo",
         folder=room.clone,
     )
