@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,8 @@ from typer.testing import CliRunner
 import tiny_models
 from shape_of_learning.command_line import app
 from shape_of_learning.machine import count_cores, total_memory
+from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from shape_of_learning.results import draw_plot
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 ESCAPE = "\x1b[31mred\x1b]0;title\x07"
@@ -362,3 +365,28 @@ def slowness() -> float:
     while time.process_time() - used < 0.2:
         pass
     return max(1.0, 2 * (time.monotonic() - start) / 0.2)
+
+
+def test_a_plot_of_any_revision_of_one_block_and_with_gaps_shows_what_there_is(tmp_path):
+    model = tiny_models.save_tiny_model(tmp_path, "gpt_neox", layers=1)
+    text = tmp_path / "text.txt"
+    text.write_text("".join(tiny_models.TEXT * 100))
+    for revision in ("refs/pr/1", "main"):
+        found = measure_checkpoint(
+            *(model, text),
+            name="one",
+            revision=revision,
+            measures=["anisotropy"],
+            windows=40,
+            window_characters=60,
+            batch_vectors=500,
+            threads=1,
+        )
+        table = found.table()
+        draw_plot(found, table, tmp_path / "plot.svg", "svg")
+        curve = re.findall(r'<path d="(M [^"z]*)" clip-path', (tmp_path / "plot.svg").read_text())
+        assert len(re.findall(r"[ML]", curve[-1])) == 2  # layers 0 and 1
+        table.loc[table["layer"] == 1, ["value", "low", "high"]] = float("nan")
+        draw_plot(found, table, tmp_path / "gap.svg", "svg")
+        gap = (tmp_path / "gap.svg").read_text()
+        assert gap != (tmp_path / "plot.svg").read_text()
