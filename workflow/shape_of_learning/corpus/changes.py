@@ -38,8 +38,6 @@ def describe_changes(record: Mapping[str, Any], name: str) -> str:
         said.append(f"{count:,} ends of lines are written as LF")
     if changed["byte_order_mark"]:
         said.append("the byte order mark is left out")
-    if changed["line_end_added"]:
-        said.append("an end of line is added to the last line")
     otherwise = f"In the text {name}, {'; '.join(said)}." if said else ""
     return " ".join(filter(None, [describe_losses(record, name), otherwise]))
 

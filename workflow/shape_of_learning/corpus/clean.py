@@ -79,7 +79,7 @@ def clean(
     called = origin or str(source)
     _require_file(source, called)
     read, pages, changed = hashlib.sha256(), Counter[str](), Counter[str]()
-    changed.update(line_ends=0, byte_order_mark=0, bytes_cut_off=0, line_end_added=0)
+    changed.update(line_ends=0, byte_order_mark=0, bytes_cut_off=0)
     chunks = _chunks(source, first_bytes, read)
     if format == "mediawiki":
         pieces = _articles(Export(chunks, called), pages, processes)
@@ -151,12 +151,12 @@ def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[
 
 
 def _decoded(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Iterator[str]:
-    """Decode text, with LF at the end of each line, and count what is changed.
+    """Decode text, whose lines then end with LF, and count what is changed.
 
     A sequence that the end of the file cuts is lost.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    place, held, last = 0, "", "\n"
+    place, held = 0, ""
     for chunk in chunks:
         if not place and chunk.startswith(UTF_16):
             raise InputError(_not_utf_8(called, "it begins as UTF-16 does", "UTF-16"))
@@ -180,14 +180,10 @@ def _decoded(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Ite
             changed["line_ends"] += piece.count("\r")
             piece = piece.replace("\r\n", "\n").replace("\r", "\n")
         if piece:
-            last = piece[-1]
             yield piece
     changed["bytes_cut_off"] += len(decoder.getstate()[0])
     if held:
         changed["line_ends"] += 1
-        yield "\n"
-    elif last != "\n":
-        changed["line_end_added"] += 1
         yield "\n"
 
 
