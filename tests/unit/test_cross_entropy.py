@@ -193,3 +193,21 @@ def test_an_encoder_without_a_mask_token_has_no_loss(mask, tmp_path, caplog):
     with caplog.at_level(logging.INFO, "shape_of_learning"):
         assert loss_of(checkpoint, "bert").predicted_tokens == 0
     assert "has no mask token that the model knows" in caplog.text
+
+
+def test_a_head_may_ask_its_base_model_for_a_number():
+    """As that of Falcon-H1, which scales logits by one."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 300, "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 64}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    mamba = {"mamba_d_ssm": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8}
+    config = transformers.FalconH1Config(
+        **sizes, **heads, **mamba, mamba_n_groups=1, lm_head_multiplier=0.5
+    )
+    model = transformers.FalconH1ForCausalLM(config).eval()
+    ids = torch.arange(5, 15)[None]
+    with torch.no_grad():
+        output = model.base_model(input_ids=ids, use_cache=False)
+        expected = model(input_ids=ids, use_cache=False).logits[0]
+        found = LanguageModelHead(model).logits(output.last_hidden_state[0], type(output))
+    torch.testing.assert_close(found, expected)

@@ -286,3 +286,78 @@ def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path, windows_at_
     one, three = (run(checkpoint, name, WINDOWS * 4, threads=threads) for threads in (1, 3))
     assert one.loss == three.loss
     np.testing.assert_array_equal(one.states, three.states)
+
+
+def test_a_window_without_a_mask_has_the_states_that_it_has_alone(
+    tmp_path, windows_at_once, caplog
+):
+    """FNet mixes all positions of a row, padding too."""
+    config = hf.FNetConfig(
+        vocab_size=300, hidden_size=32, num_hidden_layers=3, intermediate_size=64
+    )
+    checkpoint = tmp_path / "fnet"
+    torch.manual_seed(0)
+    hf.FNetModel(config).save_pretrained(checkpoint)
+    tiny.save_tokenizer(checkpoint, special=True)
+    alone = one_window_at_a_time(checkpoint)
+    with caplog.at_level("INFO"):
+        for size in (1, 4, 16):
+            windows_at_once(size)
+            found = run(checkpoint, "fnet", LONG_WINDOWS, role="encoder")
+            np.testing.assert_array_equal(found.states, alone)
+    assert "windows are run one by one" in caplog.text
+
+
+def test_states_that_the_library_begins_late_are_taken_at_the_blocks(tmp_path, windows_at_once):
+    config = hf.MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=3, state_size=8)
+    checkpoint = tmp_path / "mamba"
+    torch.manual_seed(0)
+    hf.MambaModel(config).save_pretrained(checkpoint)
+    tiny.save_tokenizer(checkpoint)
+    library = one_window_at_a_time(checkpoint)  # after block 1, 2 and 3, and after the norm
+    windows_at_once(1)
+    found = run(checkpoint, "mamba", LONG_WINDOWS, role="decoder", last_layer="both")
+    ids = found.sample.rows["token_ids"]
+    embeddings = found.sample.forward.model.get_input_embeddings().weight[ids].numpy()
+    expected = [embeddings, library[0], library[1], library[3], library[2]]
+    np.testing.assert_array_equal(found.states, expected)
+
+
+@pytest.mark.parametrize("key", ["return_dict", "tie_last_hidden_states"])
+def test_a_configuration_does_not_change_what_the_last_state_is(key, tmp_path):
+    checkpoint = tiny.save_stirred_model(tmp_path, "llama")
+    expected = run(checkpoint, "llama").states
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps(config | {key: False}))
+    np.testing.assert_array_equal(run(checkpoint, "llama").states, expected)
+
+
+@pytest.mark.parametrize("offset", [1, 2])
+def test_positions_that_begin_after_the_padding_token_shorten_the_context(offset):
+    sizes = {**SIZES, "max_position_embeddings": 64, "pad_token_id": offset - 1}
+    for config in (hf.CamembertConfig(**sizes), hf.RobertaConfig(**sizes), hf.LukeConfig(**sizes)):
+        forward = ForwardPass(hf.AutoModel.from_config(config), None, last_layer="after_final_norm")
+        assert forward.context() == 64 - offset
+    plain = ForwardPass(
+        hf.AutoModel.from_config(hf.BertConfig(**sizes)), None, last_layer="after_final_norm"
+    )
+    assert plain.context() == 64
+
+
+def test_a_position_limit_of_minus_one_is_none():
+    model = hf.XLNetModel(
+        hf.XLNetConfig(vocab_size=300, d_model=32, n_layer=2, n_head=4, d_inner=64)
+    )
+    assert ForwardPass(model, None, last_layer="after_final_norm").context() is None
+
+
+def test_a_model_that_draws_random_numbers_is_refused():
+    config = hf.ReformerConfig(
+        vocab_size=300, hidden_size=32, attn_layers=["lsh", "lsh"], axial_pos_embds=False, num_hidden_layers=2,
+        attention_head_size=8, num_attention_heads=2, num_buckets=2, feed_forward_size=64, lsh_attn_chunk_length=8,
+    )  # fmt: skip
+    forward = ForwardPass(hf.ReformerModel(config).eval(), None, last_layer="after_final_norm")
+    ids = np.random.default_rng(0).integers(5, 300, 48)
+    window = TokenisedWindow(ids, ids < 0)
+    with pytest.raises(InputError, match="other hidden states when it is run again"):
+        forward.needs_windows_alone([window], 0)

@@ -465,3 +465,12 @@ def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_refused(checkpoint, tmp
     assert writer.wait() == 0
     assert of_pipe == of_file
     assert "left out" not in of_file
+
+
+def test_states_of_float64_keep_digits_that_float32_has_not():
+    states = np.random.default_rng(0).standard_normal((2, 20, 50, 8))
+    near, far = (
+        sol.measure(moved, measures=["two_nn"])["value"].to_numpy()
+        for moved in (states, torch.from_numpy(states + 1e8))
+    )
+    np.testing.assert_allclose(far, near, rtol=1e-5)  # 1e8 leaves eight of sixteen digits

@@ -1,5 +1,10 @@
 """Hidden states that are kept in memory are those of a dump, and damage to a dump is an error."""
 
+import os
+import shutil
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -69,3 +74,45 @@ def test_a_run_that_fails_leaves_nothing(tmp_path):
     with pytest.raises(InputError):
         dump(checkpoint, tmp_path / "dump", [32] * 6)
     assert {path.name for path in tmp_path.iterdir()} == {"model"}
+
+
+NO_LOCKS = """
+#include <errno.h>
+int flock(int file, int operation) { (void)file; (void)operation; errno = ENOLCK; return -1; }
+"""
+READ_AND_WRITE = """
+import sys
+from pathlib import Path
+from shape_of_learning.embeddings.states import StateFiles, open_states
+from shape_of_learning.errors import InputError
+folder = Path(sys.argv[1])
+try:
+    print(len(StateFiles(folder, 3)[1]))
+    open_states(folder / "new.h5", "w").close()
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="preloads C")
+@pytest.mark.parametrize("locking", ["", "TRUE"])
+def test_a_file_system_without_locks_is_no_damage(whole, tmp_path, locking):
+    library = tmp_path / "no_locks.so"
+    compile_it = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", library]
+    subprocess.run(compile_it, input=NO_LOCKS, text=True, check=True)
+    folder = shutil.copytree(whole, tmp_path / "dump")
+    options = {"HDF5_USE_FILE_LOCKING": locking} if locking else {}
+    ran = subprocess.run(
+        [sys.executable, "-c", READ_AND_WRITE, folder],
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path), "LD_PRELOAD": str(library), **options},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = ran.stdout.strip()
+    if locking:
+        assert "HDF5_USE_FILE_LOCKING" in said
+        assert "delete" not in said
+    else:
+        assert said == str(len(StateFiles(whole, 3)[1]))
+        assert (folder / "new.h5").exists()

@@ -306,11 +306,11 @@ class ForwardPass:
         """Find the blocks where hidden states must be recorded; None if the library returns what they do.
 
         The library's list begins after the first block in some architectures (Mamba, RWKV), or ends
-        otherwise. A beginning of a text is run once, and what the library returns compared with what blocks do.
+        otherwise. A text is run once, and what the library returns compared with what blocks do.
         """
         with self._lock:
             if not hasattr(self, "_decided"):
-                self._decided = self._compare_blocks_with_library(text[:8], padding)
+                self._decided = self._compare_blocks_with_library(text, padding)
         return self._decided
 
     def _compare_blocks_with_library(self, text: np.ndarray, padding: int) -> Blocks | None:

@@ -54,7 +54,7 @@ class StateFiles:
     def _read(self, state: int) -> None:
         path = state_file(self.folder, state, self.layers)
         try:
-            with h5py.File(path, "r", locking=False) as file:
+            with open_states(path, "r") as file:
                 self._states[state] = file["embeddings"][()]
                 self._rows = {name: file[name][()] for name in ROWS}
         # As HDF5 calls a checksum that is wrong, too.
@@ -63,6 +63,29 @@ class StateFiles:
             raise InputError(
                 f"{path} is damaged or missing ({reason}); delete {self.folder} and run again"
             ) from error
+
+
+def open_states(path: Path, mode: str, **options: Any) -> h5py.File:
+    """Open a file of hidden states without a lock, which some file systems of clusters do not have.
+
+    A file is written by one process and gets its name when it is whole, so nobody waits for a lock.
+
+    Raises
+    ------
+    InputError
+        If the environment asks for locks, and the file system has none.
+    OSError
+        As h5py.
+    """
+    try:
+        return h5py.File(path, mode, locking=False, **options)
+    except OSError as error:
+        if "lock file" not in str(error):
+            raise
+        raise InputError(
+            f"{path} cannot be locked, which HDF5_USE_FILE_LOCKING in the environment asks for; unset the variable, "
+            "or set it to FALSE"
+        ) from error
 
 
 def state_file(folder: Path, state: int, layers: int) -> Path:
@@ -111,7 +134,7 @@ def state_writer(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
         for state, width in enumerate(sample.widths):
             # The latest version of the format has checksums of its own structure.
             path = state_file(partial, state, sample.layers)
-            file = opened.enter_context(h5py.File(path, "w", libver="latest", locking=False))
+            file = opened.enter_context(open_states(path, "w", libver="latest"))
             files.append(file)
             file.attrs.update({"layer": min(state, sample.layers), **attributes})
             shape = (sample.tokens, width)

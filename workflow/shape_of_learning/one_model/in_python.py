@@ -297,12 +297,17 @@ class GivenStates:
         }
 
     def __getitem__(self, state: int) -> np.ndarray:
-        """One hidden state, float32 of shape (tokens, hidden)."""
-        return _array(self._states[state])[self._kept].astype(np.float32, copy=False)
+        """One hidden state, float32 of shape (tokens, hidden), or float64 where numbers need it."""
+        values = _array(self._states[state])[self._kept]
+        is_float32 = np.can_cast(values.dtype, np.float32)
+        return values.astype(np.float32 if is_float32 else np.float64, copy=False)
 
 
 def _array(given: Any) -> np.ndarray:
-    return given.detach().float().cpu().numpy() if hasattr(given, "detach") else np.asarray(given)
+    if not hasattr(given, "detach"):
+        return np.asarray(given)
+    exact = given if given.dtype in (torch.float64, torch.int64, torch.int32) else given.float()
+    return exact.detach().cpu().numpy()
 
 
 def _require_numbers(given: Any, what: str) -> None:
