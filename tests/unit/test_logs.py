@@ -43,6 +43,7 @@ def test_what_is_said_is_logged(tmp_path):
             "ERROR: the disk is full",
         ),
         ("MemoryError()", "ERROR: memory is exhausted"),
+        ("ImportError('x.so: failed to map segment from shared object')", "ERROR: memory is exh"),
         ('RuntimeError("DefaultCPUAllocator: can\'t allocate memory")', "ERROR: memory is exh"),
         ("KeyError('x') from OSError(28, 'No space left on device')", "ERROR: the disk is full"),
         ("InputError('step\\x1b[31m1 is missing')", r"ERROR: step\x1b[31m1 is missing"),

@@ -49,7 +49,8 @@ def memory_is_exhausted(error: BaseException) -> bool:
     """Return whether less at a time could help: PyTorch has several exceptions for it."""
     if isinstance(error, MemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in MEMORY_PHRASES)
+    is_of_a_kind = isinstance(error, (RuntimeError, ImportError))
+    return is_of_a_kind and any(words in str(error) for words in MEMORY_PHRASES)
 
 
 def disk_is_full(error: BaseException) -> bool:
