@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from huggingface_hub import cached_assets_path, snapshot_download
+from huggingface_hub import cached_assets_path
 
 from shape_of_learning.audit.listings import NO_COMMIT, PAUSES, Curve
 from shape_of_learning.checkpoints import hub
@@ -22,7 +21,16 @@ from shape_of_learning.checkpoints.atlas import (
     known_of,
     reported_mistakes,
 )
-from shape_of_learning.checkpoints.lock import MAIN, MISSING, MIXED_SHARDS, Checkpoint, Listing
+from shape_of_learning.checkpoints.hub_snapshot import download_as_listed
+from shape_of_learning.checkpoints.listed_files import is_weight_file
+from shape_of_learning.checkpoints.lock import (
+    MAIN,
+    MISSING,
+    MIXED_SHARDS,
+    Checkpoint,
+    Listing,
+    Place,
+)
 from shape_of_learning.checkpoints.measured import (
     UNDEFINED,
     CrossEntropy,
@@ -292,21 +300,19 @@ def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> Measured
         files = hub.files_at(
             place.repository, place.revision, listing.commit, where=where, pauses=PAUSES
         )
-        wanted = [
-            path for path in files if hub.is_weight_file(path) or path.endswith(".index.json")
-        ]
+        wanted = [path for path in files if is_weight_file(path) or path.endswith(".index.json")]
         wanted += [p for p in files if p.endswith(CONFIGURATION)] + tokenizer_paths(
             files, place.subfolder
         )
         with TemporaryDirectory() as temporary:
-            bring = partial(
-                snapshot_download,
-                place.repository,
-                revision=listing.commit,
-                allow_patterns=wanted,
+            download_as_listed(
+                Place(place.repository, place.revision),
+                listing.commit,
+                {path: files.get(path) for path in wanted},
+                where=where,
+                pauses=PAUSES,
                 local_dir=temporary,
             )
-            hub.asked(bring, place.repository, place.revision, where=where, pauses=PAUSES)
             folder = Path(temporary, place.subfolder)
             write_tensor_digests(of_tensors, tensor_digests(folder))
             if loss:

@@ -19,6 +19,7 @@ from huggingface_hub import cached_assets_path, get_token
 
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.atlas import model_of, suite_of
+from shape_of_learning.checkpoints.listed_files import listing_by_names
 from shape_of_learning.checkpoints.local import is_local
 from shape_of_learning.checkpoints.lock import (
     MAIN,
@@ -306,14 +307,14 @@ def _ask(curve: Curve, commits: Mapping[str, Mapping[str, str]], where: str, say
                 continue
             listing = Listing(problem=MISSING)
             if commit:
-                listing = hub.listing_by_names(files.of[commit], commit, each.subfolder)
+                listing = listing_by_names(files.of[commit], commit, each.subfolder)
             if listing.problem == NO_WEIGHTS and files.of[commit]:
                 some = ", ".join(sorted(files.of[commit])[:3])
                 curve.unknown[each.name] = f"its weights are in files that are not compared: {some}"
             else:
                 curve.listed[each.name] = listing
         if of.get(MAIN) in files.of and (repository, MAIN) not in steps:
-            curve.mains[repository] = hub.listing_by_names(files.of[of[MAIN]], of[MAIN], "")
+            curve.mains[repository] = listing_by_names(files.of[of[MAIN]], of[MAIN], "")
 
 
 class _Files:

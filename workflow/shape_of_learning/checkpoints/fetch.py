@@ -9,7 +9,8 @@ from typing import Any
 from filelock import FileLock
 from huggingface_hub import constants, snapshot_download
 
-from shape_of_learning.checkpoints.hub import MissingError, asked, files_at, hash_like
+from shape_of_learning.checkpoints.hub import MissingError, asked, files_at
+from shape_of_learning.checkpoints.listed_files import hash_like
 from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.record import changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (

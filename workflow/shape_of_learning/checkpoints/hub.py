@@ -4,14 +4,13 @@ The client is huggingface_hub. Ours is another try where a network or a server o
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, TypeVar
 
 import huggingface_hub
@@ -28,6 +27,7 @@ from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNot
 from huggingface_hub.hf_api import RepoFile
 
 from shape_of_learning.checkpoints.contact import CONTACT, endpoint
+from shape_of_learning.checkpoints.listed_files import Files
 from shape_of_learning.checkpoints.lock import (
     MAIN,
     MISSING,
@@ -42,7 +42,6 @@ from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
     Shape,
-    inside,
     is_inside,
     refuse_listed_adapter,
     refuse_quantised,
@@ -51,19 +50,12 @@ from shape_of_learning.checkpoints.shapes import (
     tokenizer_paths,
 )
 from shape_of_learning.errors import InputError, UnreachableError, without_secrets
-from shape_of_learning.file_hashes import remembered_sha256
-from shape_of_learning.files import git_blob_of
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
 QUESTION_PAUSES = (1.0, 2.0, 4.0)  # seconds between tries
 # A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
 LISTINGS_AT_ONCE = 8
 SHA256_DIGITS = 64
-# In the order of WEIGHTS.
-WEIGHT_FILES = tuple(
-    rf"{stem}(-\d+-of-(?P<total>\d+))?\.{suffix}"
-    for stem, suffix in (whole.split(".") for whole, _ in WEIGHTS)
-)
 # The library that the client asks by: httpx, and from huggingface_hub 2 on httpx2.
 HTTP = import_module(HfHubHTTPError.__mro__[1].__module__.partition(".")[0])
 UNREACHABLE = (HTTP.HTTPError, LocalEntryNotFoundError, ConnectionError)
@@ -71,7 +63,6 @@ UNREACHABLE = (HTTP.HTTPError, LocalEntryNotFoundError, ConnectionError)
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 Result = TypeVar("Result")
-Files = Mapping[str, WeightFile]
 
 
 class MissingError(InputError):
@@ -208,13 +199,6 @@ def files_at(
     return asked(list_them, repository, revision, where=where, pauses=pauses)
 
 
-def hash_like(file: Path, listed: str) -> str:
-    """Hash a file in the way of a listed hash: ``sha256:...``, or ``git:...`` as git names its content."""
-    if listed.startswith("git:"):
-        return f"git:{git_blob_of(file)}"
-    return f"sha256:{remembered_sha256(file)}"
-
-
 def heads_at(repository: str, commit: str, paths: Iterable[str]) -> Files:
     """Ask for the size and the hash of some files of a commit, each by its head; {} if one cannot be had.
 
@@ -234,40 +218,6 @@ def heads_at(repository: str, commit: str, paths: Iterable[str]) -> Files:
         kind = "sha256" if len(head.etag) == SHA256_DIGITS else "git"
         files[path] = WeightFile(bytes=head.size, hash=f"{kind}:{head.etag}")
     return files
-
-
-def is_weight_file(path: str) -> bool:
-    """Whether a path ends like a file of weights, whole or a shard."""
-    return any(re.fullmatch(each, PurePath(path).name) for each in WEIGHT_FILES)
-
-
-def folders_of(files: Files) -> set[str]:
-    """The folders that have files of weights."""
-    return {f"{PurePath(path).parent}" for path in files if is_weight_file(path)}
-
-
-def listing_by_names(files: Files, commit: str, subfolder: str) -> Listing:
-    """What is listed of a commit by the names of its files alone: no index of shards is read.
-
-    Shards are numbered, so that one that is not there is missed.
-    """
-    formats: list[dict[str, WeightFile]] = []
-    for pattern in WEIGHT_FILES:
-        sets: dict[str, dict[str, WeightFile]] = {}
-        for path, file in files.items():
-            name = PurePath(path).name
-            if inside(subfolder, name) == path and (found := re.fullmatch(pattern, name)):
-                sets.setdefault(found["total"] or "", {})[name] = file
-        whole = [own for total, own in sets.items() if len(own) == int(total or 1)]
-        if sets and not whole:
-            total, own = next(iter(sets.items()))
-            there = {int(name.split("-")[-3]) for name in own}
-            lacking = ", ".join(str(n) for n in range(1, int(total) + 1) if n not in there)
-            return Listing(commit=commit, problem=f"{MISSING}: shard {lacking} of {int(total)}")
-        formats += whole[:1]
-    if not formats:
-        return Listing(commit=commit, problem=NO_WEIGHTS)
-    return Listing(commit=commit, files=formats[0], other_format=formats[1] if formats[1:] else {})
 
 
 def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]:

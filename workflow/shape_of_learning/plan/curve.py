@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.checkpoints.listed_files import folders_of
 from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Checkpoint, Lock, Place, read_lock
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
@@ -231,7 +232,7 @@ def names_offered(offered: OfferedSteps, commits: Mapping[str, str], where: str)
     if offered.folders_of not in commits:
         return []
     commit = commits[offered.folders_of]
-    return hub.folders_of(hub.files_at(offered.repository, offered.folders_of, commit, where=where))
+    return folders_of(hub.files_at(offered.repository, offered.folders_of, commit, where=where))
 
 
 def _places_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
