@@ -32,15 +32,14 @@ def set_up(folder: Path) -> Checkout:
 
 
 def digests(checkout: Checkout) -> dict[str, str]:
-    """Each file of the results, but those that hold times, and its SHA-256."""
+    """Each file of the results and its SHA-256; what holds times, or is half-written and hidden, does not count."""
     results = checkout.folder / "results"
     found = (path for path in sorted(results.rglob("*")) if path.is_file())
     return {
         str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in found
         if path.relative_to(results).parts[0] not in OF_TIME
-        and path.name != ".snakemake_timestamp"
-        and not path.name.endswith(".lock")
+        and not any(part.startswith(".") for part in path.relative_to(results).parts)
     }
 
 
