@@ -16,6 +16,7 @@ MEMORY_PHRASES = (
     "not enough memory",
     "STATUS_ALLOC_FAILED",
     "can't start new thread",
+    "failed to map segment from shared object",  # of an import
     "terminated abruptly",  # a process of a pool, as the kernel ends it
 )
 # What libraries say of a full disk where they raise no OSError with its number: HDF5, safetensors, PyTorch.
