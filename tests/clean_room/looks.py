@@ -32,14 +32,17 @@ def curves_of(rows: Sequence[Row]) -> dict[tuple[str, ...], list[tuple[int, floa
 
 
 def look_at_table(path: Path, *, layers: int, measures: int) -> str:
-    """Every measure must have every layer, and one row for all of them."""
+    """Every measure must have every block, and some the embeddings; a measure of blocks has no layer 0."""
     rows = read_rows(path)
     by_measure = defaultdict(list)
     for row in rows:
         by_measure[row["estimator"]].append(row["layer"])
     assert len(by_measure) >= measures, f"{path} has the measures {sorted(by_measure)}"
     for measure, found in by_measure.items():
-        assert set(map(str, range(layers + 1))) <= {*found}, f"{path}: {measure} has layers {found}"
+        assert {*map(str, range(1, layers + 1))} <= {*found}, (
+            f"{path}: {measure} has layers {found}"
+        )
+    assert "0" in {row["layer"] for row in rows}, f"{path} has no layer 0"
     with_values = [row for row in rows if row["value"]]
     assert len(with_values) > len(rows) / 2, f"{path}: most rows have no value"
     return f"{path.name}: {len(rows)} rows, {len(by_measure)} measures of layers 0 to {layers}"
