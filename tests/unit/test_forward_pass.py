@@ -323,6 +323,26 @@ def test_states_that_the_library_begins_late_are_taken_at_the_blocks(tmp_path, w
     np.testing.assert_array_equal(found.states, expected)
 
 
+def test_a_pass_that_fails_leaves_no_states_to_the_next_one():
+    config = hf.MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=3, state_size=8)
+    model = hf.MambaModel(config).eval()
+    forward = ForwardPass(model, None, last_layer="after_final_norm")
+    ids = np.arange(20)
+    window = TokenisedWindow(ids, ids < 0)
+    expected, _ = forward.hidden_states([window], 0)
+
+    def exhaust_memory(*_):
+        raise MemoryError
+
+    hook = model.layers[1].register_forward_pre_hook(exhaust_memory)
+    with pytest.raises(MemoryError):
+        forward.hidden_states([window], 0)
+    hook.remove()
+    found, _ = forward.hidden_states([window], 0)
+    assert len(found) == len(expected) == 4
+    assert all(map(torch.equal, found, expected))
+
+
 @pytest.mark.parametrize("key", ["return_dict", "tie_last_hidden_states"])
 def test_a_configuration_does_not_change_what_the_last_state_is(key, tmp_path):
     checkpoint = tiny.save_stirred_model(tmp_path, "llama")

@@ -170,8 +170,8 @@ class ForwardPass:
             raise InputError(
                 f"the architecture `{self.config.model_type}` cannot be measured: it gives the same text other "
                 f"hidden states when it is run again (by {change:.2g} of their length), since it draws random "
-                "numbers or adapts to the texts before; choose another model, or settings in its config.json "
-                "without chance"
+                "numbers or adapts to the texts before; choose another model, or settings of it that leave nothing "
+                "to chance"
             )
         try:
             together = self.hidden_states([long, short], padding)[0]
@@ -277,9 +277,11 @@ class ForwardPass:
     ) -> "tuple[list[torch.Tensor], torch.Tensor, type]":
         """Run texts; all hidden states, the last one after the final norm, and the class of the output."""
         blocks = self._blocks_that_decide(texts[0], padding)
-        with self._recording_states(blocks):
-            output = self.run(texts, padding, shape, segments, output_hidden_states=blocks is None)
         recorded = vars(self._recorded)
+        with self._recording_states(blocks):
+            # A pass that failed may have left some, and one without a record: hooks are of all threads.
+            recorded.clear()
+            output = self.run(texts, padding, shape, segments, output_hidden_states=blocks is None)
         if blocks is None:
             states = list(output.hidden_states)
         else:
