@@ -76,7 +76,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     sampling = SamplingProtocol(windows, window_characters, seed)
     threads = threads or count_cores()
     with TemporaryDirectory() as folder:
-        cleaned, alphabet = Path(folder, text.name), Path(folder, "alphabet.json")
+        cleaned, alphabet = Path(folder, "text.txt"), Path(folder, "alphabet.json")
         clean(text, cleaned, alphabet, format="text")
         drawn = draw_windows(cleaned, sampling, called=text.name)
     sample = SampleRun.load(
