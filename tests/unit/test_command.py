@@ -25,6 +25,10 @@ WORKFLOW = Path(__file__).parents[2] / "workflow"
 ESCAPE = "\x1b[31mred\x1b]0;title\x07"
 MOST_SECONDS = 60  # of what is refused, on a machine that does other things besides
 LONGEST = 900  # characters of a sentence
+# What only who has a configuration could act on.
+OF_A_CONFIGURATION = re.compile(
+    r"config/models|in the entry|model's entry|key `models`|(sampling|measurement|embeddings|corpus)\.\w"
+)
 QUICK = (
     *("--windows", "40", "--window-characters", "60", "--batch-vectors", "500", "--threads", "1"),
     *("--measures", "two_nn,anisotropy"),
@@ -75,6 +79,7 @@ def refused(*arguments):
     last = done.output.strip().splitlines()[-1]
     assert len(last) < LONGEST
     assert last.startswith(("ERROR: ", "Error: ")), done.output
+    assert not OF_A_CONFIGURATION.search(last), last
     return last
 
 
