@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import shape_of_learning as sol
 import tiny_models as tiny
-from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.checkpoints.shapes import Shape, role_of
 from shape_of_learning.embeddings.model import load_model, read_shape
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
@@ -112,6 +112,23 @@ def test_a_base_model_of_no_known_role_is_measured_and_its_role_seen_by_what_it_
         table = measure(folder).table()
         assert set(table["role"]) == {role}
         assert table["value"].between(0, 1).all()
+
+
+def test_the_role_of_a_model_in_python_is_seen_where_nothing_states_it(tmp_path):
+    tiny.save_tokenizer(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    texts = [TEXT[start : start + 80] for start in range(0, 1600, 80)]
+    xlnet = hf.XLNetConfig(vocab_size=384, d_model=32, n_layer=2, n_head=4, d_inner=64)
+    models = [
+        ("decoder", random_model(hf.MambaModel, MAMBA)),
+        ("encoder", random_model(hf.XLNetModel, xlnet)),
+        ("encoder", random_model(hf.T5ForConditionalGeneration, T5).get_encoder()),
+    ]
+    for role, model in models:
+        assert role_of(model.config.to_dict()) not in ("encoder", "decoder")
+        table = sol.measure(model.train(), tokenizer, texts, measures=["anisotropy"])
+        assert set(table["role"]) == {role}
+        assert model.training
 
 
 def test_the_text_model_of_a_model_of_images_is_measured_as_in_python(tmp_path):

@@ -12,6 +12,7 @@ import torch
 
 from shape_of_learning.checkpoints.shapes import role_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.model import sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.errors import InputError
@@ -109,7 +110,7 @@ def measure(  # noqa: PLR0913 (keywords)
             sample = sample_of(loaded, tokenizer, texts, name)
             states: HiddenStates = StatesInMemory(sample)
             sample.into(states)  # type: ignore[arg-type]
-        role, adapters = role_in_tables(loaded), loaded.adapters
+            role, adapters = role_in_tables(loaded), loaded.adapters
     else:
         states, role = GivenStates(_states_in(model), mask), ""
     places = [(layer, AFTER) for layer in chosen_layers(layers, states.layers)]
@@ -216,9 +217,13 @@ def sample_of(loaded: LoadedModel, tokenizer: Any, texts: Iterable[str], name: s
 
 
 def role_in_tables(loaded: LoadedModel) -> str:
-    """Whether it is a decoder or an encoder, as tables have it."""
-    role = role_of(loaded.inner.config.to_dict()) or "decoder"
-    return role.removesuffix("-decoder")  # of an encoder-decoder the encoder is given
+    """Whether a model in evaluation mode is a decoder or an encoder, as tables have it."""
+    role = role_of(loaded.inner.config.to_dict()) or ""
+    if role in ("encoder", "decoder"):
+        return role
+    if loaded.is_sharded:  # other ranks have gone on, and help with no other pass
+        return "encoder" if role else "decoder"
+    return "encoder" if sees_later_tokens(loaded.callable_base()) else "decoder"
 
 
 @contextmanager

@@ -170,10 +170,10 @@ class ShapeProbe:
                 return []
             states = StatesInMemory(sample)
             sample.into(states)
+            role = role_in_tables(loaded)
         places = [(layer, AFTER) for layer in self._layers(states.layers)]
         how = protocol_of(states.rows, self.name)
         checkpoint = (f"step{step}", step, None)
-        role = role_in_tables(loaded)
         return measured(states, self._chosen, how, role, checkpoint, places).estimates
 
     def _takes_part(self, loaded: LoadedModel, occasion: str) -> bool:
