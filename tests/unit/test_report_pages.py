@@ -14,9 +14,19 @@ from jinja2 import Environment
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import Judgement
-from shape_of_learning.claims.ledger import write_page
+from shape_of_learning.claims.ledger import write_family, write_ledger, write_page
 
 TEMPLATE = Path(__file__).parents[2] / "workflow/report/page.rst"
+
+
+def render_page(page: Path) -> str:
+    """Render a page as a report does, which must not find fault with it."""
+    template = Environment(trim_blocks=True, lstrip_blocks=True).from_string(TEMPLATE.read_text())
+    files, output = [SimpleNamespace(path=page)], {"markdown": str(page)}
+    text = template.render(files=files, snakemake=SimpleNamespace(output=output))
+    body = publish_parts(text, writer="html4")["body"]
+    assert "system-message" not in body
+    return body
 
 
 def test_every_sign_of_a_sentence_reaches_the_report(tmp_path):
@@ -26,13 +36,17 @@ def test_every_sign_of_a_sentence_reaches_the_report(tmp_path):
     claim = Claim("a_claim", words, "figure 1", "mean_over_layers", rule, "all")
     page = tmp_path / "page.md"
     write_page(page, "A paper", [(claim, Judgement("undecided", "Neither is shown."))])
-    template = Environment(trim_blocks=True, lstrip_blocks=True).from_string(TEMPLATE.read_text())
-    files, output = [SimpleNamespace(path=page)], {"markdown": str(page)}
-    text = template.render(files=files, snakemake=SimpleNamespace(output=output))
-    shown = publish_parts(text, writer="html4")["body"]
-    assert "system-message" not in shown
+    shown = render_page(page)
     assert shown.count("<td>") == 5
     assert html.unescape(re.sub("<[^>]*>", "", shown)).count(words) == 2, "in the table and below"
+
+
+def test_a_run_none_of_whose_claims_can_be_judged_has_a_page_without_faults(tmp_path):
+    ledger, page = tmp_path / "ledger.csv", tmp_path / "family.md"
+    claim = Claim("a_claim", "Words.", "figure 1", "mean_over_layers", {}, "all")
+    write_ledger(ledger, [(claim, Judgement("not measured", "No model."))])
+    write_family([ledger], tmp_path / "family.csv", page)
+    assert "No verdict of this run could be tested" in render_page(page)
 
 
 SCRIPT = "</script><script>alert(1)</script><!-- "

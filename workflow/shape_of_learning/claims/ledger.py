@@ -67,9 +67,7 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
     decided = rows[rows["decided"] == rows["tested"]]
     doubtful = decided[decided["q"] > FALSE_SHARE]
     also = ", ".join(f"`{each}`" for each in doubtful["claim"]) or "none"
-    lines = [
-        "# All verdicts as one family",
-        "",
+    family = [
         f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be tested, since each claim can be supported "
         f"or contradicted; {len(decided)} were reached, and those without an interval have no p and are not here. "
         "p is over windows of text, or seeds, of these models, and not over models. "
@@ -83,8 +81,11 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
             for each in rows.sort_values("q").itertuples()
         ),
     ]
+    if rows.empty:  # a table without rows is none to the pages that show it
+        family = ["No verdict of this run could be tested: none has an interval."]
+    lines = ["# All verdicts as one family", "", *family, ""]
     with atomic_write(page) as partial:
-        partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        partial.write_text("\n".join(lines), encoding="utf-8")
 
 
 def statistic_of(claim: Claim) -> str:
