@@ -145,6 +145,7 @@ MODELS = {
     "../a/b/c": "there is no folder",
     "a/b/c": "there is no folder",
     "two words": "there is no folder",
+    "ünï/cöde": "there is no folder",
     "missing.gguf": "missing.gguf is missing",
     "": "",
     "empty": "config.json",

@@ -77,7 +77,7 @@ def test_one_array_is_one_layer():
         ({"model": np.ones((9, 50, 3)), "measures": ["two_n"]}, "two_nn"),
         ({"model": np.ones((9, 50, 3)), "measures": ["gain_length"]}, "weights"),
         ({"model": np.ones((9, 50, 3)), "layers": [1]}, "no layer 1"),
-        ({"model": np.ones((9, 50, 3)), "mask": np.zeros((9, 50))}, "0 tokens"),
+        ({"model": np.ones((9, 50, 3)), "mask": np.zeros((9, 50))}, "no mask if all"),
         ({"model": np.ones((9, 50, 3)), "mask": np.ones((9, 1, 50, 50))}, "one value for each"),
         ({"model": np.ones((9, 50, 3)), "mask": np.full((9, 50), 0.5)}, "has the value 0.5"),
         ({"model": np.ones((9, 50, 3)), "mask": np.full((9, 50), 2)}, "has the value 2"),

@@ -9,7 +9,7 @@ from shape_of_learning.checkpoints.gguf_files import unpack
 from shape_of_learning.errors import InputError
 
 PACKAGE, GGUF = "package:", ".gguf"
-REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+")  # names that one on the Hub can have
+REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)  # names that one on the Hub can have
 
 
 def local_checkpoint(path: str) -> Path:

@@ -291,6 +291,10 @@ class GivenStates:
         for state in states:
             if isinstance(state, np.ma.MaskedArray):
                 kept = kept & ~_masked_vectors(state)
+        if mask is not None and not kept.any():
+            raise InputError(
+                "the mask leaves 0 tokens; give True or 1 for tokens, or no mask if all vectors are of tokens"
+            )
         self.layers = len(states) - 1
         self._states, self._kept = states, kept
         windows, positions = np.nonzero(kept)
