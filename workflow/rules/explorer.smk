@@ -25,7 +25,7 @@ rule draw_explorer:
             RUN.tables_read(kind for kind in KINDS if kind != VERDICTS),
         ),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
-        choices="<results>/claims/choices.csv" if SETTINGS["choices"]["judged"] else [],
+        choices=["<results>/claims/choices.csv"] if SETTINGS["choices"]["judged"] else [],
     output:
         listed(EXPLORER, "Explorer", "explorer"),
     log:

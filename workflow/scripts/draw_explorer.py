@@ -30,7 +30,7 @@ if __name__ == "__main__":
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             further=[Path(path) for path in snakemake.input.further],
             claims=[Path(path) for path in snakemake.input.claims],
-            choices=[Path(path) for path in snakemake.input.get("choices", [])],
+            choices=[Path(path) for path in snakemake.input.choices],
             description=snakemake.params.description,
             output=Path(snakemake.output[0]),
         )
