@@ -36,11 +36,12 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     except InputError as error:
         _fail(str(error))
     except Exception as error:
-        sentence = explain_failure(error)
-        if sentence is None and not isinstance(error, OSError):
+        if sentence := explain_failure(error):
+            _fail(sentence)
+        if not isinstance(error, OSError):
             raise
         logger.debug("where it happened", exc_info=True)
-        _fail(sentence or shortened(error))
+        _fail(shortened(error))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
