@@ -173,13 +173,23 @@ optimizer = torch.optim.AdamW(model.parameters())
 def look_at_demo(room: Room, said: str) -> Iterator[str]:
     results = room.clone / "results"
     yield looks.look_at_explorer(results / "explorer.html", results / "tables/estimates.csv")
-    yield look_at_pictures(room, "demo", *sorted((results / "figures").glob("*.png")))
+    yield look_at_figures(room, results / "figures")
     # The library and its command, from any folder, without another installation.
     python = "import shape_of_learning; print(shape_of_learning.__file__)"
     place = room.run("python", "-c", python, environment="demo").strip()
     assert Path(place).is_relative_to(room.clone), f"the demo's Python imports {place}"
     room.run("shape-of-learning", "measure", "--help", environment="demo")
     yield f"import shape_of_learning: {place}"
+
+
+def look_at_figures(room: Room, folder: Path) -> str:
+    """Every figure of a run, but specification curves that say in words that no specification has a number."""
+    pictures = [
+        picture
+        for picture in sorted(folder.glob("*.png"))
+        if any(row.get("estimate", "?") for row in looks.read_rows(picture.with_suffix(".csv")))
+    ]
+    return look_at_pictures(room, "demo", *pictures)
 
 
 def look_at_pictures(room: Room, environment: str, *pictures: Path) -> str:
@@ -273,7 +283,7 @@ def look_at_run(room: Room, said: str) -> Iterator[str]:
 def look_at_real(room: Room, said: str) -> Iterator[str]:
     results = room.clone / "results/real"
     yield looks.look_at_explorer(results / "explorer.html", results / "tables/estimates.csv")
-    yield look_at_pictures(room, "demo", *sorted((results / "figures").glob("*.png")))
+    yield look_at_figures(room, results / "figures")
 
 
 CONTEXTS = {
