@@ -1,4 +1,4 @@
-"""A run that is killed, or whose disk is full, ends with the bytes of an undisturbed one once it is resumed."""
+"""A run that is killed, or whose disk or memory is full, ends with the bytes of an undisturbed one once resumed."""
 
 import hashlib
 import os
@@ -19,6 +19,7 @@ from checkouts import Checkout, check_out
 
 KILLS = int(os.environ.get("KILLS", "15"))
 DISKS = int(os.environ.get("FULL_DISKS", "12"))
+MEMORIES = int(os.environ.get("FULL_MEMORIES", "12"))
 RUN = ("--configfile", "tiny.yaml", "--cores", "2")
 # What says how long jobs took.
 OF_TIME = {"logs", "benchmarks", "provenance", "ro-crate-metadata.json"}
@@ -136,3 +137,52 @@ def test_a_run_whose_disk_is_full_again_and_again_says_so_and_ends_in_the_same_b
     assert told > full / 2
     assert digests(checkout) == undisturbed
     print(f"\n{full} full disks, {told} sentences, {len(undisturbed)} files equal")
+
+
+# Python imports this file when it starts. Once a job opens its log, it gets little more memory than it has.
+LITTLE_MEMORY = """
+import os, resource, sys
+
+def limit_memory(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(".log") and arguments[1] == "w":
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + int(os.environ["MORE_MEMORY"])
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+if ".snakemake/scripts/" in " ".join(sys.orig_argv):
+    sys.addaudithook(limit_memory)
+"""
+
+
+def test_a_run_whose_memory_is_exhausted_again_and_again_says_so_and_ends_in_the_same_bytes(
+    tmp_path, undisturbed
+):
+    draw, checkout = random.Random(2), set_up(tmp_path / "checkout")
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start/sitecustomize.py").write_text(LITTLE_MEMORY)
+    failed, told, sentences = 0, 0, set()
+    while failed < MEMORIES:
+        more = str(draw.randint(0, 2 ** draw.randint(10, 30)))
+        environment = checkout.environment(MORE_MEMORY=more)
+        environment["PYTHONPATH"] = str(tmp_path / "start")
+        run = subprocess.run(
+            [sys.executable, "-m", "snakemake", *RUN],
+            cwd=checkout.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if run.returncode == 0:
+            break
+        failed += 1
+        told += "memory is exhausted" in run.stdout
+        sentences |= {line for line in run.stdout.splitlines() if line.startswith("ERROR")}
+        assert not re.search(r'File ".*(scripts/|shape_of_learning)', run.stdout), run.stdout[
+            -3000:
+        ]
+        assert not checkout.partial_files()
+    checkout.snakemake(*RUN)
+    assert told > failed / 2, sentences
+    assert digests(checkout) == undisturbed
+    print(f"\n{failed} times without memory, {told} sentences, {len(undisturbed)} files equal")

@@ -138,6 +138,7 @@ def draw_plot(found: "Measured", table: "pd.DataFrame", path: Path, kind: str) -
         DrawnModel,
         FigureInputs,
     )
+    from shape_of_learning.figures.output import fix_layout
     from shape_of_learning.figures.style import theme
     from shape_of_learning.plan.figures import drawn_measures
 
@@ -153,6 +154,7 @@ def draw_plot(found: "Measured", table: "pd.DataFrame", path: Path, kind: str) -
             tables={"estimates": table.astype(kinds)},
         )
         drawing = overview(inputs)
+        fix_layout(drawing.figure)
         key, metadata = PICTURES[kind]
         with atomic_write(path) as partial:
             drawing.figure.savefig(

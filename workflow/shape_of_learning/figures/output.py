@@ -40,6 +40,7 @@ def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> N
 
     Call it within :func:`~shape_of_learning.figures.style.theme`.
     """
+    fix_layout(drawing.figure)
     save_table(drawing.table, csv)
     with atomic_write(markdown) as partial:
         name, words = as_markup(markdown.stem), as_markup(drawing.caption)
@@ -50,6 +51,19 @@ def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> N
     ):
         with atomic_write(path) as partial:
             drawing.figure.savefig(partial, format=path.suffix[1:], metadata=metadata)
+
+
+def fix_layout(figure: Figure) -> None:
+    """Lay a figure out, and put its panels on whole millionths of its size.
+
+    The solver of the layout adds in the order of addresses in memory, so that its last digits differ from process
+    to process.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        box = axes.get_position(original=True)
+        axes.set_position([round(side, 6) for side in box.bounds])
 
 
 def save_table(table: pd.DataFrame, csv: Path) -> None:
