@@ -244,7 +244,7 @@ def _draw_steps(
         is_only = pd.isna(step)
         look = UNTRAINED
         if is_only or step:
-            look = style.LineStyle(style.INK if is_only else colours[int(step)], "-", "o")
+            look = style.LineStyle(style.COLOURS[0] if is_only else colours[int(step)], "-", "o")
         if rows["hollow"].all():
             look = replace(look, dashes=DOTTED)
         line = marks.draw_line(axes, rows, "layer", look, label=ONLY if is_only else str(step))
