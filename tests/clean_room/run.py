@@ -154,7 +154,8 @@ checkpoint = snapshot_download("gpt2")
 model, tokenizer = (kind.from_pretrained(checkpoint) for kind in (AutoModelForCausalLM, AutoTokenizer))
 tokenizer.pad_token = "<|endoftext|>"
 texts = probe_texts = [demo_text()[start : start + 300] for start in range(0, 32 * 300, 300)]
-data = [{"input_ids": ids[:64], "labels": ids[:64]} for ids in tokenizer(texts)["input_ids"]]
+tokens = [ids[:64] for ids in tokenizer(texts)["input_ids"] if len(ids) >= 64]
+data = [{"input_ids": ids, "labels": ids} for ids in tokens]
 arguments = TrainingArguments(
     "run", max_steps=4, save_steps=2, logging_steps=1, per_device_train_batch_size=4, report_to=[], use_cpu=True
 )
