@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import draw_explorer
-from figure_tables import VERDICT_HEADER, rows_of_model, undefined, verdicts_on, write_rows
+from figure_tables import SUSPECT, VERDICT_HEADER, rows_of_model, undefined, verdicts_on, write_rows
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
@@ -26,7 +26,7 @@ LABELS = {"one": HOSTILE, "two": "Model two", "still": "Without steps"}
 TUNED = {"name": "tuned", "label": "Fine-tuned", "phase": "fine-tuning"}
 
 
-KEYS = ("name", "label", "axis", "family", "description", "suspect_above")
+KEYS = ("name", "label", "axis", "family", "description")
 
 
 def claimed(view: str, *, measures=(), tables=()) -> dict:
@@ -69,7 +69,7 @@ def made_rows() -> list[dict]:
     ]
     for row in rows:
         if row["model"] == "two" and row["estimator"] == "two_nn" and row["layer"] == 2:
-            row["near_duplicates"] = 0.4
+            row |= SUSPECT
         if row["estimator"] == "average_cosine" and row["layer"] == 0:
             row |= {key: 100 * row[key] for key in ("value", "low", "high")}
     at = next(n for n, row in enumerate(rows) if row["step"] == 64 and row["layer"] == 3)

@@ -36,6 +36,7 @@ def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=
                 **{"estimator": estimator, "selection": "all", "windows": 128},
                 **{"n": n, "n_unique": n, "batch_sd": top / 100},
                 "near_duplicates": 0.01 if estimator in ALL[4:] else "",
+                **{"suspect": "no", "reason": ""},
             }
             values = [numbers.uniform(top / 4, top) for _ in range(layers + 1)]
             places = [{"layer": i, "depth": i / layers} for i in range(layers + 1)]
@@ -50,6 +51,9 @@ def with_interval(value, error):
     """The columns of a value and its interval."""
     half = 2.131 * error
     return {"value": value, "standard_error": error, "low": value - half, "high": value + half}
+
+
+SUSPECT = {"suspect": "yes", "reason": "copies"}
 
 
 def undefined(row):
@@ -88,14 +92,13 @@ def models_named(names, labels=(), families=(), role="decoder"):
 
 
 def measures_named(*names):
-    """Measures of a figure; TwoNN is suspect above a tenth."""
+    """Measures of a figure."""
     return [
         DrawnMeasure(
             name,
             LABELS.get(name, name),
             QUANTITIES.get(name, "Intrinsic dimension"),
             from_zero=name not in ALL[4:],
-            suspect_above=0.1 if name == "two_nn" else None,
         )
         for name in names
     ]
@@ -145,5 +148,5 @@ def named_lines(drawing: Drawing, panel=0):
 
 
 def lines_labelled(drawing: Drawing, label, panel=0):
-    """Those that are no curves: such as ``_hollow`` and ``_suspect`` points."""
+    """Those that are no curves: such as ``_hollow`` and ``_marked`` points."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]

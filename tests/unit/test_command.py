@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import tiny_models
 from shape_of_learning.command_line import app
 from shape_of_learning.machine import count_cores, total_memory
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.checkpoint import measure_checkpoint
 from shape_of_learning.results import draw_plot
 
@@ -175,7 +176,7 @@ def test_compared_folders_have_no_revisions(place, monkeypatch):
     monkeypatch.chdir(place)
     assert "no revision `step1`" in refused("compare", "model@step1", "model")
     assert "there is no folder" in refused("compare", "model", "./other@step1")
-    assert "--revision" in refused("measure", "org/name@step1")
+    assert "--revision" in refused("measure", "org/name@step1", "--revision", "step2")
 
 
 LINE = {"model": "m", "role": "decoder", "revision": "main", "estimator": "two_nn", "value": "2"}
@@ -314,7 +315,7 @@ def test_it_knows_its_version_and_short_help():
 def test_a_comparison_names_its_direction(place, monkeypatch):
     monkeypatch.chdir(place)
     printed = invoke("compare", "model", "./model", "--text", "text.txt", *QUICK)
-    assert "Differences: ./model minus model. Above 0, ./model is higher." in printed.output
+    assert "B - A: ./model - model" in printed.output
 
 
 def test_a_system_that_says_less_of_its_cores_and_memory_will_do(place, monkeypatch):
@@ -378,7 +379,7 @@ def test_a_plot_of_any_revision_of_one_block_and_with_gaps_shows_what_there_is(t
     text = tmp_path / "text.txt"
     text.write_text("".join(tiny_models.TEXT * 100))
     for revision in ("refs/pr/1", "main"):
-        found = measure_checkpoint(
+        rows = measure_checkpoint(
             *(model, text),
             name="one",
             revision=revision,
@@ -387,12 +388,14 @@ def test_a_plot_of_any_revision_of_one_block_and_with_gaps_shows_what_there_is(t
             window_characters=60,
             batch_vectors=500,
             threads=1,
-        )
-        table = found.table()
-        draw_plot(found, table, tmp_path / "plot.svg", "svg")
+        ).estimates
+        draw_plot(rows, tmp_path / "plot.svg", "svg")
         curve = re.findall(r'<path d="(M [^"z]*)" clip-path', (tmp_path / "plot.svg").read_text())
         assert len(re.findall(r"[ML]", curve[-1])) == 2  # layers 0 and 1
-        table.loc[table["layer"] == 1, ["value", "low", "high"]] = float("nan")
-        draw_plot(found, table, tmp_path / "gap.svg", "svg")
+        layer, *numbers = map(ESTIMATE_COLUMNS.index, ("layer", "value", "low", "high"))
+        for row in rows:
+            for place in numbers if row[layer] == 1 else ():
+                row[place] = float("nan")
+        draw_plot(rows, tmp_path / "gap.svg", "svg")
         gap = (tmp_path / "gap.svg").read_text()
         assert gap != (tmp_path / "plot.svg").read_text()

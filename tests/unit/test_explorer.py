@@ -47,7 +47,7 @@ def rows_in(content: dict) -> list[dict]:
     return [
         dict(zip(names, of, strict=True))
         | content["checkpoints"][at]
-        | dict(zip(NUMBERS_OF_PAGE, cells, strict=True))
+        | dict(zip((*NUMBERS_OF_PAGE, "reason"), cells, strict=True))
         for *of, rows in content["series"]
         for at, *cells in rows
     ]

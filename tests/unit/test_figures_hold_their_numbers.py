@@ -11,13 +11,22 @@ import pytest
 from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 
 import draw_figure
-from figure_tables import HEADER, rows_of_model, table_of, undefined, verdicts_on, write_rows
+from figure_tables import (
+    HEADER,
+    SUSPECT,
+    rows_of_model,
+    table_of,
+    undefined,
+    verdicts_on,
+    write_rows,
+)
 from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
+from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.tidy import (
     CONTROL_COLUMNS,
     MASSIVE_TABLE_COLUMNS,
@@ -26,7 +35,7 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_POINT_COLUMNS,
 )
 from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.figures import drawn_measures, drawn_models, opening_words
+from shape_of_learning.plan.figures import drawn_models, opening_words
 from shape_of_learning.plan.paper_models import with_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -60,7 +69,7 @@ AXES = {
 }
 KINDS_OF_CONTROLS = ("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
 NUMBERS = np.random.default_rng(0)
-NO_CURVE = {"_hollow", "_suspect", "_dots", "_undefined", "_break", "_marks", "_middle", "_bare"}
+NO_CURVE = {"_hollow", "_marked", "_dots", "_undefined", "_break", "_marks", "_middle", "_bare"}
 TASK_LAYERS = 12
 EDITS = (
     *("model", "revision", "order", "blocks", "kind", "k"),
@@ -91,7 +100,7 @@ def estimates(models, measures):
     for row in rows:
         row["role"] = next(model.shape.role for model in models if model.name == row["model"])
         if row["step"] == 1 and row["layer"] == 2:
-            row |= undefined(row) if row["estimator"] == "mada" else {"near_duplicates": 0.3}
+            row |= undefined(row) if row["estimator"] == "mada" else SUSPECT
     return table_of("estimates", rows, HEADER)
 
 
@@ -231,7 +240,7 @@ def given(target):
     tables |= {} if last else verdicts(models)
     inputs = FigureInputs(
         [DrawnModel(**each) for each in drawn_models(models, revisions)],
-        [DrawnMeasure(**each) for each in drawn_measures(measures)],
+        [DrawnMeasure(**each) for each in describe_for_figures(measures)],
         opening_words(figure, models, measures, DEMO),
         tables,
     )

@@ -151,12 +151,13 @@ def test_a_note_says_where_models_differ_in_vectors_per_dimension():
     assert "differ, from" not in made.words_of(made.draw(MEANS, plain))
 
 
-def near_duplicates(shares):
-    """Rows with the share of near-duplicates by (model, step, layer)."""
-    at = [(row["model"], row["step"], row["layer"]) for row in TRAINED]
+def suspect_rows(*places):
+    """Rows of which those of TwoNN at some (model, step, layer) are suspect."""
     return [
-        row | {"near_duplicates": shares.get(place, row["near_duplicates"])}
-        for row, place in zip(TRAINED, at, strict=True)
+        row | made.SUSPECT
+        if row["estimator"] == "two_nn" and (row["model"], row["step"], row["layer"]) in places
+        else row
+        for row in TRAINED
     ]
 
 
@@ -169,13 +170,13 @@ def test_a_hollow_point_is_white_and_on_the_line():
     assert "Hollow: M-a step 64 (mixed shards)." in made.words_of(drawing)
 
 
-def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
-    shares = {("a", 0, 0): 0.9, ("a", 1, 1): 0.2, ("a", 1, 2): 0.4, ("a", 8, 3): 0.1001}
-    rows = near_duplicates(shares | {("a", 64, 1): 0.1})  # a tenth is allowed; layer 0 is no block
+def test_an_average_with_a_suspect_layer_is_hollow_with_a_dot():
+    # Layer 0 is no block.
+    rows = suspect_rows(("a", 0, 0), ("a", 1, 1), ("a", 1, 2), ("a", 8, 3))
     drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
-    (marked,) = made.lines_labelled(drawing, "_suspect")
+    (marked,) = made.lines_labelled(drawing, "_marked")
     assert list(marked.get_xdata()) == [1, 8]
-    assert made.lines_labelled(drawing, "_suspect", 1) == []
+    assert made.lines_labelled(drawing, "_marked", 1) == []
     table = drawing.table.query("model == 'a' and estimator == 'two_nn'")
     assert list(table["suspect_layers"]) == [0, 2, 1, 0, 0]
 
@@ -231,7 +232,7 @@ def test_measures_near_one_are_seen_by_their_distance_to_it():
 
 
 def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
-    rows = near_duplicates({("a", step, 2): 0.2 for step in STEPS})
+    rows = suspect_rows(*(("a", step, 2) for step in STEPS))
     rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
     drawing = drawn(HEAT_MAPS, rows, flagged={8: ("odd", "hollow"), 64: BROKEN})
     marks = {}

@@ -21,6 +21,7 @@ FLOORS = (
     ("blocks", "one_model", "papers"),
     ("training",),
     ("plan", "scripts"),
+    ("findings", "terminal_table"),
     ("audit", "results"),
     ("command_line",),
     ("__main__",),

@@ -10,6 +10,7 @@ import pytest
 import gather_tables
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics import tidy
+from shape_of_learning.metrics.suspects import Conditions
 from shape_of_learning.metrics.tables import write_model_tables
 from shape_of_learning.metrics.tidy import GROUPS, TidyRow
 
@@ -83,7 +84,7 @@ def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_output
         "checkpoints": [(f"step{step}", step, step * 2048) for step in steps],
     }
     revisions = [f"step{step}" for step in steps]
-    given = {"family": family, "interval": True, "revisions": revisions} | curve
+    given = {"family": family, "conditions": Conditions(), "revisions": revisions} | curve
     curves = [{"estimator": name, **given} for name in names]
     files = {kind: folder / f"{kind}.csv" for kind in KINDS}
     write_model_tables(folder / "m", model, curves, files)
@@ -223,7 +224,7 @@ def test_a_value_without_a_group_that_is_undefined_leaves_no_interval(tmp_path):
 
 def test_where_intervals_do_not_cover_there_are_none_of_layers_averages_or_changes(tmp_path):
     rows = [checkpoint_rows(1), checkpoint_rows(2)]
-    for found in gathered(tmp_path, *rows, interval=False)[1:]:
+    for found in gathered(tmp_path, *rows, conditions=Conditions(has_interval=False))[1:]:
         assert {row["layer"] for row in found} >= {"", "1"}
         assert {(*bars(row), row.get("smallest_visible", "")) for row in found} == {("",) * 4}
 

@@ -42,6 +42,7 @@ def gathered_model(model):
         **{"name": model, "role": shape.role, "layers": shape.layers},
         "checkpoints": [(c.name, c.step, c.tokens) for c in RUN.checkpoints(model)],
         "average_over": SETTINGS["figures"]["average_over"],
+        "width": shape.hidden_size or 0,
     }
 
 

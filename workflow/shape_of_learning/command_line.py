@@ -1,6 +1,5 @@
 """The command ``shape-of-learning``: a model of yours in one minute, two models beside each other, this machine."""
 
-import math
 import os
 import platform
 import select
@@ -8,7 +7,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -27,27 +26,30 @@ from shape_of_learning.console import (
     told,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, file_descriptor, is_stream, write_table
+from shape_of_learning.files import file_descriptor, is_stream, write_table
+from shape_of_learning.findings import find_sentences
 from shape_of_learning.machine import count_cores, total_memory
 from shape_of_learning.metrics.measure_entry import FAMILIES
 from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER
-from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.defaults import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS
 from shape_of_learning.results import (
     draw_plot,
+    estimate_rows,
     make_explorer,
     picture_format,
-    printed_at_last,
     read_estimates,
     write_objects,
     write_text,
 )
+from shape_of_learning.terminal_table import print_changes, print_estimates
 
 if TYPE_CHECKING:
     from shape_of_learning.one_model.measured import Measured
 
 EXIT_CODES = "Exit codes: 0, done; 1, what you gave cannot be used (see the last line); 2, a wrong command line."
-ALL = ",".join(OF_THE_PAPER)
+ALL = "all"
+COMPACT = "anisotropy,anisotropy_without_massive_tokens,two_nn,mada,mle"
 KNOWN = [n for n, m in MEASURES.items() if m.family in FAMILIES and "last_layer" not in m.rows]
 app = typer.Typer(
     help="The shape of what transformers learn: anisotropy and intrinsic dimension by layer.",
@@ -95,12 +97,24 @@ Text = Annotated[
     ),
 ]
 Measures = Annotated[
-    str, typer.Option(help=f"Names, with commas between: {', '.join(KNOWN)}.", show_default=False)
+    str,
+    typer.Option(
+        help=f"Names with commas between, or {ALL} for all of the first paper. Names: {', '.join(KNOWN)}."
+    ),
 ]
 Windows = Annotated[int, typer.Option(help="Number of windows of text.", min=1)]
 Characters = Annotated[int, typer.Option(help="Per window; fewer for a short context.", min=1)]
 Vectors = Annotated[int, typer.Option(help="Per batch; dimensions depend on it.", min=129)]
 Threads = Annotated[int | None, typer.Option(help="By default one per core.", min=1)]
+Device = Annotated[
+    str, typer.Option(help="Such as cpu or cuda:1; by default the first GPU, if any.")
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        help="Windows that go through the model together; by default what is fast.", min=1
+    ),
+]
 output_option = partial(typer.Option, parser=parse_output, metavar="FILE")
 Csv = Annotated[
     Path | None,
@@ -126,17 +140,38 @@ def main(
     """The shape of what transformers learn: anisotropy and intrinsic dimension by layer."""
 
 
+class Sample(NamedTuple):
+    """What is measured of a model, on which text, and where it runs."""
+
+    text: Path | None
+    measures: str
+    windows: int
+    window_characters: int
+    batch_vectors: int
+    threads: int | None
+    device: str
+    batch_size: int | None
+
+
 @app.command(epilog="Example: shape-of-learning measure gpt2 --text my.txt --plot gpt2.png")
 def measure(  # noqa: PLR0913 (options)
-    model: Annotated[str, typer.Argument(help="Hub id, folder, GGUF file, or package:NAME/PATH.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="Hub id, also as MODEL@REVISION, folder, GGUF file, or package:NAME/PATH.",
+        ),
+    ],
     revision: Annotated[str, typer.Option(help="Branch, tag or commit on the Hub.")] = "main",
     name: Annotated[str, typer.Option(help="The model's name in tables.")] = "",
     text: Text = None,
-    measures: Measures = ALL,
+    measures: Measures = COMPACT,
     windows: Windows = WINDOWS,
     window_characters: Characters = WINDOW_CHARACTERS,
     batch_vectors: Vectors = BATCH_VECTORS,
     threads: Threads = None,
+    device: Device = "",
+    batch_size: BatchSize = None,
     csv: Csv = None,
     json: Annotated[
         Path | None, output_option(help="The same as a JSON list of objects; - likewise.")
@@ -148,22 +183,49 @@ def measure(  # noqa: PLR0913 (options)
         Path | None, output_option(help="An interactive HTML page; - likewise.")
     ] = None,
 ) -> None:
-    """Measure every layer of one model."""
+    """Measure every layer of a model, or of several."""
     outputs = csv, json, plot, explorer
-    with _explained(*outputs, inputs=(text,)):
+    with _explained(*outputs, inputs=(text,)), TemporaryDirectory() as temporary:
         picture = picture_format(plot) if plot else ""
-        sample = windows, window_characters, batch_vectors
-        found = _measure(model, revision, text, measures, sample, threads, name)
-        table = found.table()
-        with printed_at_last(table, "value", results_console(*outputs), found.width or math.inf):
+        for option, value, default in (("--revision", revision, "main"), ("--name", name, "")):
+            if value != default and len(models) > 1:
+                raise InputError(
+                    f"{option} is for one model; write MODEL@REVISION, or measure one at a time"
+                )
+        if text is not None and is_stream(text):  # which can be read once
+            text = _read_stream(text, Path(temporary))
+        sample = Sample(
+            *(
+                text,
+                measures,
+                windows,
+                window_characters,
+                batch_vectors,
+                threads,
+                device,
+                batch_size,
+            )
+        )
+        found = _measure_all(models, sample, revision, name)
+        rows = [row for measured in found for row in measured.estimates]
+        try:
             if csv:
-                write_table(csv, ESTIMATE_COLUMNS, found.estimates)
+                write_table(csv, ESTIMATE_COLUMNS, rows)
             if json:
-                write_objects(json, table)
+                write_objects(json, rows)
             if plot:
-                draw_plot(found, table, plot, picture)
+                draw_plot(rows, plot, picture)
             if explorer:
-                write_text(explorer, make_explorer(found.estimates))
+                write_text(explorer, make_explorer(rows))
+        finally:  # also where a file could not be written
+            console = results_console(*outputs)
+            for measured in found:
+                own = estimate_rows(measured.estimates)
+                if len(found) > 1:
+                    console.print(measured.label, highlight=False)
+                print_estimates(own, console)
+                for sentence in find_sentences(measured.label, own):
+                    console.print(sentence, soft_wrap=True, highlight=False)
 
 
 @app.command(
@@ -171,44 +233,45 @@ def measure(  # noqa: PLR0913 (options)
 )
 def compare(  # noqa: PLR0913 (options)
     first: Annotated[
-        str, typer.Argument(help="As for `measure`; MODEL@REVISION for one on the Hub.")
+        str,
+        typer.Argument(metavar="A", help="As for `measure`; MODEL@REVISION for one on the Hub."),
     ],
-    second: Annotated[str, typer.Argument(help="The model to compare with it.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The model to compare with it.")],
     text: Text = None,
-    measures: Measures = ALL,
+    measures: Measures = COMPACT,
     windows: Windows = WINDOWS,
     window_characters: Characters = WINDOW_CHARACTERS,
     batch_vectors: Vectors = BATCH_VECTORS,
     threads: Threads = None,
+    device: Device = "",
+    batch_size: BatchSize = None,
     csv: Csv = None,
 ) -> None:
-    """Say how much higher the second model is than the first on the same windows, with paired intervals."""
+    """Print B - A, how much higher the second model is on the same windows, with paired intervals."""
     with _explained(csv, inputs=(text,)), TemporaryDirectory() as temporary:
         if text is not None and is_stream(text):  # which can be read once
             text = _read_stream(text, Path(temporary))
-        from shape_of_learning.checkpoints.local import is_local, named_checkpoint
-
-        for model, revision in map(_split_revision, (first, second)):
-            if is_local(model):
-                named_checkpoint(model, revision)  # before the other is measured
-        both: list[Measured] = []
-        names = (first, second) if Path(first).name == Path(second).name else ("", "")
-        for given, name in zip((first, second), names, strict=True):
-            model, revision = _split_revision(given)
-            how = (windows, window_characters, batch_vectors), threads, name
-            shuffled_as = both[0].model.name if both else ""
-            both.append(_measure(model, revision, text, measures, *how, shuffled_as=shuffled_as))
-        table = both[0].compared(both[1])
-        console = results_console(csv)
-        console.print(
-            f"Differences: {second} minus {first}. Above 0, {second} is higher.",
-            highlight=False,
-            soft_wrap=True,
+        sample = Sample(
+            *(
+                text,
+                measures,
+                windows,
+                window_characters,
+                batch_vectors,
+                threads,
+                device,
+                batch_size,
+            )
         )
-        with printed_at_last(table, "difference", console):
+        one, other = _measure_all([first, second], sample, shares_batches=True)
+        rows = one.compare(other)
+        console = results_console(csv)
+        console.print(f"B - A: {second} - {first}", highlight=False, soft_wrap=True)
+        try:
             if csv:
-                with atomic_write(csv) as partial:
-                    table.to_csv(partial, columns=CHANGE_COLUMNS, index=False, lineterminator="\n")
+                write_table(csv, [*rows[0]], [[*row.values()] for row in rows])
+        finally:
+            print_changes(rows, console)
 
 
 @app.command(epilog="Example: shape-of-learning explore shape.csv shape.html")
@@ -286,35 +349,51 @@ def _print_fact(key: str, value: str) -> None:
 _explained = partial(explained, options=OPTIONS)
 
 
-def _measure(
-    model: str,
-    revision: str,
-    text: Path | None,
-    measures: str,
-    sample: tuple[int, int, int],
-    threads: int | None,
+def _measure_all(
+    given: list[str],
+    sample: Sample,
+    revision: str = "main",
     name: str = "",
     *,
-    shuffled_as: str = "",
-) -> "Measured":
-    """Fetch what is meant, and measure it, with a bar on the terminal."""
-    chosen = [each.strip() for each in measures.split(",") if each.strip()]
+    shares_batches: bool = False,
+) -> "list[Measured]":
+    """Fetch models and measure them, with a bar on the terminal; names that are wrong are refused first."""
+    from shape_of_learning.checkpoints.local import is_local, named_checkpoint
+
+    split = [_split_revision(model) for model in given]
+    if revision != "main":
+        [(model, named)] = split
+        if named != "main":
+            raise InputError(f"{given[0]} has a revision in its name; leave out --revision")
+        if is_local(model):
+            raise InputError(f"{model} {_HAS_NO_REVISION.format(revision)}; leave out --revision")
+        split = [(model, revision)]
+    for model, _ in split:
+        if is_local(model):
+            named_checkpoint(model, "main")  # before any other is measured
+    last_parts = [Path(model).name for model, _ in split]
+    found: list[Measured] = []
+    for text, (model, at), last in zip(given, split, last_parts, strict=True):
+        own = name or (text if last_parts.count(last) > 1 else "")
+        shuffled_as = found[0].model.name if found and shares_batches else ""
+        found.append(_measure(model, at, sample, own, shuffled_as))
+    return found
+
+
+def _measure(model: str, revision: str, sample: Sample, name: str, shuffled_as: str) -> "Measured":
+    if sample.measures.strip() == ALL:
+        chosen = [*OF_THE_PAPER]
+    else:
+        chosen = [measure.strip() for measure in sample.measures.split(",") if measure.strip()]
     if not chosen:
         raise InputError("--measures names no measure; leave it out, or name some of --help")
-    if text is not None and not is_stream(text) and not text.is_file():
+    text = sample.text
+    if text is not None and not text.is_file():
         wrong = "is a folder" if text.is_dir() else "is missing"
         raise InputError(f"{text} {wrong}; correct --text")
     from shape_of_learning.checkpoints.local import is_local
 
-    if "@" in model and not is_local(model.partition("@")[0]) and not Path(model).exists():
-        raise InputError(f"{model} has a revision in its name; give it by --revision")
-    if is_local(model):
-        if revision != "main":
-            raise InputError(
-                f"{model} is on this machine, and has no revision `{revision}`; leave out --revision, which is "
-                "of models on the Hub, and name the folder of the checkpoint that you mean"
-            )
-    else:
+    if not is_local(model):
         tell(f"Asking {endpoint()} for `{model}` at `{revision}`.")
     from huggingface_hub.utils import disable_progress_bars
 
@@ -331,20 +410,23 @@ def _measure(
             tell("Text: the documentation that comes with Python; --text FILE takes another.")
             text = Path(temporary, "python_topics.txt")
             text.write_text(demo_text(), encoding="utf-8")
-        elif is_stream(text):
-            text = _read_stream(text, Path(temporary))
         return measure_checkpoint(
             *(folder, text),
             name=name,
             revision=revision,
             measures=chosen,
-            windows=sample[0],
-            window_characters=sample[1],
-            batch_vectors=sample[2],
+            windows=sample.windows,
+            window_characters=sample.window_characters,
+            batch_vectors=sample.batch_vectors,
             shuffled_as=shuffled_as,
-            threads=threads,
+            threads=sample.threads,
+            device=sample.device or None,
+            batch_size=sample.batch_size,
             progress=progress,
         )
+
+
+_HAS_NO_REVISION = "is on this machine, and has no revision `{}`"
 
 
 def _split_revision(given: str) -> tuple[str, str]:
@@ -356,8 +438,7 @@ def _split_revision(given: str) -> tuple[str, str]:
         return given, "main"
     if is_local(model):
         raise InputError(
-            f"{model} is on this machine, and has no revision `{revision}`; name the folder of the checkpoint "
-            "that you mean"
+            f"{model} {_HAS_NO_REVISION.format(revision)}; name the folder of the checkpoint that you mean"
         )
     return model, revision
 

@@ -1,39 +1,20 @@
-"""What the command prints and writes of a measured model: a table, JSON, a plot, a page; and tables it reads."""
+"""What the command writes of measured models: JSON, a plot, a page; and tables that it reads."""
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from csv import Error as CsvError
 from csv import reader as csv_reader
 from json import dumps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from shape_of_learning.errors import InputError, escape_controls
+from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, file_descriptor, is_stream, write_table
-from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from shape_of_learning.one_model.measured import Measured
-
-MARKS = {
-    "*": "most nearest neighbours are copies or the same token: the value says more about the text "
-    "than about the model",
-    "^": "the dimension is near the number of coordinates, or above it: nearly equal vectors, or too few, decide it",
-    "<": "the interval reaches below 0, where the value cannot be: it is too wide to say much",
-    "~": "no interval: none is known to hold, or few windows decide the value",
-}
-NEAR_WIDTH = 0.8  # share of the coordinates from which on a dimension is marked
-NEVER_NEGATIVE = ("dimension", "spectrum")  # families
 # Of pictures that equal results give equal bytes of; the caption is put to it.
 PICTURES: dict[str, tuple[str, dict[str, None]]] = {
     "png": ("Description", {"Software": None}),
@@ -41,62 +22,13 @@ PICTURES: dict[str, tuple[str, dict[str, None]]] = {
     "svg": ("Description", {"Date": None}),
 }
 # Columns of estimates that are no numbers, and those of whole ones.
-TEXTS = ("model", "role", "revision", "estimator", "selection")
+TEXTS = ("model", "role", "revision", "estimator", "selection", "suspect", "reason")
 WHOLE = ("step", "tokens", "layer")
 
 
-@contextmanager
-def printed_at_last(
-    table: Any, value: str, console: Console, width: float = math.inf
-) -> Iterator[None]:
-    """Print a table when its files are written, or could not be written."""
-    try:
-        yield
-    finally:
-        print_table(table, value, console, width)
-
-
-def print_table(table: Any, value: str, console: Console, width: float) -> None:
-    """Print for each family a row per layer and a column per measure: the value and half of its interval."""
-    named = {name: find_measure(name).chosen(name, {}) for name in table["estimator"].unique()}
-    table = table.assign(place=table["layer"].astype("string").fillna("mean"))
-    seen: set[str] = set()
-
-    def cell(row: Any) -> str:
-        half, family = (row["high"] - row["low"]) / 2, named[row["estimator"]].family
-        is_value = value == "value"  # and not a difference, which may be anything
-        holds = {
-            "*": bool(row["suspect"]),
-            "^": is_value and family == "dimension" and row[value] >= NEAR_WIDTH * width,
-            "<": is_value and family in NEVER_NEGATIVE and row["low"] < 0,
-        }
-        marks = "".join(mark for mark, is_so in holds.items() if is_so)
-        has_none = math.isnan(half)
-        seen.update(marks, "~" if has_none and not math.isnan(row[value]) else "")
-        return f"{_digits(row[value], 3)}{marks} {'~' if has_none else f'±{_digits(half, 1)}'}"
-
-    for family in dict.fromkeys(each.family for each in named.values()):
-        own = [name for name, each in named.items() if each.family == family]
-        printed = Table(box=None, pad_edge=False)
-        for label in ("layer", *(named[name].label for name in own)):
-            printed.add_column(label, justify="right", max_width=16)
-        for place, rows in table[table["estimator"].isin(own)].groupby("place", sort=False):
-            by_name = {row["estimator"]: row for _, row in rows.iterrows()}
-            printed.add_row(place, *(cell(by_name[n]) if n in by_name else "" for n in own))
-        console.print(printed)
-    for mark, said in MARKS.items():
-        if mark in seen:
-            console.print(f"{mark} {said}", soft_wrap=True, highlight=False)
-
-
-def _digits(number: float, digits: int) -> str:
-    """Write a number of so many digits, without an exponent where nobody writes one."""
-    return f"{float(f'{number:.{digits}g}'):.{max(digits, 6)}g}"
-
-
-def _measures(found: "Measured") -> list[Measure]:
-    names = [curve.estimator for curve, _ in found.curves]
-    return [find_measure(name).chosen(name, {}) for name in names]
+def estimate_rows(rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Name the cells of rows of estimates."""
+    return [dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in rows]
 
 
 def write_text(path: Path, content: str) -> None:
@@ -105,11 +37,20 @@ def write_text(path: Path, content: str) -> None:
         partial.write_text(content, encoding="utf-8", newline="\n")
 
 
-def write_objects(path: Path, table: "pd.DataFrame") -> None:
-    """Write a table as a JSON list of objects, in which nothing is a number that JSON has not."""
-    cells = table.astype(object).where(table.notna(), None)
-    objects = cells.replace({math.inf: "Infinity", -math.inf: "-Infinity"}).to_dict("records")
-    write_text(path, f"{dumps(objects, indent=1)}\n")
+def write_objects(path: Path, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows of estimates as a JSON list of objects, in which nothing is a number that JSON has not."""
+    objects = [
+        {key: _json_value(key, cell) for key, cell in row.items()} for row in estimate_rows(rows)
+    ]
+    write_text(path, f"{dumps(objects, indent=1, allow_nan=False)}\n")
+
+
+def _json_value(key: str, cell: Any) -> Any:
+    if key == "suspect":
+        return cell == "yes"
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return None if math.isnan(cell) else "Infinity" if cell > 0 else "-Infinity"
+    return cell
 
 
 def picture_format(path: Path) -> str:
@@ -126,34 +67,14 @@ def picture_format(path: Path) -> str:
     raise InputError(f"{path} must end in .png, .pdf or .svg; correct --plot")
 
 
-def draw_plot(found: "Measured", table: "pd.DataFrame", path: Path, kind: str) -> None:
-    """Draw a panel per measure."""
-    from matplotlib import rc_context
-
-    from shape_of_learning.figures.by_layer import overview
-    from shape_of_learning.figures.inputs import (
-        KINDS,
-        MEANS,
-        DrawnMeasure,
-        DrawnModel,
-        FigureInputs,
-    )
+def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str) -> None:
+    """Draw a panel per measure, with a line for each model."""
     from shape_of_learning.figures.output import fix_layout
-    from shape_of_learning.figures.style import theme
-    from shape_of_learning.plan.figures import drawn_measures
+    from shape_of_learning.one_model.measured import estimate_table
+    from shape_of_learning.one_model.plot import draw_estimates, plot_theme
 
-    name, revision = found.model.name, found.model.checkpoints[0][0]
-    label = escape_controls(name if revision == "main" else f"{name} at {revision}")
-    model = DrawnModel(name, label, name, found.model.role, revision)
-    kinds = {column: of for column, of in (KINDS | MEANS).items() if column in table}
-    with theme(), rc_context({"svg.hashsalt": "shape-of-learning"}):
-        inputs = FigureInputs(
-            models=[model],
-            measures=[DrawnMeasure(**each) for each in drawn_measures(_measures(found))],
-            caption=f"Measures of {label} by layer.",
-            tables={"estimates": table.astype(kinds)},
-        )
-        drawing = overview(inputs)
+    with plot_theme():
+        drawing = draw_estimates(estimate_table(rows))
         fix_layout(drawing.figure)
         key, metadata = PICTURES[kind]
         with atomic_write(path) as partial:
@@ -166,7 +87,7 @@ def make_explorer(rows: Sequence[Sequence[object]]) -> str:
     """Return the page of the explorer of rows of estimates."""
     from shape_of_learning.explorer.explorer_page import content_of, explorer_page
 
-    keys = ("name", "label", "axis", "description", "suspect_above")
+    keys = ("name", "label", "axis", "description")
     models, estimators = (
         list(dict.fromkeys(str(row[ESTIMATE_COLUMNS.index(key)]) for row in rows))
         for key in ("model", "estimator")

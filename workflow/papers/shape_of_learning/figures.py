@@ -156,7 +156,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     own = by_layer(inputs)
     found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
-    shares = with_labels(shares, inputs).assign(row="share", suspect=False, bare=False)
+    shares = with_labels(shares, inputs).assign(row="share", marked=False, bare=False)
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
     columns += ["value", "low", "high", "batch_sd"]

@@ -72,6 +72,10 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
         if not folder.exists():
             raise InputError(f"{model}: there is no folder {folder.absolute()}; correct the path")
         name = path.stem if path.suffix.lower() == GGUF else path.name
+        if (
+            name == "model" and len(path.parts) > 1
+        ):  # which says nothing, as in `package:NAME/model`
+            name = path.parent.name.removeprefix(PACKAGE)
         return name or path.resolve().name, folder
     from shape_of_learning.checkpoints.hub_snapshot import download_snapshot
 

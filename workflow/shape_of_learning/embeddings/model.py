@@ -59,6 +59,23 @@ def default_device() -> "torch.device":
     return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
 
+def find_device(name: str | None) -> "torch.device":
+    """Return the device of a name, or the default one; InputError if it is not here."""
+    if not name:
+        return default_device()
+    import torch
+
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0][:150]
+        raise InputError(
+            f"device `{name}` cannot be used ({reason}); name another, such as cpu"
+        ) from error
+    return device
+
+
 def load_model(
     folder: Path, *, role: str, precision: str, device: "torch.device"
 ) -> "tuple[PreTrainedModel, LanguageModelHead | None]":

@@ -94,6 +94,8 @@ class SampleRun:
     threads : int
         Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
         not depend on it.
+    at_once : int, optional
+        Windows that go through the model together at first; by default what is fast.
     overflowed : set of int
         Those whose hidden states, as far as they are computed, hold NaN or infinity.
     """
@@ -106,6 +108,7 @@ class SampleRun:
     layers: int
     widths: list[int]
     threads: int = 1
+    at_once: int | None = None
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
@@ -120,6 +123,7 @@ class SampleRun:
         in_memory: bool = False,
         with_head: bool = True,
         tokenizer: str = "",
+        at_once: int | None = None,
     ) -> "SampleRun":
         """Load a checkpoint and tokenise the windows.
 
@@ -133,7 +137,7 @@ class SampleRun:
             How they are run.
         shape : mapping
             What the checkpoint is: fields of :class:`.Shape`.
-        threads
+        threads, at_once
             As above.
         device : torch.device, optional
             By default the first GPU, or the CPU where there is none.
@@ -174,7 +178,7 @@ class SampleRun:
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
         padding = loaded.pad_token_id or 0
-        how = entry.layers, widths, threads
+        how = entry.layers, widths, threads, at_once
         return SampleRun(forward, name, tokenised, predicted, padding, *how)
 
     @cached_property
@@ -210,7 +214,7 @@ class SampleRun:
         """
         longest = max(len(window.ids) for window in self.windows)
         on_a_gpu = max(1, TOKENS_ON_A_GPU // rounded_up(longest))
-        of_use = WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu
+        of_use = self.at_once or (WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu)
         return min(of_use, len(self.windows))
 
     def into(self, store: HiddenStateStore) -> CrossEntropy:

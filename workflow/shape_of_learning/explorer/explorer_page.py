@@ -102,7 +102,7 @@ def content_of(
     dict
         The description with names of measures for those of tables; `claims`; `checkpoints`, each with model,
         revision, step, tokens, verdict and `shown`; and `series`, each [estimator, model, selection, rows],
-        whose rows, [number of a checkpoint, *NUMBERS], are sorted by step, then layer, an average over
+        whose rows, [number of a checkpoint, *NUMBERS, reason], are sorted by step, then layer, an average over
         layers last.
     """
     models = [each["name"] for each in description["models"]]
@@ -154,14 +154,7 @@ def _without_entry(
     named = {each["name"] for each in known}
     for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in named):
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-        yield {
-            "name": name,
-            "label": label,
-            "axis": axis,
-            "description": "",
-            "suspect_above": None,
-            "family": "",
-        }
+        yield {"name": name, "label": label, "axis": axis, "description": "", "family": ""}
 
 
 def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
@@ -205,7 +198,7 @@ def _curves(
 
     def cells(row: Row) -> list[Any]:
         rounded = (_number(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
-        return [numbers[row["model"], row["revision"]], *rounded]
+        return [numbers[row["model"], row["revision"]], *rounded, row.get("reason") or None]
 
     series = [[*of, list(map(cells, those))] for of, those in groupby(rows, itemgetter(*SERIES))]
     return {"checkpoints": list(checkpoints.values()), "series": series}

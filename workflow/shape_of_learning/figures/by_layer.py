@@ -81,21 +81,34 @@ def draw_columns(
 
 
 def overview(inputs: FigureInputs) -> Drawing:
-    """Draw all measures of one model on one page, a panel each, with one line per training step."""
+    """Draw all measures on one page, a panel each: of one model a line per step, of several a line per model."""
     table, number = by_layer(inputs), len(inputs.measures)
-    rows = -(-number // ACROSS)
-    figure, grid = marks.panels(rows, ACROSS, _height(rows), *captions.footnote(inputs, table))
-    figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
+    across = min(ACROSS, number)
+    rows = -(-number // across)
+    width = style.COLUMN_WIDTH if across == 1 else style.TEXT_WIDTH
+    notes = captions.footnote(inputs, table)
+    figure, grid = marks.panels(rows, across, _height(rows), *notes, width=width)
     named: dict[str, Line2D] = {}
     colours = style.step_colours(_trained_steps(table))
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
-        named |= _draw_measure(axes, table, measure, colours)
-        title = marks.panel_title(measure.label, figure, ACROSS)
+        if len(inputs.models) > 1:
+            own = table[table["estimator"] == measure.name]
+            named |= {
+                str(line.get_label()): line
+                for line in marks.draw_models(axes, own, "layer", inputs.models)
+            }
+        else:
+            named |= _draw_measure(axes, table, measure, colours)
+        title = marks.panel_title(measure.label, figure, across)
         axes.set(title=title, ylabel=measure.axis, xlabel="Layer")
     _set_scales(grid.flat, table, inputs.measures)
     for axes in grid.flat[number:]:
         axes.set_axis_off()
-    _name_steps(grid, colours, named)
+    if len(inputs.models) > 1:
+        marks.legend_above(figure, named, "left")
+    else:
+        figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
+        _name_steps(grid, colours, named)
     return _drawing_of_lines(inputs, figure, table)
 
 
@@ -215,7 +228,7 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     for marked, marker in (
         (is_undefined, "x"),
         (~is_undefined & rows["hollow"], "o"),
-        (~is_undefined & rows["suspect"], "."),
+        (~is_undefined & rows["marked"], "."),
     ):
         look = {"linestyle": "none", "marker": marker, "rasterized": True, "label": "_marks"}
         look["markersize"] = min(LARGEST_MARK, CELL_SHARE * side)

@@ -2,21 +2,23 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.tables import visible_reasons
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
 
 
 class Signs(NamedTuple):
-    """How a figure shows values, that there is none, and that one is beyond the conditions of its measure."""
+    """How a figure shows values, that there is none, and that one is suspect."""
 
     values: str
     none: str
-    beyond: str
+    suspect: str
 
 
 LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
@@ -102,26 +104,23 @@ def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
 
 
 def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
-    """Say of each measure which averages lack layers and do not compare with those of all.
-
-    Then which points near-duplicates put beyond its conditions.
-    """
-    uneven, beyond = [], []
+    """Say of each measure which averages lack layers and do not compare with those of all, then what is suspect."""
+    uneven, suspect = [], []
     is_averaged = "layers" in table
     for measure in inputs.measures:
         rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
-        column, of_layers = "suspect", None
+        column, of_layers = "marked", None
         if is_averaged:
             column, of_layers = "suspect_layers", rows["layers"]
             parts = _by_model(rows, "layers_left_out", of_layers + rows["layers_left_out"])
             left_out = "is undefined in some layers, which are left out of the average"
             uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
-        parts = _by_model(rows, column, of_layers)
-        if parts and measure.suspect_above is not None:
-            share = f"more than {100 * measure.suspect_above:.3g} % of the vectors"
-            where = f"(r2/r1 > 10), where {measure.label} is beyond its conditions"
-            beyond.append(f"{signs.beyond}: {share} have a near-duplicate {where}: {parts}.")
-    return [*uneven, *beyond]
+        if parts := _by_model(rows, column, of_layers):
+            reasons = chain.from_iterable(map(visible_reasons, rows["reason"].dropna()))
+            named = {reason.name: reason.sentence for reason in reasons}
+            words = "; ".join(named.values()) or "layers are suspect"
+            suspect.append(f"{signs.suspect}: {measure.label}, {parts}: {words}.")
+    return [*uneven, *suspect]
 
 
 def on_widths(inputs: FigureInputs) -> str:

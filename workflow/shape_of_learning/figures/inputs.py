@@ -7,7 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-TEXT = ("model", "role", "revision", "estimator", "selection", "verdict", "shown")
+TEXT = (
+    "model",
+    "role",
+    "revision",
+    "estimator",
+    "selection",
+    "suspect",
+    "reason",
+    "verdict",
+    "shown",
+)
 WHOLE = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
 KINDS = dict.fromkeys(TEXT, "str") | dict.fromkeys(WHOLE, "Int64")
 # Of estimates: means over batches, even where all batches are equally large.
@@ -55,8 +65,6 @@ class DrawnMeasure:
         Whether its axis begins at 0 or below, as that of shares and cosines; others may be logarithmic.
     interval : bool
         Whether its intervals cover; if not, tables have none.
-    suspect_above : float or None
-        The share of near-duplicates above which a point is marked.
     per_dimension : bool
         Whether it depends on how many vectors come to each coordinate, as scores of fits do.
     parameters : mapping
@@ -68,7 +76,6 @@ class DrawnMeasure:
     axis: str
     from_zero: bool = True
     interval: bool = True
-    suspect_above: float | None = None
     per_dimension: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 

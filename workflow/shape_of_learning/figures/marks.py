@@ -144,8 +144,8 @@ def draw_line(
     Parameters
     ----------
     rows : pandas.DataFrame
-        Points in order, columns `x` and `y`, and ``hollow``, ``suspect`` and ``bare`` where some points are:
-        suspect ones are hollow with a dot, bare ones within dotted bands. The line has a gap where `y` is NaN.
+        Points in order, columns `x` and `y`, and ``hollow``, ``marked`` and ``bare`` where some points are:
+        marked ones are hollow with a dot, bare ones within dotted bands. The line has a gap where `y` is NaN.
         With the columns ``low`` and ``high`` there is a band, with a gap where they are NaN, a bar for a point
         between two gaps of it, and a cross at the lower edge for an undefined or infinite value.
     label : str
@@ -157,28 +157,28 @@ def draw_line(
     Returns
     -------
     Line2D
-        Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_suspect``.
+        Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_marked``.
     """
     places, values = rows[[x, y]].to_numpy("float64").T
     present, colour = np.isfinite(values), look.colour
-    hollow, suspect = (
+    hollow, marked = (
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
-        for mark in ("hollow", "suspect")
+        for mark in ("hollow", "marked")
     )
     markers = markers and len(rows) <= MOST_MARKERS
-    filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
+    filled = (present if markers else _between_gaps(present)) & ~hollow & ~marked
     of_line = {"color": colour, "linestyle": look.dashes, "markevery": filled, "label": label}
     marker = look.marker if markers or filled.any() else ""
     (line,) = axes.plot(places, values, marker=marker, **of_line)
     white = {"markersize": HOLLOW, "markerfacecolor": "white", "markeredgewidth": HOLLOW_EDGE}
-    for marked, marker, size, kind in (
-        (hollow & ~suspect, look.marker, white, "_hollow"),
-        (suspect, look.marker, white, "_suspect"),
-        (suspect, "o", {"markersize": DOT}, "_dots"),
+    for points, marker, size, kind in (
+        (hollow & ~marked, look.marker, white, "_hollow"),
+        (marked, look.marker, white, "_marked"),
+        (marked, "o", {"markersize": DOT}, "_dots"),
     ):
-        if marked.any():
+        if points.any():
             above = {"linestyle": "none", "zorder": ABOVE_LINES, "label": kind, **size}
-            axes.plot(places[marked], values[marked], marker=marker, color=colour, **above)
+            axes.plot(places[points], values[points], marker=marker, color=colour, **above)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
     if "bare" in rows and (bare := rows["bare"].to_numpy(bool)).any():

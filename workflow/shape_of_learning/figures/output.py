@@ -31,7 +31,7 @@ class Drawing:
 
 def drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str) -> Drawing:
     """Put together a figure, its numbers and its caption, which begins with what `inputs` says."""
-    numbers = table.drop(columns=["hollow", "suspect", "bare"], errors="ignore")
+    numbers = table.drop(columns=["hollow", "marked", "bare"], errors="ignore")
     return Drawing(figure, numbers, joined(inputs.caption, *sentences))
 
 

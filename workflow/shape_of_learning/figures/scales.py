@@ -90,8 +90,13 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
 
 
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
-    """Let y start at 0 or below where the measures are shares or cosines; end at 1 where all is near it."""
+    """Let y start at 0 or below where the measures are shares or cosines; end at 1 where all is near it.
+
+    No dimension is below 0, so a band that is ends there.
+    """
     if not all(measure.from_zero for measure in measures):
+        if axes.get_ylim()[0] < 0 and not any(measure.from_zero for measure in measures):
+            axes.set_ylim(bottom=0)
         return
     sharing = axes.get_shared_y_axes().get_siblings(axes)
     least, most = min(each.dataLim.y0 for each in sharing), max(each.dataLim.y1 for each in sharing)

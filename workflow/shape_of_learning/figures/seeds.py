@@ -9,6 +9,7 @@ import pandas as pd
 from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
 from shape_of_learning.figures.tables import CHECKPOINT, shown_checkpoints
 from shape_of_learning.metrics.intervals import LEVEL
+from shape_of_learning.metrics.suspects import REASONS, read_reasons, write_reasons
 
 SHOWN = ("yes", "hollow", "no")
 KEYS = ["model", "step", "layer", "estimator"]
@@ -61,11 +62,18 @@ def _means(
         low=value - half,
         high=value + half,
         near_duplicates=grouped["near_duplicates"].max(),
+        suspect=grouped["suspect"].max(),
+        reason=grouped["reason"].agg(_all_reasons),
     )
     needed = {of[0].name: len(of) for of in several.values()}
     whole = number.to_numpy() == means.index.get_level_values("model").map(needed).to_numpy()
     means = means[whole].reset_index().drop(columns="seed")[list(rows.columns)]
     return pd.concat([rows[~rows["model"].isin(first)], means], ignore_index=True)
+
+
+def _all_reasons(cells: pd.Series) -> str:
+    names = {reason.name for cell in cells.dropna() for reason in read_reasons(cell)}
+    return write_reasons(reason for name, reason in REASONS.items() if name in names)
 
 
 def _verdicts(

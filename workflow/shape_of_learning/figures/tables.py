@@ -5,6 +5,7 @@ import pandas as pd
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.metrics.suspects import FEW_WINDOWS, Reason, read_reasons
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 CHECKPOINT = ["model", "revision"]
@@ -20,10 +21,10 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The columns of estimates and, after the model, its ``label``; ``suspect``, whether more vectors have a
-        near-duplicate than the measure's conditions allow; ``bare``, whether no interval can be given;
-        ``hollow``, whether a verdict says to draw the checkpoint so; where there are verdicts, ``verdict``.
-        `suspect`, `bare` and `hollow` are not in the figure's CSV.
+        The columns of estimates and, after the model, its ``label``; ``marked``, whether the value is suspect for
+        another reason than few windows; ``bare``, whether no interval can be given; ``hollow``, whether a verdict
+        says to draw the checkpoint so; where there are verdicts, ``verdict``. `marked`, `bare` and `hollow` are not
+        in the figure's CSV.
         Models are in the order of `inputs`, steps ascend, then follow measures in their order.
 
     Raises
@@ -31,7 +32,7 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     InputError
         If the verdicts leave out every checkpoint.
     """
-    table = _layers(drawn_estimates(inputs), inputs, first=0)
+    table = _layers(drawn_estimates(inputs), first=0)
     return with_labels_and_verdicts(table, inputs)
 
 
@@ -49,21 +50,21 @@ def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd
     -------
     pandas.DataFrame
         As :func:`by_layer`, without ``layer`` and ``depth`` and with ``layers`` (averaged),
-        ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``suspect`` if any of its
+        ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``marked`` if any of its
         layers is.
     """
     estimates = drawn_estimates(inputs)
-    layers = _layers(estimates, inputs, first=AVERAGED_LAYERS[average_over])
+    layers = _layers(estimates, first=AVERAGED_LAYERS[average_over])
     defined = layers["value"].notna()
     counted = {
         "layers": defined,
         "layers_left_out": ~defined,
-        "suspect_layers": defined & layers["suspect"],
+        "suspect_layers": defined & layers["marked"],
     }
     keys = [*CHECKPOINT, "estimator"]
     counts = layers.assign(**counted).groupby(keys, sort=False)[[*counted]].sum()
     averages = estimates[estimates["layer"].isna()].drop(columns=["layer", "depth"])
-    table = averages.join(counts, on=keys).assign(suspect=lambda rows: rows["suspect_layers"] > 0)
+    table = averages.join(counts, on=keys).assign(marked=lambda rows: rows["suspect_layers"] > 0)
     return with_labels_and_verdicts(table, inputs)
 
 
@@ -116,8 +117,14 @@ def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _layers(estimates: pd.DataFrame, inputs: FigureInputs, first: int) -> pd.DataFrame:
+def _layers(estimates: pd.DataFrame, first: int) -> pd.DataFrame:
     rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
-    allowed = {measure.name: measure.suspect_above for measure in inputs.measures}
-    above = rows["near_duplicates"] > rows["estimator"].map(allowed).astype("float64")
-    return rows.assign(suspect=above)
+    # A value without an interval has a mark of its own, its dotted band.
+    return rows.assign(
+        marked=rows["reason"].fillna("").map(lambda cell: bool(visible_reasons(cell)))
+    )
+
+
+def visible_reasons(cell: str) -> list[Reason]:
+    """Read the reasons of a value but few windows, which its missing interval shows."""
+    return [reason for reason in read_reasons(cell) if reason is not FEW_WINDOWS]

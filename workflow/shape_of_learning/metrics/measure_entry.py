@@ -5,13 +5,14 @@ This module imports nothing heavy, because the Snakefile reads it at every start
 
 import math
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.suspects import Conditions
 
 FAMILIES = ("isotropy", "dimension", "spectrum", "linearity", "windows")  # of hidden states
 WHOLE = ("linearity", "windows")  # whose measures take all vectors together, without batches
@@ -197,6 +198,16 @@ class Measure:
         return {**self.fixed, **self.parameters}
 
     @property
+    def conditions(self) -> Conditions:
+        """What it needs of its values, beyond which they are suspect."""
+        return Conditions(
+            is_dimension=self.family == "dimension",
+            is_positive=self.family in ("dimension", "spectrum"),
+            has_interval=self.interval,
+            near_duplicates=self.suspect_above,
+        )
+
+    @property
     def first_layer(self) -> int:
         """The first number in the column ``layer``: 0, or 1 where layers are blocks."""
         return 1 if self.family == "linearity" else 0
@@ -236,6 +247,19 @@ class Measure:
             "depends_on_n",
         }
         return {key: value for key, value in asdict(self).items() if key not in words}
+
+
+def describe_for_figures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
+    """Describe measures in the order of panels; axes of dimensions need not begin at 0."""
+    return [
+        {
+            **{key: getattr(measure, key) for key in ("name", "label", "axis", "interval")},
+            "from_zero": not (measure.depends_on_n and measure.family == "dimension"),
+            "per_dimension": measure.depends_on_n and measure.family == "linearity",
+            "parameters": dict(measure.arguments),
+        }
+        for measure in measures
+    ]
 
 
 class _Template(string.Formatter):

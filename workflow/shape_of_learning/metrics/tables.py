@@ -18,6 +18,7 @@ import numpy as np
 
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
+from shape_of_learning.metrics.suspects import Conditions, find_reasons, write_reasons
 from shape_of_learning.metrics.tidy import (
     AVERAGED_LAYERS,
     CHANGE_COLUMNS,
@@ -49,6 +50,8 @@ class MeasuredModel:
         Revision, step and tokens of each, by ascending step.
     average_over : {"block_outputs", "all_layers"}
         Layers 1 to L, or 0 to L.
+    width : int
+        Coordinates of a hidden state; 0 where nobody says.
     """
 
     name: str
@@ -56,6 +59,7 @@ class MeasuredModel:
     layers: int
     checkpoints: Sequence[Checkpoint]
     average_over: str
+    width: int = 0
 
     @property
     def first(self) -> int:
@@ -70,15 +74,15 @@ class Curve:
     Attributes
     ----------
     estimator, family : str
-    interval : bool
-        Whether its intervals cover; if not, there are none.
+    conditions : Conditions
+        What it needs of its values; where its intervals do not cover, there are none.
     revisions : sequence of str
         Where it was measured.
     """
 
     estimator: str
     family: str
-    interval: bool
+    conditions: Conditions
     revisions: Sequence[str]
 
 
@@ -191,14 +195,14 @@ def estimate_rows(
     for at in measured:
         checkpoint, batches, layers = at
         identity = [model.name, model.role, *checkpoint]
-        if not curve.interval:
+        if not curve.conditions.has_interval:
             layers = {layer: row._replace(without=UNDEFINED) for layer, row in layers.items()}
         for layer, row in layers.items():
             place = [layer, layer / model.layers, curve.estimator, row.selection]
-            yield [*identity, *place, *_estimate(row, batches, [layer])]
+            yield [*identity, *place, *_estimate(row, batches, [layer], curve, model.width)]
         mean, averaged = average(at._replace(layers=layers), model.first)
         place = [None, None, curve.estimator, mean.selection]
-        yield [*identity, *place, *_estimate(mean, batches, averaged)]
+        yield [*identity, *place, *_estimate(mean, batches, averaged, curve, model.width)]
 
 
 def average(at: AtCheckpoint, first: int) -> tuple[TidyRow, list[int]]:
@@ -254,7 +258,7 @@ def change_rows(
         mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection
         for layer, (difference, without) in [*changes.items(), (None, mean)]:
-            if not curve.interval:
+            if not curve.conditions.has_interval:
                 without = UNDEFINED
             yield [
                 *(model.name, curve.estimator, selection, layer),
@@ -272,7 +276,9 @@ def left_out_rows(
             yield [model.name, model.role, *at.checkpoint, *row.cells]
 
 
-def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -> list[object]:
+def _estimate(
+    row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int], curve: Curve, width: int
+) -> list[object]:
     """Columns from ``value`` on, of the layers of which there is the value or the average."""
     by_batch: dict[int | None, list[float]] = {}
     for batch in batches:
@@ -280,10 +286,20 @@ def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -
             by_batch.setdefault(batch.batch, []).append(batch.value)
     values = [_mean(values) for values in by_batch.values()]
     batch_sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    bars = _bars(row.value, row.without)
+    reasons = find_reasons(
+        curve.conditions,
+        row.value,
+        bars[1],
+        near_duplicates=row.near_duplicates,
+        same_token=row.same_token,
+        width=width,
+    )
     return [
-        *(row.value, *_bars(row.value, row.without), batch_sd),
+        *(row.value, *bars, batch_sd),
         *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers)),
         *(row.same_token, row.effective_windows),
+        *("yes" if reasons else "no", write_reasons(reasons)),
     ]
 
 

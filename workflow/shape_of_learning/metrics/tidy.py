@@ -77,7 +77,7 @@ MEASUREMENT_COLUMNS = (
 ESTIMATE_COLUMNS = (
     *(*_CHECKPOINT, "layer", "depth", "estimator", "selection", "value", "standard_error"),
     *("low", "high", "batch_sd", "n", "n_unique", "near_duplicates", "windows", "layers"),
-    *("same_token", "effective_windows"),
+    *("same_token", "effective_windows", "suspect", "reason"),
 )
 CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),

@@ -1,13 +1,13 @@
 """A checkpoint in a folder, measured on a text as the workflow does."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from shape_of_learning.corpus.clean import clean
-from shape_of_learning.embeddings.model import read_shape, sees_later_tokens
+from shape_of_learning.embeddings.model import find_device, read_shape, sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.errors import InputError
@@ -35,6 +35,8 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     seed: int = 0,
     batch_vectors: int = BATCH_VECTORS,
     threads: int | None = None,
+    device: str | None = None,
+    batch_size: int | None = None,
     progress: Progress | None = None,
     shuffled_as: str = "",
 ) -> Measured:
@@ -52,6 +54,10 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         As in the configuration.
     threads : int, optional
         By default as many as there are cores.
+    device : str, optional
+        By default the first GPU, or the CPU where there is none.
+    batch_size : int, optional
+        Windows that go through the model together at first.
     progress : callable, optional
         Is told what is done, how much of it, and how much there is.
     shuffled_as : str
@@ -80,20 +86,24 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         clean(text, cleaned, alphabet, format="text")
         drawn = draw_windows(cleaned, sampling, called=text.name)
     sample = SampleRun.load(
-        checkpoint, drawn, sampling, asdict(shape), threads=threads, in_memory=True, with_head=False
+        *(checkpoint, drawn, sampling, asdict(shape)),
+        threads=threads,
+        device=find_device(device),
+        in_memory=True,
+        with_head=False,
+        at_once=batch_size,
     )
     states = StatesInMemory(sample)
     how = MeasuringProtocol(shuffled_as or name, windows, seed, batch_vectors, NEIGHBOURS)
     how.require_batches(states.rows, chosen)
     sample.into(_Watched(states, windows, progress) if progress else states)
     role = shape.role or ("encoder" if sees_later_tokens(sample.forward.model) else "decoder")
-    found = measured(
+    return measured(
         *(states, chosen, how, role, (revision, None, None)),
         threads=threads if states.measured_on.type == "cpu" else 1,
         progress=progress,
         name=name,
     )
-    return replace(found, width=shape.hidden_size)
 
 
 class _Watched:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.embeddings.layers import measure_layers
 from shape_of_learning.errors import InputError
@@ -12,6 +12,14 @@ from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
+from shape_of_learning.metrics.suspects import (
+    FEW_WINDOWS,
+    REACHES_0,
+    REASONS,
+    Reason,
+    read_reasons,
+    write_reasons,
+)
 from shape_of_learning.metrics.tables import (
     AtCheckpoint,
     Checkpoint,
@@ -31,8 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Above it most neighbours of TwoNN are the same token, and it says more of the text than of the model.
-MOST_COPIES = 0.5
 KINDS = {"step": "Int64", "tokens": "Int64", "layer": "Int64"}
 Progress = Callable[[str, int, int], None]  # what is done, how much of it, and how much there is
 
@@ -46,13 +52,10 @@ class Measured:
     model : MeasuredModel
     curves : list of (Curve, AtCheckpoint)
         Of each measure.
-    width : int
-        Coordinates of a hidden state; 0 where nobody says.
     """
 
     model: MeasuredModel
     curves: list[tuple[Curve, AtCheckpoint]]
-    width: int = 0
 
     @property
     def estimates(self) -> list[list[object]]:
@@ -60,40 +63,50 @@ class Measured:
         rows = (estimate_rows(self.model, curve, [at]) for curve, at in self.curves)
         return [row for of_measure in rows for row in of_measure]
 
+    @property
+    def label(self) -> str:
+        """What pages and pictures call it."""
+        revision = self.model.checkpoints[0][0]
+        return self.model.name if revision == "main" else f"{self.model.name}@{revision}"
+
     def table(self) -> "pd.DataFrame":
-        """The estimates, and in the column ``suspect`` whether TwoNN finds mostly copies."""
-        import pandas as pd
+        """The estimates; the column ``suspect`` is true or false."""
+        return estimate_table(self.estimates)
 
-        table = pd.DataFrame(self.estimates, columns=list(ESTIMATE_COLUMNS)).astype(KINDS)
-        limits = table["estimator"].map(lambda each: find_measure(each).suspect_above)
-        table["suspect"] = limits.notna() & (
-            (table["near_duplicates"] > limits.astype(float)) | (table["same_token"] > MOST_COPIES)
-        )
-        return table
-
-    def compared(self, other: "Measured") -> "pd.DataFrame":
-        """How much higher another checkpoint is, measured on the same windows, with paired intervals.
+    def compare(self, other: "Measured") -> list[dict[str, Any]]:
+        """Say how much higher another checkpoint is, measured on the same windows, with paired intervals.
 
         Returns
         -------
-        pandas.DataFrame
-            The columns of ``tables/changes.csv``, and ``suspect``, of either checkpoint. Layers are compared if both
-            have as many; means over blocks in any case.
+        list of dict
+            The columns of ``tables/changes.csv``, and ``suspect`` and ``reason``, of either checkpoint. Layers are
+            compared if both have as many; means over blocks in any case.
         """
-        import pandas as pd
-
         rows = []
         are_alike = self.model.layers == other.model.layers
         for (curve, one), (_, two) in zip(self.curves, other.curves, strict=True):
             pair = [self._at(one, are_alike), other._at(two, are_alike)]
             rows += list(change_rows(self.model, curve, pair))
-        columns = list(CHANGE_COLUMNS)
+        compared = [dict(zip(CHANGE_COLUMNS, row, strict=True)) for row in rows]
         if not are_alike:  # what stands for a layer is the mean
-            rows = [row for row in rows if row[columns.index("layer")] is None]
-        table = pd.DataFrame(rows, columns=columns).astype({"layer": "Int64"})
-        place = ["estimator", "layer"]
-        either = pd.concat([each.table()[[*place, "suspect"]] for each in (self, other)])
-        return table.merge(either.groupby(place, dropna=False, as_index=False).any(), "left", place)
+            compared = [row for row in compared if row["layer"] is None]
+        reasons = [measured._reasons() for measured in (self, other)]
+        for row in compared:
+            place = row["estimator"], row["layer"]
+            names = {reason for own in reasons for reason in own.get(place, ())}
+            ordered = [reason for reason in REASONS.values() if reason in names]
+            row |= {"suspect": "yes" if ordered else "no", "reason": write_reasons(ordered)}
+        return compared
+
+    def _reasons(self) -> dict[tuple[object, object], list[Reason]]:
+        """Why values are suspect, but for what an interval of a difference shows itself."""
+        rows = (dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in self.estimates)
+        return {
+            (row["estimator"], row["layer"]): [
+                r for r in read_reasons(str(row["reason"])) if r not in (REACHES_0, FEW_WINDOWS)
+            ]
+            for row in rows
+        }
 
     def _at(self, at: AtCheckpoint, all_layers: bool) -> AtCheckpoint:
         """Its layers, or their mean alone, named after the model."""
@@ -101,6 +114,14 @@ class Measured:
         if all_layers:
             return at._replace(checkpoint=named)
         return AtCheckpoint(named, [], {self.model.first: average(at, self.model.first)[0]})
+
+
+def estimate_table(rows: Sequence[Sequence[object]]) -> "pd.DataFrame":
+    """Make a table of rows of estimates; the column ``suspect`` is true or false."""
+    import pandas as pd
+
+    table = pd.DataFrame(rows, columns=list(ESTIMATE_COLUMNS)).astype(KINDS)
+    return table.assign(suspect=table["suspect"] == "yes")
 
 
 def measures_named(names: Iterable[str]) -> list[Measure]:
@@ -147,11 +168,13 @@ def measured(  # noqa: PLR0913 (keywords)
     curves = []
     for measure in measures:
         if own := [row for row in found if row.estimator == measure.name]:
-            curve = Curve(measure.name, measure.family, measure.interval, [checkpoint[0]])
+            curve = Curve(measure.name, measure.family, measure.conditions, [checkpoint[0]])
             curves.append((curve, at_checkpoint(checkpoint, own, Path(how.model))))
     has_blocks = any(row.layer for row in found)
     averaged = "block_outputs" if has_blocks else "all_layers"
-    model = MeasuredModel(name or how.model, role, max(states.layers, 1), [checkpoint], averaged)
+    width = states[0].shape[-1]
+    layers = max(states.layers, 1)
+    model = MeasuredModel(name or how.model, role, layers, [checkpoint], averaged, width)
     _say_what_is_undefined(model, [at for _, at in curves])
     return Measured(model, curves)
 

@@ -5,14 +5,13 @@ from typing import Any
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.measure_entry import Measure, describe_for_figures
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
 
-KEPT_WORDS = ("name", "label", "axis", "interval", "suspect_above")
 LEFT_OUT = {
     "special_tokens": "special tokens",
     "first_token": "the first token of each window",
@@ -29,19 +28,6 @@ def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[
             **{"width": model.shape.hidden_size, "seeds_of": model.seeds_of},
         }
         for model in by_family_and_size(models)
-    ]
-
-
-def drawn_measures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
-    """Describe measures in the order of panels; axes of dimensions need not begin at 0."""
-    return [
-        {
-            **{key: getattr(measure, key) for key in KEPT_WORDS},
-            "from_zero": not (measure.depends_on_n and measure.family == "dimension"),
-            "per_dimension": measure.depends_on_n and measure.family == "linearity",
-            "parameters": dict(measure.arguments),
-        }
-        for measure in measures
     ]
 
 
@@ -135,7 +121,7 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
     return {
         "function": figure.draw,
         "models": drawn_models(models, last),
-        "measures": drawn_measures(measures),
+        "measures": describe_for_figures(measures),
         "options": {**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
         "caption": opening_words(figure, models, measures, run.settings),
         "note": _on_checkpoints(run, figure, names),
@@ -183,7 +169,7 @@ def require_shown(run: Run, target: str) -> None:
 
 def explored(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
-    keys = ("name", "label", "axis", "family", "description", "suspect_above")
+    keys = ("name", "label", "axis", "family", "description")
     measures = run.every_measure.values()
     return {
         "models": [_explored_model(run.models[name]) for name in run.measured],

@@ -236,7 +236,7 @@ class Run:
             {
                 "estimator": name,
                 "family": self.measures[name].family,
-                "interval": self.measures[name].interval,
+                "conditions": self.measures[name].conditions,
                 "revisions": [revision for revision, wanted in at.items() if name in wanted],
             }
             for of, name in self.wanted

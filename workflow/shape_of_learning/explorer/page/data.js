@@ -1,7 +1,7 @@
 // All that the page knows, as explorer_page.py wrote it: models, measures, papers, claims, and series of rows.
 
 const NOT_OK = "checkpoint is not ok";
-const SUSPECT = "near-duplicates";
+const SUSPECT = "suspect";
 
 class Results {
   constructor(content) {
@@ -33,11 +33,11 @@ class Results {
 
   readRow(series, [at, layer, depth, ...cells]) {
     // What is empty is no number, and what is infinite is text.
+    const reason = cells.pop() ?? "";
     const [value, low, high, nearDuplicates, n] = cells.map((each) => (each === null ? NaN : Number(each)));
     const checkpoint = this.checkpoints[at];
-    const isSuspect = nearDuplicates > (this.measuresByName.get(series.measure).suspect_above ?? Infinity);
-    const mark = checkpoint.shown !== "yes" ? NOT_OK : isSuspect ? SUSPECT : "";
-    const row = { i: this.rows.length, series, checkpoint, layer, depth, value, low, high, nearDuplicates, n, mark };
+    const mark = checkpoint.shown !== "yes" ? NOT_OK : reason ? SUSPECT : "";
+    const row = { i: this.rows.length, series, checkpoint, layer, depth, value, low, high, nearDuplicates, n, reason, mark };
     this.rows.push(row);
     return row;
   }

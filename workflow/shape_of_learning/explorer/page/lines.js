@@ -170,12 +170,14 @@ function summaryOf(results, state, { lines, lacking }) {
     `${labelsOf(results.measuresByName, measures)} ${how}${where}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
     blank > 0 && `${count(blank, "value")} undefined or infinite.`,
     marked(NOT_OK) && `${count(marked(NOT_OK), "value")} of checkpoints that are not ok: hollow circles${isHeat ? " above their columns" : ""}.`,
-    marked(SUSPECT) && `${count(marked(SUSPECT), "value")} with more near-duplicates than the measure allows: hollow diamonds.`,
+    marked(SUSPECT) && `${count(marked(SUSPECT), "suspect value")} (${reasonsOf(rows)}): hollow diamonds.`,
     missing && `Not measured of what is chosen: ${missing}.`,
     whole && `By step only: ${whole}.`,
     without && `${state.view === "layer" ? "No checkpoint there" : "Nothing to draw here"}: ${without}.`,
   ].filter(Boolean);
 }
+
+const reasonsOf = (rows) => [...new Set(rows.flatMap((each) => (each.reason ? each.reason.split("; ") : [])))].join(", ");
 
 // Measures of lines that are not drawn because they have no layers.
 function wholeMeasures(results, lacking) {
@@ -216,7 +218,8 @@ function wordsOf(results, { series, checkpoint, ...row }) {
     ["where", row.layer === null ? noLayer : `layer ${row.layer}, depth ${shortNumber(row.depth)}`],
     ["n", Number.isNaN(row.n) ? "unknown" : row.n.toLocaleString("en")],
     series.selection !== "all" && ["tokens", selectionLabel(series.selection)],
-    row.mark === SUSPECT && ["near-duplicates", `${share} % of vectors: beyond the measure's conditions`],
+    row.reason && ["suspect", row.reason],
+    row.nearDuplicates > 0 && ["near-duplicates", `${share} % of vectors`],
   ].filter(Boolean);
 }
 

@@ -1,0 +1,85 @@
+"""A picture of estimates: a panel per measure, a line per model or step, bands, and marks of suspect values."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from matplotlib import rc_context
+
+from shape_of_learning.errors import InputError, escape_controls
+from shape_of_learning.figures.by_layer import overview
+from shape_of_learning.figures.inputs import KINDS, MEANS, DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.style import theme
+from shape_of_learning.metrics.measure_entry import describe_for_figures
+from shape_of_learning.metrics.registry import find_measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@contextmanager
+def plot_theme() -> Iterator[None]:
+    """Draw with the look of the project's figures; equal tables give equal SVGs."""
+    with theme(), rc_context({"svg.hashsalt": "shape-of-learning"}):
+        yield
+
+
+def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawing:
+    """Draw a table of estimates.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As :func:`.measure` returns it; several of them one after another draw a line per model. Of one model at
+        several steps there is a line per step.
+    measures : sequence of str
+        By default all that the table has.
+
+    Raises
+    ------
+    InputError
+        If the table has no rows of layers, or not those measures.
+    """
+    table = table[table["layer"].notna()]
+    known = list(dict.fromkeys(table["estimator"]))
+    if absent := [name for name in measures if name not in known]:
+        raise InputError(f"the table has no `{absent[0]}`; it has {', '.join(known)}")
+    if table.empty:
+        raise InputError("the table has no rows of layers; give one that `measure` returns")
+    chosen = list(dict.fromkeys(measures or known))
+    table = table[table["estimator"].isin(chosen)]
+    table = table.assign(revision=table["revision"].astype(str), tokens=table["tokens"])
+    steps = table.groupby("model")["step"].nunique()
+    one_each = bool((steps <= 1).all())
+    if len(steps) > 1 and not one_each:
+        raise InputError(
+            "the table has several models at several steps; give one model, or one step of each"
+        )
+    models = []
+    for (name, revision), rows in table.groupby(["model", "revision"], sort=False):
+        label = escape_controls(name if revision == "main" else f"{name} at {revision}")
+        models.append(
+            DrawnModel(f"{name}@{revision}", label, label, rows["role"].iloc[0], revision)
+        )
+    table = table.assign(model=table["model"] + "@" + table["revision"])
+    tables = {}
+    if not one_each:  # a line per step of the only model
+        models = [DrawnModel(models[0].name, models[0].label, models[0].family, models[0].role)]
+        table = table.assign(model=models[0].name)
+        tables["verdicts"] = _verdicts(table)
+    kinds = {column: kind for column, kind in (KINDS | MEANS).items() if column in table}
+    chosen_measures = [find_measure(name).chosen(name, {}) for name in chosen]
+    inputs = FigureInputs(
+        models=models,
+        measures=[DrawnMeasure(**measure) for measure in describe_for_figures(chosen_measures)],
+        caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
+        tables={"estimates": table.astype(kinds), **tables},
+    )
+    return overview(inputs)
+
+
+def _verdicts(table: "pd.DataFrame") -> "pd.DataFrame":
+    """Say that every step is shown."""
+    steps = table[["model", "revision", "step"]].drop_duplicates()
+    return steps.assign(verdict="not judged", shown="yes")
