@@ -182,7 +182,7 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
     """The loss of a checkpoint on windows of the documentation that comes with Python."""
     from shape_of_learning.corpus.fetch import demo_text
     from shape_of_learning.embeddings.model import read_shape
-    from shape_of_learning.embeddings.run import SampleRun
+    from shape_of_learning.embeddings.run import NullStore, SampleRun
     from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 
     sampling = SamplingProtocol(WINDOWS, WINDOW_CHARACTERS, 0)
@@ -193,15 +193,6 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
 
     def loss(folder: Path) -> Any:
         shape = asdict(read_shape(folder, str(folder)))
-        return SampleRun.load(folder, windows, sampling, shape).into(_Nowhere())
+        return SampleRun.load(folder, windows, sampling, shape).into(NullStore())
 
     yield loss
-
-
-class _Nowhere:
-    """Where hidden states go of which only the loss is wanted."""
-
-    device = "cpu"
-
-    def write(self, state: int, rows: slice, values: Any) -> None:
-        """Forget them."""

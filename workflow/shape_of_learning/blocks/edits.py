@@ -5,7 +5,7 @@ import hashlib
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from shape_of_learning.blocks.maps import EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.run import SampleRun
+from shape_of_learning.embeddings.run import NullStore, SampleRun
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
@@ -148,7 +148,7 @@ class Editor:
                 # All edits are shown the same windows, so that they are paired.
                 random = random_stream(self._seed, "distilled windows")
                 maps.distil(blocks, trained, self._teacher, min(chosen), self._editing, random)
-            measured = replace(self._sample, forward=forward).into(_Nowhere(forward.device))
+            measured = replace(self._sample, forward=forward).into(NullStore(forward.device))
             assert forward.head is not None  # else nothing is predicted
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
         perplexity = math.inf if measured.loss > MOST_NATS else math.exp(measured.loss)
@@ -214,13 +214,3 @@ def _copy_of(forward: ForwardPass) -> ForwardPass:
     assert head is not None
     head.model.float()
     return ForwardPass(model, head, last_layer="after_final_norm")
-
-
-@dataclass(frozen=True)
-class _Nowhere:
-    """A store of hidden states that keeps none."""
-
-    device: torch.device
-
-    def write(self, state: int, rows: slice, values: Any) -> None:
-        """Forget them."""

@@ -72,6 +72,16 @@ class HiddenStateStore(Protocol):
 
 
 @dataclass(frozen=True)
+class NullStore:
+    """A store that keeps no hidden states, for a run that is wanted for its loss, or for its other ranks."""
+
+    device: "torch.device | str" = "cpu"
+
+    def write(self, state: int, rows: slice, values: Any) -> None:
+        """Keep nothing."""
+
+
+@dataclass(frozen=True)
 class SampleRun:
     """Tokenised windows, and the loaded model that they go through.
 

@@ -13,7 +13,7 @@ import torch
 from transformers import Trainer, TrainerCallback
 
 from shape_of_learning.embeddings.model import memory_is_exhausted
-from shape_of_learning.embeddings.run import StatesInMemory
+from shape_of_learning.embeddings.run import NullStore, StatesInMemory
 from shape_of_learning.errors import InputError, shortened
 from shape_of_learning.files import read_rows, write_table
 from shape_of_learning.metrics.measure_entry import AFTER
@@ -166,7 +166,7 @@ class ShapeProbe:
         with left_as_it_was(loaded), in_words_of_python():
             sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
             if is_helper:
-                sample.into(_Nowhere(sample.forward.device))
+                sample.into(NullStore(sample.forward.device))
                 return []
             states = StatesInMemory(sample)
             sample.into(states)
@@ -236,16 +236,6 @@ class ShapeProbe:
                 ) from error
         write_table(self.table, ESTIMATE_COLUMNS, [*kept, *self._unwritten])
         self._unwritten.clear()
-
-
-class _Nowhere:
-    """Where hidden states go on a rank that only helps to gather weights."""
-
-    def __init__(self, device: Any):
-        self.device = device
-
-    def write(self, state: int, rows: slice, values: Any) -> None:
-        """Forget them."""
 
 
 class ShapeCallback(TrainerCallback):
