@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,6 @@ REMEDIES = {
     "if its tokenizer": "leave it out of `texts`",
 }
 LEAST_ADDED = -1000  # to attention, where it is masked
-_CALLS = count()  # of measurements, which all ranks of a training make in the same order
 
 
 def measure(  # noqa: PLR0913 (keywords)
@@ -105,7 +103,7 @@ def measure(  # noqa: PLR0913 (keywords)
     chosen, adapters = measures_named(measures), {}
     if isinstance(model, torch.nn.Module):
         loaded = LoadedModel.of(model)
-        loaded.require_all_ranks(f"measure {next(_CALLS)}")
+        loaded.require_all_ranks("measure")
         with left_as_it_was(loaded), in_words_of_python():
             sample = sample_of(loaded, tokenizer, texts, name)
             states: HiddenStates = StatesInMemory(sample)

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 PATIENCE = 30  # seconds that a rank waits for the others, which come here at the same step
+_MEETINGS: Counter[str] = Counter()  # of this process, by their occasion
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def all_ranks_meet(occasion: str) -> bool:
 
     A process that gathered weights alone would wait for ever, or take what others send for something else. So they
     meet in the store by which the processes found each other, and who has waited for too long decides for all.
+    A second training has the same occasions again, each with a key of its own.
     """
     distributed = torch.distributed
     if not distributed.is_initialized() or distributed.get_world_size() == 1:
@@ -198,7 +201,8 @@ def all_ranks_meet(occasion: str) -> bool:
     from torch.distributed import distributed_c10d
 
     store = distributed_c10d._get_default_store()
-    key = f"shape_of_learning/{occasion}"
+    _MEETINGS[occasion] += 1
+    key = f"shape_of_learning/{occasion}/{_MEETINGS[occasion]}"
 
     def decide(decision: str) -> None:
         if store.add(f"{key}/decided", 1) == 1:  # of several the first
