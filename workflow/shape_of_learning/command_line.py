@@ -365,12 +365,16 @@ def _measure_all(
         [(model, named)] = split
         if named != "main":
             raise InputError(f"{given[0]} has a revision in its name; leave out --revision")
-        if is_local(model):
-            raise InputError(f"{model} {_HAS_NO_REVISION.format(revision)}; leave out --revision")
         split = [(model, revision)]
-    for model, _ in split:
-        if is_local(model):
-            named_checkpoint(model, "main")  # before any other is measured
+    for model, at in split:
+        if not is_local(model):
+            continue
+        if at != "main":
+            raise InputError(
+                f"{model} is on this machine, and has no revision `{at}`; leave out `@{at}` or --revision, or name the "
+                "folder of the checkpoint that you mean"
+            )
+        named_checkpoint(model, at)  # before any other is measured
     last_parts = [Path(model).name for model, _ in split]
     found: list[Measured] = []
     for text, (model, at), last in zip(given, split, last_parts, strict=True):
@@ -426,20 +430,13 @@ def _measure(model: str, revision: str, sample: Sample, name: str, shuffled_as: 
         )
 
 
-_HAS_NO_REVISION = "is on this machine, and has no revision `{}`"
-
-
 def _split_revision(given: str) -> tuple[str, str]:
-    """Split MODEL@REVISION, where MODEL is on the Hub; a folder may have the sign in its name."""
+    """Split MODEL@REVISION; a folder may have the sign in its name."""
     from shape_of_learning.checkpoints.local import is_local
 
     model, _, revision = given.partition("@")
     if not revision or Path(given).exists() or (is_local(model) and not Path(model).exists()):
         return given, "main"
-    if is_local(model):
-        raise InputError(
-            f"{model} {_HAS_NO_REVISION.format(revision)}; name the folder of the checkpoint that you mean"
-        )
     return model, revision
 
 
