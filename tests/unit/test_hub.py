@@ -139,7 +139,7 @@ def test_changed_bytes_are_refused_and_asked_for_again(hub, pins, tmp_path):
     for name in (BIN, "tokenizer.json"):
         with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
             said = fetch(endpoint, tmp_path / name, pinned)
-        assert f"{name} of `org/whole` is not what is pinned" in said
+        assert f"{name} of `org/whole` at revision `main` is not what the lock lists" in said
         folder = fetch(hub.endpoint, tmp_path / name, pinned)
         assert_holds(folder, hub.sources / "whole")
 
@@ -171,7 +171,7 @@ def test_the_command_takes_what_the_hub_lists_and_nothing_else(hub, tmp_path):
     for name in (BIN, "tokenizer.json", "config.json"):
         with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
             said = named(endpoint, tmp_path / name)
-        assert f"{name} at revision `main` is not what the Hub lists" in said
+        assert f"{name} of `org/whole` at revision `main` is not what the Hub lists" in said
         folder = named(hub.endpoint, tmp_path / name)  # nothing wrong is left in the cache
         assert (folder / name).read_bytes() == (hub.sources / "whole" / name).read_bytes()
     for fault in ({"damaged": BIN, "damages": 1}, {"resized": {BIN: 2}}):
@@ -254,6 +254,12 @@ def test_without_a_network_all_comes_from_the_cache_or_is_said(hub, pins, tmp_pa
     filled = environment(hub.endpoint, tmp_path)
     download = "import huggingface_hub as h; h.snapshot_download('org/whole')"
     subprocess.run([sys.executable, "-c", download], env={**os.environ, **filled}, check=True)
+    small = {**pinned["small_files"], "config.json": f"git:{0:040}"}
+    said = fetch(
+        "http://127.0.0.1:9", tmp_path, {**pinned, "small_files": small}, HF_HUB_OFFLINE="1"
+    )
+    assert "config.json of `org/whole` at revision `main` is not what the lock lists" in said
+    # What was refused is still in the cache, since it could not come again.
     folder = fetch("http://127.0.0.1:9", tmp_path, pinned, HF_HUB_OFFLINE="1")
     assert_holds(folder, hub.sources / "whole")
 

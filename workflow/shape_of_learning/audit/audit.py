@@ -308,7 +308,7 @@ def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> Measured
             download_as_listed(
                 Place(place.repository, place.revision),
                 listing.commit,
-                {path: files.get(path) for path in wanted},
+                {path: files[path].hash for path in wanted},
                 where=where,
                 pauses=PAUSES,
                 local_dir=temporary,

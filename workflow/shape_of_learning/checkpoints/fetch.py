@@ -2,15 +2,14 @@
 
 import shutil
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from huggingface_hub import constants, snapshot_download
+from huggingface_hub import constants
 
-from shape_of_learning.checkpoints.hub import MissingError, asked, files_at
-from shape_of_learning.checkpoints.listed_files import hash_like
+from shape_of_learning.checkpoints.hub import MissingError, files_at
+from shape_of_learning.checkpoints.hub_snapshot import download_as_listed
 from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.record import changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
@@ -100,35 +99,25 @@ def _place(locked: LockedRevision) -> dict[str, Any]:
 
 
 def _download(place: LockedRevision, paths: Iterable[str], folder: Path, where: str) -> list[Path]:
-    """Bring files of a commit into a folder; what is pinned of them must be what comes, at the second try."""
-    repository, commit, paths = place.repository, place.commit, list(paths)
+    """Bring files of a commit into a folder; what is pinned of them must be what comes."""
     pins = {**place.small_files, **{place.path(n): each.hash for n, each in place.files.items()}}
+    hashes = {path: pins.get(path, "") for path in paths}
     offline = constants.is_offline_mode()
     local: dict[str, Any] = {} if offline else {"local_dir": folder}
-    bring = partial(snapshot_download, repository, revision=commit, allow_patterns=paths, **local)
-    for is_last in (False, True):
-        came = asked(bring, repository, place.revision, where=where, pauses=DOWNLOAD_PAUSES)
-        wrong: list[tuple[str, str]] = []
-        for path in paths:
-            file, pin = folder / path, pins.get(path, "")
-            if offline and Path(came, path).exists():  # in the user's cache
-                file.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(Path(came, path), file)
-            if not file.exists():
-                raise MissingError(
-                    f"{where}: `{repository}` at revision `{place.revision}` has no {path}; correct "
-                    "`repository`, `revision` or `subfolder` in the entry"
-                )
-            if pin and (found := hash_like(file, pin)) != pin:
-                file.unlink()  # else it would be found there at the next try
-                wrong.append((path, found))
-        if not wrong:
-            break
-        if is_last:
-            path, found = wrong[0]
-            raise InputError(
-                f"{where}: {path} of `{repository}` is not what is pinned for commit {commit[:10]}: expected "
-                f"{pins[path]}, found {found}; run again, and if it stays so check HF_ENDPOINT, the Hugging Face "
-                "cache and the lock"
+    came = download_as_listed(
+        *(place.place, place.commit, hashes),
+        where=where,
+        source="the lock",
+        pauses=DOWNLOAD_PAUSES,
+        **local,
+    )
+    for path in hashes:
+        if not (came / path).exists():
+            raise MissingError(
+                f"{where}: `{place.repository}` at revision `{place.revision}` has no {path}; correct "
+                "`repository`, `revision` or `subfolder` in the entry"
             )
-    return [folder / path for path in paths]
+        if offline:  # it is in the user's cache
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(came / path, folder / path)
+    return [folder / path for path in hashes]

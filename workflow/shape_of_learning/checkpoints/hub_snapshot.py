@@ -1,4 +1,4 @@
-"""A checkpoint of the Hub without a lock, in the user's cache: its bytes are those that the Hub lists."""
+"""Files of the Hub, downloaded with the bytes that are listed of them."""
 
 import re
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
+from huggingface_hub import constants, snapshot_download
 
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.listed_files import Files, hash_like
-from shape_of_learning.checkpoints.lock import Place, WeightFile
+from shape_of_learning.checkpoints.lock import Place
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
@@ -33,20 +33,23 @@ def download_snapshot(model: str, revision: str) -> Path:
     # The branch may move between a list and a download.
     commit = hub.commit_of(model, revision, where=where) or revision
     files = hub.files_at(model, revision, commit, where=where)
-    listed = {name: files.get(name) for name in _wanted(files, where, revision)}
-    return download_as_listed(Place(model, revision), commit, listed, where=where)
+    hashes = {
+        path: files[path].hash if path in files else "" for path in _wanted(files, where, revision)
+    }
+    return download_as_listed(Place(model, revision), commit, hashes, where=where)
 
 
 def download_as_listed(
     place: Place,
     commit: str,
-    listed: Mapping[str, WeightFile | None],
+    hashes: Mapping[str, str],
     *,
     where: str,
+    source: str = "the Hub",
     pauses: tuple[float, ...] = hub.QUESTION_PAUSES,
     **options: Any,
 ) -> Path:
-    """Download files of a commit, and compare all with what is listed of them.
+    """Download files of a commit, and compare all with the hashes that are listed of them.
 
     Files that are there already are compared, too; what differs is removed and asked for once more.
 
@@ -56,17 +59,19 @@ def download_as_listed(
         Of the commit, for sentences.
     commit : str
         What is downloaded.
-    listed : mapping of str to WeightFile or None
-        The files, by path; None where nothing is listed.
+    hashes : mapping of str to str
+        By path, as :func:`.hash_like` has them; empty where nothing is listed.
     where, pauses
         As :func:`.asked` has them.
+    source : str
+        Who lists the hashes, for sentences.
     **options
         Of ``snapshot_download``, such as ``local_dir``.
 
     Returns
     -------
     Path
-        The folder of the repository's files.
+        The folder of the repository's files; what is not listed may be missing.
 
     Raises
     ------
@@ -74,26 +79,30 @@ def download_as_listed(
         If the Hub cannot be reached, or files stay other ones.
     """
     named = place.repository, place.revision
-    patterns = [escape(name) for name in listed]
+    patterns = [escape(path) for path in hashes]
     bring = partial(
         snapshot_download, place.repository, revision=commit, allow_patterns=patterns, **options
     )
-    wrong = ""
-    for _ in range(2):
+    is_offline = constants.is_offline_mode()  # nothing that is removed would come again
+    for _ in range(1 if is_offline else 2):
         folder = Path(hub.asked(bring, *named, where=where, pauses=pauses))
-        changed = [name for name, file in listed.items() if _has_changed(folder / name, file)]
+        found = {path: _hash(folder / path, like) for path, like in hashes.items() if like}
+        changed = [path for path, here in found.items() if here != hashes[path]]
         if not changed:
             return folder
-        wrong = changed[0]
-        for name in changed:
-            (folder / name).resolve().unlink(missing_ok=True)
-            (folder / name).unlink(missing_ok=True)
-    expected = listed[wrong]
-    assert expected is not None  # else it does not count as changed
+        for path in () if is_offline else changed:
+            (folder / path).resolve().unlink(missing_ok=True)
+            (folder / path).unlink(missing_ok=True)
+    path = changed[0]
     raise InputError(
-        f"{where}: {wrong} at revision `{place.revision}` is not what the Hub lists ({expected.hash}, "
-        f"{expected.bytes} bytes), also when it is fetched again; check HF_ENDPOINT and the network"
+        f"{where}: {path} of `{place.repository}` at revision `{place.revision}` is not what {source} lists for "
+        f"commit {commit[:10]}: expected {hashes[path]}, found {found[path]}; check the network, HF_ENDPOINT "
+        "and the Hugging Face cache"
     )
+
+
+def _hash(file: Path, like: str) -> str:
+    return hash_like(file, like) if file.is_file() else "no file"
 
 
 def _wanted(files: Files, where: str, revision: str) -> list[str]:
@@ -105,12 +114,3 @@ def _wanted(files: Files, where: str, revision: str) -> list[str]:
             weights = [n for n in files if re.fullmatch(rf"{stem}.*\.{suffix}(\.index\.json)?", n)]
             return [CONFIGURATION, *tokenizer_paths(files, ""), *weights]
     raise InputError(f"{where}: revision `{revision}` has no weights; choose another revision")
-
-
-def _has_changed(file: Path, listed: WeightFile | None) -> bool:
-    """Return whether a file is not what is listed; what is not listed is missed when it is read."""
-    if listed is None:
-        return False
-    if not file.is_file() or file.stat().st_size != listed.bytes:
-        return True
-    return hash_like(file, listed.hash) != listed.hash
