@@ -429,6 +429,18 @@ def test_a_broken_step_is_found_by_its_loss(tmp_path):
     assert "perplexity" in rows["step3"]["reason"]
 
 
+def test_a_model_that_is_too_short_for_the_text_is_audited_without_losses(tmp_path):
+    for step in range(2):
+        folder = save_model(tmp_path / f"checkpoint-{step}", seed=step, form="safetensors")
+        save_tokenizer(folder)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 64}))
+    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(tmp_path), "--losses")
+    reasons = {row["reason"] for row in rows.values()}
+    assert (code, len(rows)) == (2, 2)
+    assert all(reason.endswith("made for 64; audit it without --losses") for reason in reasons)
+
+
 def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program, tmp_path):
     from hub_server import HubRepository
 

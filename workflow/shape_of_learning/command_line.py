@@ -15,6 +15,7 @@ from shape_of_learning import __version__
 from shape_of_learning.audit import command
 from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
+    CONFIGURATION_WORDS,
     STANDARD_INPUT,
     bar,
     explained,
@@ -65,15 +66,7 @@ OPTIONS = {
     "sampling.window_characters": "--window-characters",
     "measurement.batch_vectors": "--batch-vectors",
     "corpus.sources": "--text",
-    # What only who has a configuration can do.
-    " (with `measurement.token_types: one` only one vector of each token type is measured)": "",
-    ", or set `embeddings.dump: true`": "",
-    ", set `precision: bfloat16` in the model's entry or lower": ", or lower",
-    "set `precision: bfloat16` in the model's entry, take": "take",
-    ", or remove it from key `models`": "",
-    ", or of a task leave out texts that are longer": "",
-    ", or for a `repository` name the one that has it under `tokenizer` in the entry": "",
-    "but its entry says": "but its config.json says",
+    **CONFIGURATION_WORDS,
     "correct `layers`, `hidden_size` or `last_hidden_size` in config/models": "measure it in Python, by "
     "`shape_of_learning.measure`, which takes hidden states as they come",
     "the key `revision` of the entry or its `repository`": "the model's name or its revision",

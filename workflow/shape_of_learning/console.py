@@ -30,6 +30,17 @@ from shape_of_learning.job import DiscreetFormatter, hide_bars
 
 WIDE = 10_000  # characters of a line, where no terminal breaks it
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/fd/0"), Path("/dev/fd/1")
+# What only who has a configuration can do.
+CONFIGURATION_WORDS = {
+    " (with `measurement.token_types: one` only one vector of each token type is measured)": "",
+    ", or set `embeddings.dump: true`": "",
+    ", set `precision: bfloat16` in the model's entry or lower": ", or lower",
+    "set `precision: bfloat16` in the model's entry, take": "take",
+    ", or remove it from key `models`": "",
+    ", or of a task leave out texts that are longer": "",
+    ", or for a `repository` name the one that has it under `tokenizer` in the entry": "",
+    "but its entry says": "but its config.json says",
+}
 
 
 class PlainConsole(Console):
@@ -109,10 +120,15 @@ def explained(
             )
         if sentence is None:
             raise
-        for key, option in options.items():
-            sentence = sentence.replace(f"`{key}`", option).replace(key, option)
-        tell(f"ERROR: {without_secrets(sentence)}")
+        tell(f"ERROR: {without_secrets(name_options(sentence, options))}")
         raise typer.Exit(code) from None
+
+
+def name_options(sentence: str, options: Mapping[str, str]) -> str:
+    """Name in a sentence what `options` give for keys of the configuration, and other words of its files."""
+    for key, option in options.items():
+        sentence = sentence.replace(f"`{key}`", option).replace(key, option)
+    return sentence
 
 
 def tell(line: str) -> None:

@@ -275,7 +275,7 @@ def _measured(
             except (InputError, OSError) as error:
                 by_files[files] = None
                 if not is_main:
-                    curve.unknown[place.name] = f"its weights cannot be read: {error}"
+                    curve.unknown[place.name] = f"it cannot be measured: {error}"
         own = by_files[files]
         if own is not None and is_main:
             of_mains.append(own)

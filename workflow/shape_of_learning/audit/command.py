@@ -13,8 +13,10 @@ from rich.console import Console
 
 from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
+    CONFIGURATION_WORDS,
     bar,
     explained,
+    name_options,
     parse_output,
     results_console,
     shown,
@@ -29,6 +31,13 @@ if TYPE_CHECKING:
 
 FAULT, NOT_KNOWN = 1, 2
 WINDOWS, WINDOW_CHARACTERS = 32, 512  # of the text on which losses are compared
+WITHOUT_LOSSES = "audit it without --losses"
+# What messages of a run call by its key in the configuration.
+OPTIONS = {
+    **CONFIGURATION_WORDS,
+    "lower `sampling.window_characters`": WITHOUT_LOSSES,
+    "correct `layers`, `hidden_size` or `last_hidden_size` in config/models": WITHOUT_LOSSES,
+}
 EXIT_CODES = (
     "Exit codes: 0, every revision is what its name says; 1, a fault was found; 2, something could not be known, "
     "or a wrong command line."
@@ -192,7 +201,10 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
         windows = draw_windows(text, sampling)
 
     def loss(folder: Path) -> Any:
-        shape = asdict(read_shape(folder, str(folder)))
-        return SampleRun.load(folder, windows, sampling, shape).into(NullStore())
+        try:
+            shape = asdict(read_shape(folder, str(folder)))
+            return SampleRun.load(folder, windows, sampling, shape).into(NullStore())
+        except InputError as error:
+            raise InputError(name_options(str(error), OPTIONS)) from error
 
     yield loss

@@ -156,7 +156,7 @@ def _head(
     if role == "decoder" and sees_later_tokens(model.base_model):
         logger.warning(
             "the model in %s is shown the tokens that it would have to predict, since its attention goes both ways; "
-            "it has no loss (`role: encoder` in its entry says so)",
+            "it has no loss (in the workflow `role: encoder` in its entry says so)",
             folder,
         )
         return None

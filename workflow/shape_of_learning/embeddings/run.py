@@ -308,6 +308,8 @@ class SampleRun:
     def _store(
         self, batch: WindowBatch, states: "list[torch.Tensor]", store: HiddenStateStore
     ) -> None:
+        import torch
+
         starts = np.flatnonzero(self.rows["positions"] == 0)
         widths = [state.shape[-1] for state in states]
         if widths != self.widths:
@@ -322,10 +324,11 @@ class SampleRun:
                 values = row[:length].numpy() if row.device.type == "cpu" else row[:length]
                 if layer not in self.overflowed and not is_finite(values):
                     self.overflowed.add(layer)
+                    is_exact = self.forward.model.dtype == torch.float32
                     logger.warning(
-                        "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken, "
-                        "or needs `precision: float32` in its entry",
+                        "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken%s",
                         *(layer, self.name),
+                        "" if is_exact else ", or needs `precision: float32`",
                     )
                 start = int(starts[number])
                 store.write(layer, slice(start, start + length), values)
