@@ -449,7 +449,7 @@ def test_all_ranks_of_a_sharded_training_measure_it_together_and_none_waits_for_
         timeout=400,
     )
     assert ran.returncode == 0, ran.stderr
-    assert {"rank 0 is done", "rank 1 is done"} <= set(ran.stdout.splitlines())
+    assert all(f"rank {rank} is done" in ran.stdout for rank in range(2))  # perhaps in one line
     assert ran.stderr.count("not all 2 processes came to measure it within 3 s") == (
         kind in ("alone", "again")
     )
