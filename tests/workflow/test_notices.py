@@ -5,6 +5,7 @@ import re
 import socket
 
 import tiny_runs
+from gguf_files import save_llama, write_gguf
 
 
 def test_what_is_left_out_is_said_once(checkout):
@@ -60,3 +61,13 @@ def test_without_a_network_a_text_is_asked_for_once_and_the_remedy_works(checkou
     planned = checkout.planned(*figure, "--config", option)
     assert planned["write_python_topics"] == 1
     assert "fetch_corpus" not in planned
+
+
+def test_a_plan_that_unpacks_a_model_prints_no_bar_of_a_library(checkout):
+    file = write_gguf(checkout.folder / "model.gguf", save_llama(checkout.folder / "llama"))
+    checkout.write("config/models/own.yaml", {"mine": {"path": str(file)}})
+    checkout.write("own.yaml", {"models": ["mine"], "figures": {"figure_1": "all"}})
+    options = ("--configfile", "config/demo.yaml", "own.yaml", "--dry-run", "--cores", "1")
+    said = checkout.snakemake(*options, "--", "figure_1")
+    assert [*checkout.folder.glob("hf/**/model.safetensors")]
+    assert "%|" not in said

@@ -19,6 +19,7 @@ from snakemake.logging import logger
 import shape_of_learning
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
+from shape_of_learning.job import hide_bars
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.curve import is_closed
@@ -62,6 +63,7 @@ def planned(given):
     )
 
 
+hide_bars()  # before planning imports libraries, to ask the Hub or to unpack a model
 RUN = at_the_door(planned, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
