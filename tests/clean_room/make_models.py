@@ -9,28 +9,18 @@ import transformers
 from shape_of_learning.corpus.fetch import demo_text
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tiny_models import save_tokenizer
+from tiny_models import GPT, USUAL, save_tokenizer
 
 FOLDER = Path(sys.argv[1])
 VOCABULARY = 4000  # of words, so that a window has about as many tokens as with a real tokenizer
 # As long and deep as the models whose names they have, and much narrower.
 GPT2 = transformers.GPT2Config(
-    vocab_size=VOCABULARY,
-    n_positions=1024,
-    n_embd=32,
-    n_layer=12,
-    n_head=2,
+    **GPT | {"vocab_size": VOCABULARY, "n_layer": 12, "n_positions": 1024},
     bos_token_id=0,
     eos_token_id=0,
 )
-PYTHIA = transformers.GPTNeoXConfig(
-    vocab_size=VOCABULARY,
-    hidden_size=32,
-    num_hidden_layers=6,
-    num_attention_heads=2,
-    intermediate_size=64,
-    max_position_embeddings=2048,
-)
+LONG = {"vocab_size": VOCABULARY, "num_hidden_layers": 6, "max_position_embeddings": 2048}
+PYTHIA = transformers.GPTNeoXConfig(**USUAL | LONG)
 MODELS = {
     "gpt2/main": (GPT2, 0),
     "EleutherAI/pythia-70m/step0": (PYTHIA, 1),
