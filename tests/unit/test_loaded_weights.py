@@ -98,6 +98,17 @@ def test_what_no_hidden_state_passes_may_be_missing_or_over(tmp_path):
     assert load(tmp_path / "classifier")[0].config.model_type == "llama"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_weight_beside_a_base_model_is_said_unless_it_may_be_of_a_head(name, tmp_path, caplog):
+    for head in (True, False):
+        folder = tiny.save_tiny_model(tmp_path / str(head), name, head=head)
+        load(folder, name)
+        save(folder, {**load_file(folder / WEIGHTS), "added.weight": torch.ones(3, 3)})
+        assert caplog.text == ""
+        load(folder, name)
+    assert "holds 1 weight, such as `added.weight`, which the model that" in caplog.text
+
+
 MASK = torch.ones(64, 64).tril()[None, None]
 
 

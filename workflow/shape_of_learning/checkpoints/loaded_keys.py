@@ -1,5 +1,6 @@
 """Whether a model was loaded of all its weights and of no others: what it lacks would be random numbers."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from shape_of_learning.refusals import cut
 if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel
+
+logger = logging.getLogger(__name__)
 
 # Modules that hidden states do not pass through; AutoModel makes them where files have none.
 UNUSED_MODULES = ("pooler.",)
@@ -50,6 +53,11 @@ def refuse_other_keys(
     InputError
         If a weight of the base model is not in the files, a weight in the files that belongs into the base model is
         not in it, a shape differs, or what should be a floating-point number was stored as an integer.
+
+    Notes
+    -----
+    Weights of a head for another task may be over. Files that were saved of a base model alone have no head, so that
+    a warning names what is beside it.
     """
     missing = sorted(set(report["missing_keys"]))
     needed = [key for key in missing if _is_of_base(model, key) and not _is_unused(model, key)]
@@ -58,13 +66,18 @@ def refuse_other_keys(
             f"{where} lacks {_listed(lacking)}, which would be random numbers; give the whole checkpoint, or if "
             "config.json says more layers than it has the config.json that belongs to it"
         )
-    unexpected = sorted(set(report["unexpected_keys"]))
-    surplus = [key for key in unexpected if _is_of_base(model, key) and not _is_unused(model, key)]
-    surplus = [key for key in surplus if not _is_constant(model, key, stored)]
-    if surplus:
+    unexpected = [key for key in sorted(report["unexpected_keys"]) if not _is_unused(model, key)]
+    unexpected = [key for key in unexpected if not _is_constant(model, key, stored)]
+    if surplus := [key for key in unexpected if _is_of_base(model, key)]:
         raise InputError(
             f"{where} holds {_listed(surplus)}, which the model that config.json describes does not have and would "
             "be left out; give the config.json that belongs to the weights"
+        )
+    # Where names begin with that of the base model, what is beside it is a head, of any kind.
+    if unexpected and all(key == _inside(model, key) for key in stored):
+        logger.warning(
+            "%s holds %s, which the model that config.json describes does not have and which is left out",
+            *(where, _listed(unexpected)),
         )
     for key, here, there in sorted(report["mismatched_keys"], key=lambda entry: str(entry[0])):
         raise InputError(
