@@ -1,7 +1,11 @@
 """GGUF files: unpacked once into a folder as any checkpoint is, if they hold all that they state and nothing else."""
 
 import logging
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +66,8 @@ def unpack(file: Path) -> Path:
         raise InputError(f"{file} needs the package gguf; install it: `pip install gguf`") from None
     logger.info("unpacking %s, once", file)
     try:
-        model, tokenizer = _load(file)
+        with _reading_once():
+            model, tokenizer = _load(file)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # whatever a file holds goes into the code of all architectures
@@ -74,6 +79,28 @@ def unpack(file: Path) -> Path:
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
     return folder
+
+
+@contextmanager
+def _reading_once() -> Iterator[None]:
+    """Let the library read the header of a file once: it asks for it five times, which is half of the time.
+
+    Its bar is shown on a terminal alone.
+    """
+    import gguf
+    from transformers import modeling_gguf_pytorch_utils as library
+
+    reader, names, tqdm = gguf.GGUFReader, gguf.get_tensor_name_map, library.tqdm
+    read = cache(reader)
+    vars(gguf).update(
+        GGUFReader=lambda path: read(os.path.realpath(path)), get_tensor_name_map=cache(names)
+    )
+    vars(library).update(tqdm=partial(tqdm, disable=None))
+    try:
+        yield
+    finally:
+        vars(gguf).update(GGUFReader=reader, get_tensor_name_map=names)
+        vars(library).update(tqdm=tqdm)
 
 
 def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
