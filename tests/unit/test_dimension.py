@@ -239,6 +239,15 @@ def test_without_copies_it_is_two_nn_that_keeps_a_fifth():
     assert two_nn_authors(r / mean_distance_to_mean(X)) == pytest.approx(two_nn(r, 0.2), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("estimate", "k"),
+    [(two_nn, 2), (mada, 20), (mom, 100), (mle, 20), (lambda given: gride(given, 4), 8)],
+)
+def test_vectors_have_the_dimension_of_their_distances(estimate, k):
+    X = hidden_states(703, 24)
+    assert estimate(X) == estimate(nearest_distances(X, k))
+
+
 NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])
 
 
@@ -247,7 +256,7 @@ NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])
     [
         (lambda: two_nn(R, kept=0), r"^kept must lie in \(0, 1\], but is 0"),
         (lambda: two_nn(R, kept=1.1), r"^kept must lie in \(0, 1\]"),
-        (lambda: two_nn(R[:, :1]), "^k=2 neighbours are needed, but distances has 1 column"),
+        (lambda: mle(R[:, :2], k=5), "^k=5 neighbours are needed, but distances has 2 columns"),
         (lambda: mle(R, k=1), "^k must be at least 2, not 1"),
         (lambda: mle(R, k=2.5), "^k must be a whole number, not 2.5"),
         (lambda: mle(R, k=5, combine="mode"), "^combine must be .* but is 'mode'"),
@@ -255,9 +264,9 @@ NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])
         (lambda: gride(R, 0), "^n1 must be at least 1, not 0"),
         (lambda: two_nn_authors(R - 2), "^distances must be finite and not negative"),
         (lambda: two_nn(R[0]), "^distances must have two dimensions"),
-        (lambda: two_nn(R[:, ::-1]), "^distances must ascend"),
-        (lambda: two_nn(R - 1), "^distances must be finite and positive"),
         (lambda: mle(np.where(R > 5, np.inf, R), 5), "^distances must be finite and positive"),
+        (lambda: two_nn([[0.0, 1.0], [2.0, 1.0]]), "^X has 2 rows"),
+        (lambda: two_nn([[0.0, np.inf], [2.0, 1.0], [3.0, 1.0]]), "^X holds NaN or infinity"),
         (lambda: two_nn(NAN), "^distances holds NaN"),
         (lambda: two_nn(NAN * [[1.0, np.nan]]), "^distances holds NaN in a column whose"),
     ],

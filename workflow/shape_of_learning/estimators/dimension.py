@@ -1,11 +1,12 @@
 """Intrinsic dimension from distances to nearest neighbours.
 
-Every estimator takes what :func:`shape_of_learning.nearest_distances` returns, so that one search serves all;
-``r_1 <= ... <= r_k`` is a row of it. The local ones, MADA, MOM and MLE, compute the *inverse* dimension of
-a point, which is zero, not infinite, where distances are tied.
+Every estimator takes vectors, or what :func:`shape_of_learning.nearest_distances` returns of them, so that one
+search can serve all; ``r_1 <= ... <= r_k`` is a row of it. An array is taken for distances if its numbers are
+positive and ascend in every row. The local estimators, MADA, MOM and MLE, compute the *inverse* dimension of a
+point, which is zero, not infinite, where distances are tied.
 
-All raise ValueError if `distances` are not such (two-dimensional, ascending, positive, with as many columns
-as neighbours are needed) or an argument is not allowed, and return NaN where they are undefined.
+All raise ValueError if vectors are too few for the neighbours that are needed or hold NaN or infinity, if distances
+have too few columns, or an argument is not allowed, and return NaN where they are undefined.
 """
 
 import math
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import as_count, as_matrix, namespace
+from shape_of_learning.estimators.neighbours import nearest_distances
 
 # What the authors' code takes for zero: a distance, and how much a ratio exceeds one.
 ZERO = 1e-8
@@ -32,8 +34,8 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
 
     Parameters
     ----------
-    distances : array_like or torch.Tensor, shape (m, k >= 2)
-        From :func:`shape_of_learning.nearest_distances`.
+    distances : array_like or torch.Tensor, shape (m, k >= 2) or (n, d)
+        From :func:`shape_of_learning.nearest_distances`, or vectors.
     kept : float
         Share of the ratios, the smallest, that the line is fitted to, in (0, 1]. 0.9 is the choice
         of the method's authors. The last ratio, where y is infinite, is never used.
@@ -152,7 +154,7 @@ def gride(distances: ArrayLike, n1: int) -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, at least 2 n1)
-        From :func:`shape_of_learning.nearest_distances`.
+        From :func:`shape_of_learning.nearest_distances`, or vectors.
     n1 : int
         Rank of the nearer neighbour, at least 1. It sets the scale; with 1, the ratios are those of
         :func:`shape_of_learning.two_nn`, and d is m over the sum of their logarithms.
@@ -224,7 +226,7 @@ def mada(distances: ArrayLike, k: int = 20, combine: str = "mean") -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, at least k)
-        From :func:`shape_of_learning.nearest_distances`.
+        From :func:`shape_of_learning.nearest_distances`, or vectors.
     k : int
         At least 2.
     combine : {"mean", "median", "harmonic"}
@@ -320,6 +322,8 @@ def _nearest(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarra
     Only with `copies`, neighbours may be copies, at distance zero.
     """
     r = as_matrix(distances, "distances", finite=False)
+    if not copies and not _are_distances(r):
+        r = nearest_distances(distances, k)
     m, columns = r.shape
     if k > columns:
         raise ValueError(f"k={k} neighbours are needed, but distances has {columns} columns")
@@ -339,6 +343,13 @@ def _nearest(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarra
     if (np.diff(present, axis=1) < 0).any():
         raise ValueError("distances must ascend within every row")
     return r
+
+
+def _are_distances(r: np.ndarray) -> bool:
+    """Return whether rows ascend and begin above 0, which vectors hardly ever do, or hold NaN."""
+    if np.isnan(r).any():
+        return True
+    return r.shape[1] > 1 and bool((r[:, 0] > 0).all()) and not (r[:, 1:] < r[:, :-1]).any()
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
