@@ -70,10 +70,10 @@ def test_one_array_is_one_layer():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"model": np.zeros((4, 5))}, "shape"),
+        ({"model": np.zeros((4, 5))}, "4 vectors"),
         ({"model": [np.zeros((2, 5, 3)), np.zeros((2, 4, 3))]}, "shape"),
         ({"model": np.ones((2, 5, 3)), "mask": np.ones((2, 4))}, "mask"),
-        ({"model": np.ones((2, 5, 3))}, "10 tokens"),
+        ({"model": np.ones((2, 5, 3))}, "10 vectors"),
         ({"model": np.ones((9, 50, 3)), "measures": ["two_n"]}, "two_nn"),
         ({"model": np.ones((9, 50, 3)), "measures": ["gain_length"]}, "weights"),
         ({"model": np.ones((9, 50, 3)), "layers": [1]}, "no layer 1"),
@@ -87,8 +87,8 @@ def test_one_array_is_one_layer():
         ({"model": [torch.ones(9, 50, 3, device="meta")]}, "without values"),
         ({"model": np.ones((9, 50, 0))}, "no coordinates"),
         ({"model": []}, "shape"),
-        ({"model": np.ones((900, 3))}, "measure one matrix by functions"),
-        ({"model": "gpt2"}, "AutoModel"),
+        ({"model": "./missing"}, "there is no folder"),
+        ({"model": np.ones((900, 3)), "mask": np.ones(900)}, "leave out vectors"),
         ({"model": 3}, "model of transformers"),
         ({"model": torch.nn.Linear(3, 3)}, "none of transformers"),
         ({"model": hf.modeling_outputs.BaseModelOutput()}, "output_hidden_states=True"),
@@ -149,7 +149,6 @@ def test_layers_and_texts_are_what_python_takes_for_them(checkpoint, tokenizer):
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["a b c " * 100], "made for 128; give shorter `texts`$"),
         (["a", ""], "leave it out of `texts`$"),
         ([1, 2], "which is no text"),
         ("one text", "list of texts"),

@@ -8,7 +8,7 @@ The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neig
     sol.anisotropy(X), sol.average_cosine(X)
     distances = sol.nearest_distances(X, 100)
     sol.two_nn(distances), sol.mada(distances), sol.mom(distances), sol.mle(distances)
-    sol.gride(distances, n1=8)
+    sol.gride(distances, n1=8)  # each also takes X, and then searches by itself
 
 Of vectors before and after a block, both ``(n, d)``::
 
@@ -16,11 +16,12 @@ Of vectors before and after a block, both ``(n, d)``::
 
 Of a whole model, or of the hidden states that it gave::
 
-    sol.measure(model, tokenizer, texts), sol.measure(output.hidden_states, mask=attention_mask)
+    table = sol.measure("gpt2")  # or a folder, a model, hidden states
+    sol.plot(table), sol.compare("gpt2", "distilgpt2")
 """
 
-from importlib import import_module
-from typing import Any
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
 __version__ = "0.2.0"
 
@@ -45,21 +46,25 @@ _MODULES = {
     "weights": ("log_partition_isotropy",),
 }
 _HOME = {name: f"estimators.{module}" for module, names in _MODULES.items() for name in names}
-_HOME["measure"] = "one_model.in_python"
+_HOME |= {
+    "measure": "one_model.in_python",
+    "compare": "one_model.in_python",
+    "plot": "one_model.plot",
+}
 __all__ = list(_HOME)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     # Imported on first use: the Snakefile imports this package at every start and needs no NumPy.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_named(name, _HOME[name])
 
 
-def import_named(name: str, module: str) -> Any:
+def import_named(name: str, module: str) -> _Any:
     """Import what a module of this package has; what that lacks is named with the remedy."""
     try:
-        return getattr(import_module(f"{__name__}.{module}"), name)
+        return getattr(_import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(__name__):
             raise
@@ -71,4 +76,4 @@ def import_named(name: str, module: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted(["__version__", *_HOME])

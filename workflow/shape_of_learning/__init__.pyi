@@ -26,6 +26,8 @@ from shape_of_learning.estimators.spread import effective_rank as effective_rank
 from shape_of_learning.estimators.spread import isoscore as isoscore
 from shape_of_learning.estimators.spread import participation_ratio as participation_ratio
 from shape_of_learning.estimators.weights import log_partition_isotropy as log_partition_isotropy
+from shape_of_learning.one_model.in_python import compare as compare
 from shape_of_learning.one_model.in_python import measure as measure
+from shape_of_learning.one_model.plot import plot as plot
 
 __version__: str

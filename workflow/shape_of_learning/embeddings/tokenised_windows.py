@@ -180,6 +180,33 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
     return tokenised
 
 
+def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[TokenisedWindow]:
+    """Split windows into ones of so many tokens at most; each has the special tokens at the ends of the whole.
+
+    Raises
+    ------
+    InputError
+        If the special tokens leave no room for others.
+    """
+    split = []
+    for window in windows:
+        if len(window.ids) <= tokens:
+            split.append(window)
+            continue
+        inner = np.flatnonzero(~window.special)
+        first, last = (int(inner[0]), int(inner[-1]) + 1) if len(inner) else (0, len(window.ids))
+        ends = np.r_[:first], np.r_[last : len(window.ids)]
+        room = tokens - len(ends[0]) - len(ends[1])
+        if room < 1:
+            raise InputError(
+                f"a window of {tokens} tokens has no room beside special tokens; allow more"
+            )
+        for start in range(first, last, room):
+            rows = np.concatenate([ends[0], np.r_[start : min(start + room, last)], ends[1]])
+            split.append(TokenisedWindow(window.ids[rows], window.special[rows]))
+    return split
+
+
 def predicted_tokens(
     windows: Sequence[TokenisedWindow], role: str, vocabulary: int, mask: int | None, seed: int
 ) -> list[PredictedTokens] | None:

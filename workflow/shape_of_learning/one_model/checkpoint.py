@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shape_of_learning.corpus.clean import clean
+from shape_of_learning.corpus.fetch import demo_text
 from shape_of_learning.embeddings.model import find_device, read_shape, sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
@@ -81,10 +82,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         )
     sampling = SamplingProtocol(windows, window_characters, seed)
     threads = threads or count_cores()
-    with TemporaryDirectory() as folder:
-        cleaned, alphabet = Path(folder, "text.txt"), Path(folder, "alphabet.json")
-        clean(text, cleaned, alphabet, format="text")
-        drawn = draw_windows(cleaned, sampling, called=text.name)
+    drawn = _draw(text, sampling)
     sample = SampleRun.load(
         *(checkpoint, drawn, sampling, asdict(shape)),
         threads=threads,
@@ -96,7 +94,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     states = StatesInMemory(sample)
     how = MeasuringProtocol(shuffled_as or name, windows, seed, batch_vectors, NEIGHBOURS)
     how.require_batches(states.rows, chosen)
-    sample.into(_Watched(states, windows, progress) if progress else states)
+    sample.into(WatchedStates(states, windows, progress) if progress else states)
     role = shape.role or ("encoder" if sees_later_tokens(sample.forward.model) else "decoder")
     return measured(
         *(states, chosen, how, role, (revision, None, None)),
@@ -106,7 +104,22 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     )
 
 
-class _Watched:
+def draw_built_in_windows(windows: int, seed: int) -> list[str]:
+    """Draw windows of the documentation that comes with Python, as the command does."""
+    with TemporaryDirectory() as folder:
+        text = Path(folder, "python_topics.txt")
+        text.write_text(demo_text(), encoding="utf-8")
+        return list(_draw(text, SamplingProtocol(windows, WINDOW_CHARACTERS, seed)))
+
+
+def _draw(text: Path, sampling: SamplingProtocol) -> Any:
+    with TemporaryDirectory() as folder:
+        cleaned, alphabet = Path(folder, "text.txt"), Path(folder, "alphabet.json")
+        clean(text, cleaned, alphabet, format="text")
+        return draw_windows(cleaned, sampling, called=text.name)
+
+
+class WatchedStates:
     """Passes hidden states on, and says how many windows are done."""
 
     def __init__(self, states: Any, windows: int, progress: Progress):
@@ -114,6 +127,7 @@ class _Watched:
         self.device, self._done = states.device, 0
 
     def write(self, state: int, rows: slice, values: Any) -> None:
+        """Store one window, and count it."""
         self._states.write(state, rows, values)
         if state == self._states.layers:
             self._done += 1

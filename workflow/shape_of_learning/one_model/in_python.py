@@ -3,24 +3,35 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from operator import index
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from shape_of_learning import __version__
+from shape_of_learning.checkpoints.local import is_local, named_checkpoint
 from shape_of_learning.checkpoints.shapes import role_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import sees_later_tokens
+from shape_of_learning.embeddings.model import (
+    find_device,
+    load_model,
+    read_shape,
+    sees_later_tokens,
+)
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
-from shape_of_learning.embeddings.tokenised_windows import tokenise
+from shape_of_learning.embeddings.tokenised_windows import split_windows, tokenise
+from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
-from shape_of_learning.one_model.defaults import BATCH_VECTORS, NEIGHBOURS
+from shape_of_learning.one_model.checkpoint import WatchedStates, draw_built_in_windows
+from shape_of_learning.one_model.defaults import BATCH_VECTORS, NEIGHBOURS, WINDOWS
 from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
-from shape_of_learning.one_model.measured import measured, measures_named
+from shape_of_learning.one_model.measured import Measured, measured, measures_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,42 +47,64 @@ REMEDIES = {
     "config/models": "give a part of the model, or its hidden states",
     "if its tokenizer": "leave it out of `texts`",
 }
+POOLS = ("all", "last", "mean")
+UNKNOWN_TEXT = "unknown"  # of hidden states that are given
 LEAST_ADDED = -1000  # to attention, where it is masked
 
 
 def measure(  # noqa: PLR0913 (keywords)
     model: Any,
     tokenizer: Any = None,
-    texts: Iterable[str] = (),
+    texts: Iterable[str] | None = None,
     *,
+    revision: str = "main",
     mask: Any = None,
+    groups: Any = None,
     measures: Iterable[str] = OF_THE_PAPER,
     layers: int | Iterable[int] | None = None,
-    name: str = "model",
+    tokens: str = "all",
+    windows: int | None = None,
+    window_tokens: int | None = None,
+    name: str = "",
     step: int | None = None,
     seed: int = 0,
     batch_vectors: int = BATCH_VECTORS,
+    batch_size: int | None = None,
+    device: str | None = None,
+    progress: bool = False,
 ) -> "pd.DataFrame":
     """Measure the hidden states of a model, with 95 % intervals.
 
     Parameters
     ----------
-    model : transformers.PreTrainedModel, or sequence of arrays or tensors, each of shape (batch, token, hidden)
-        A model, which is left as it was; or hidden states by layer, the embedding output first, such as
-        ``output.hidden_states``. One array is one layer. A model of the package `peft` is measured with its active
-        adapters, which ``table.attrs["adapters"]`` names; of virtual tokens the text's own tokens are measured, which
-        see them. Of a sharded model (FSDP, tensor parallelism) all processes have to call this together.
+    model : str, Path, transformers.PreTrainedModel, ModelOutput, array_like or sequence of array_like
+        A name on the Hub, a folder or a GGUF file; a model, which is left as it was; or hidden states: a model's
+        output, an array (text, token, hidden) for each layer, the embedding output first, or for one layer, or
+        vectors (n, hidden) of one layer. A model of the package `peft` is measured with its active adapters, which
+        ``table.attrs["adapters"]`` names; of virtual tokens the text's own tokens are measured, which see them. Of a
+        sharded model (FSDP, tensor parallelism) all processes have to call this together.
     tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
-        Of the model; hidden states need none.
+        Of the model; by default that which lies beside it. Hidden states need none.
     texts : iterable of str
-        Each is a window and goes through the model alone. Intervals need 16 or more.
-    mask : array_like, shape (batch, token), optional
+        Each is a window and goes through the model alone; one that is too long is split. Intervals need 16 or
+        more. By default windows of the documentation that comes with Python, as the command draws them.
+    revision : str
+        Of a name on the Hub.
+    mask : array_like, shape (text, token), optional
         Of hidden states: which are of tokens, and not of padding, as True and False, 1 and 0, or what is added to
         attention, 0 and -inf. Masked arrays have their own.
+    groups : array_like of int, shape (n,), optional
+        Of vectors: the text, or another unit, that each belongs to. Without, there are no intervals.
     measures : iterable of str
         Names of measures; by default those of the first paper.
     layers : int or iterable of int, optional
         0 is the embedding output, -1 the last layer; by default all.
+    tokens : {"all", "last", "mean"}
+        Which vectors are measured: of all tokens, of the last token of each window, or the mean of each window.
+    windows : int, optional
+        How many windows of `texts` are measured, the first ones; by default all, and 128 of the built-in text.
+    window_tokens : int, optional
+        Tokens at which a text is split; by default the model's context.
     name, step : str, int
         Of the model, for the columns of these names; the name decides which vectors are in a batch together.
     seed : int
@@ -79,19 +112,26 @@ def measure(  # noqa: PLR0913 (keywords)
     batch_vectors : int
         Vectors of a batch, 4,096 by the authors' protocol. With fewer tokens all are one batch, and the
         intrinsic dimension is not that of larger ones.
+    batch_size : int, optional
+        Windows that go through the model together; by default what is fast.
+    device : str, optional
+        Where the model runs, such as ``"cpu"`` or ``"cuda:1"``; by default where it is, and of a name or a file the
+        first GPU, if any.
+    progress : bool
+        Whether a bar is shown.
 
     Returns
     -------
     pandas.DataFrame
         The columns of ``tables/estimates.csv``, a row per measure and layer, and one of the mean over blocks,
-        whose layer is missing. ``suspect`` is true of a TwoNN most of whose neighbours are copies. A mean is NaN if
-        hidden states of one of its blocks hold NaN or infinity.
+        whose layer is missing. ``suspect`` is true where there is a ``reason`` not to trust a value. A mean is NaN
+        if hidden states of one of its blocks hold NaN or infinity. ``attrs`` says how it was measured.
 
     Raises
     ------
     InputError
-        If there is no such measure, the model is an encoder and a decoder, a text is too long for it, or there are
-        not more tokens than the neighbours that are searched.
+        If there is no such model or measure, the model is an encoder and a decoder, or there are not more vectors
+        than the neighbours that are searched.
 
     Examples
     --------
@@ -100,23 +140,169 @@ def measure(  # noqa: PLR0913 (keywords)
     >>> table.pivot(index="layer", columns="estimator", values="value").shape
     (4, 2)
     """
-    chosen, adapters = measures_named(measures), {}
+    request = Request(
+        *(
+            tokenizer,
+            texts,
+            revision,
+            mask,
+            groups,
+            measures,
+            layers,
+            tokens,
+            windows,
+            window_tokens,
+        ),
+        *(name, step, seed, batch_vectors, batch_size, device, progress),
+    )
+    return table_of(*measure_request(model, request))
+
+
+def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
+    """Measure two models on the same windows, and return how much higher `b` is than `a`, with paired intervals.
+
+    Parameters
+    ----------
+    a, b
+        Each as `model` of :func:`measure`.
+    **options
+        Arguments of :func:`measure` for both, such as `texts` and `measures`; `tokenizer` may be a pair.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of ``tables/changes.csv``, and ``suspect`` and ``reason``, of either. Layers are compared if both
+        have as many; means over blocks in any case.
+    """
+    import pandas as pd
+
+    pair = options.pop("tokenizer", None)
+    tokenizers = pair if isinstance(pair, tuple) else (pair, pair)
+    if options.get("texts") is not None:
+        options["texts"] = listed_texts(options["texts"])
+    one, _ = measure_request(a, Request(tokenizer=tokenizers[0], **options))
+    other, _ = measure_request(
+        b, Request(tokenizer=tokenizers[1], **options), shuffled_as=one.model.name
+    )
+    table = pd.DataFrame(one.compare(other)).astype({"layer": "Int64"})
+    return table.assign(suspect=table["suspect"] == "yes")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured, as :func:`measure` is told."""
+
+    tokenizer: Any = None
+    texts: Iterable[str] | None = None
+    revision: str = "main"
+    mask: Any = None
+    groups: Any = None
+    measures: Iterable[str] = OF_THE_PAPER
+    layers: int | Iterable[int] | None = None
+    tokens: str = "all"
+    windows: int | None = None
+    window_tokens: int | None = None
+    name: str = ""
+    step: int | None = None
+    seed: int = 0
+    batch_vectors: int = BATCH_VECTORS
+    batch_size: int | None = None
+    device: str | None = None
+    progress: bool = False
+
+
+def measure_request(
+    model: Any, request: Request, shuffled_as: str = ""
+) -> tuple[Measured, dict[str, Any]]:
+    """Measure a model or hidden states; also return how, as ``attrs`` of a table say it."""
+    if request.tokens not in POOLS:
+        raise InputError(f"`tokens` is {request.tokens!r:.80}; give one of {', '.join(POOLS)}")
+    chosen, adapters, text = measures_named(request.measures), {}, "given"
+    if isinstance(model, str | Path):
+        model, request = load_named(model, request)
+    name = request.name or "model"
     if isinstance(model, torch.nn.Module):
         loaded = LoadedModel.of(model)
         loaded.require_all_ranks("measure")
-        with left_as_it_was(loaded), in_words_of_python():
-            sample = sample_of(loaded, tokenizer, texts, name)
+        if request.texts is None:
+            text = "the documentation that comes with Python"
+        with moved(model, request.device), left_as_it_was(loaded), in_words_of_python():
+            sample = sample_of(loaded, request.tokenizer, request.texts, name, request)
             states: HiddenStates = StatesInMemory(sample)
-            sample.into(states)  # type: ignore[arg-type]
+            sample.into(watched(states, sample, request.progress))
             role, adapters = role_in_tables(loaded), loaded.adapters
     else:
-        states, role = GivenStates(_states_in(model), mask), ""
-    places = [(layer, AFTER) for layer in chosen_layers(layers, states.layers)]
-    how = protocol_of(states.rows, name, seed, batch_vectors)
-    say_size(how, len(states.rows["windows"]), batch_vectors)
-    table = measured(states, chosen, how, role, ("main", step, None), places).table()
-    table.attrs["adapters"] = adapters
-    return table.assign(same_token=np.nan) if isinstance(states, GivenStates) else table
+        states, role = GivenStates(_states_in(model), request.mask, request.groups), ""
+        text = UNKNOWN_TEXT
+    if request.tokens != "all":
+        states = PooledStates(states, request.tokens)
+    places = [(layer, AFTER) for layer in chosen_layers(request.layers, states.layers)]
+    how = protocol_of(states.rows, shuffled_as or name, request.seed, request.batch_vectors)
+    vectors = len(states.rows["windows"])
+    say_size(how, vectors, request.batch_vectors)
+    found = measured(
+        *(states, chosen, how, role, (request.revision, request.step, None), places), name=name
+    )
+    return found, {
+        **{"model": name, "revision": request.revision, "adapters": adapters, "text": text},
+        **{"tokens": request.tokens, "windows": how.windows, "vectors": vectors},
+        **{"batch_vectors": how.batch_vectors, "seed": request.seed},
+        **{"measures": [measure.name for measure in chosen], "version": __version__},
+    }
+
+
+def table_of(found: Measured, how: Mapping[str, Any]) -> "pd.DataFrame":
+    """Return the estimates with a note on how they were measured."""
+    table = found.table()
+    if how["text"] == UNKNOWN_TEXT:
+        table["same_token"] = np.nan  # nothing says which tokens they are
+    table.attrs.update(how)
+    return table
+
+
+def load_named(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:
+    """Load a model of the Hub, a folder or a file, and its tokenizer."""
+    own, folder = named_checkpoint(str(model), request.revision)
+    if is_local(str(model)) and request.revision != "main":
+        raise InputError(f"{model} is on this machine and has no revision; leave out `revision`")
+    shape = read_shape(folder, own)
+    if shape.role == "encoder-decoder":
+        raise InputError(
+            f"{model} has an encoder and a decoder; load it and give one, such as `model.get_encoder()`"
+        )
+    loaded, _ = load_model(folder, role="", precision="float32", device=find_device(request.device))
+    tokenizer = request.tokenizer or load_tokenizer(folder)
+    return loaded, replace(request, tokenizer=tokenizer, name=request.name or own, device=None)
+
+
+@contextmanager
+def moved(model: torch.nn.Module, device: str | None) -> Iterator[None]:
+    """Have a model on a device, and put it back where it was."""
+    if device is None:
+        yield
+        return
+    before = next(model.parameters()).device
+    try:
+        model.to(find_device(device))
+        yield
+    finally:
+        model.to(before)
+
+
+def watched(states: Any, sample: SampleRun, progress: bool) -> Any:
+    """Show a bar of the windows that have gone through the model, if it is wanted."""
+    if not progress:
+        return states
+    from tqdm.auto import tqdm
+
+    bar = tqdm(total=len(sample.windows), unit="window")
+
+    def say(_: str, done: int, total: int) -> None:
+        bar.update(done - bar.n)
+        if done == total:
+            bar.close()
+
+    return WatchedStates(states, len(sample.windows), say)
 
 
 def protocol_of(
@@ -128,8 +314,8 @@ def protocol_of(
         raise InputError(f"`batch_vectors` is {batch_vectors}; give more than {NEIGHBOURS}")
     if tokens <= NEIGHBOURS:
         raise InputError(
-            f"the texts have {tokens} tokens, but the neighbours of each are searched among more than "
-            f"{NEIGHBOURS}; give more texts"
+            f"there are {tokens} vectors, but the neighbours of each are searched among more than {NEIGHBOURS}; "
+            "give more texts"
         )
     windows = int(rows["windows"].max()) + 1
     return MeasuringProtocol(name, windows, seed, min(tokens, batch_vectors), NEIGHBOURS)
@@ -189,9 +375,19 @@ def tokenizer_in(given: Any) -> Any:
     raise InputError(f"`tokenizer` {is_missing}; give the tokenizer of transformers of the model")
 
 
-def sample_of(loaded: LoadedModel, tokenizer: Any, texts: Iterable[str], name: str) -> SampleRun:
+def sample_of(
+    loaded: LoadedModel,
+    tokenizer: Any,
+    texts: Iterable[str] | None,
+    name: str,
+    request: Request | None = None,
+) -> SampleRun:
     """Prepare a model for the run of texts, in evaluation mode; InputError if they cannot go through it."""
-    texts, tokenizer = listed_texts(texts), tokenizer_in(tokenizer)
+    request = request or Request()
+    if texts is None:
+        texts = draw_built_in_windows(request.windows or WINDOWS, request.seed)
+    texts = listed_texts(texts)[: request.windows]
+    tokenizer = tokenizer_of(loaded) if tokenizer is None else tokenizer_in(tokenizer)
     if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
         raise InputError(
             "the model is an encoder and a decoder; give one, such as `model.get_encoder()`"
@@ -201,17 +397,37 @@ def sample_of(loaded: LoadedModel, tokenizer: Any, texts: Iterable[str], name: s
     runs_alone = loaded.is_wrapped  # which threads could not tell from each other
     threads = 1 if runs_alone else torch.get_num_threads()
     forward = ForwardPass(loaded.callable_base(), None, last_layer=AFTER)
+    context = forward.context()
+    limit = None if context is None else context - loaded.virtual_tokens
+    if request.window_tokens is not None:
+        if limit is not None and request.window_tokens > limit:
+            raise InputError(
+                f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
+            )
+        limit = request.window_tokens
     tokenised = tokenise(tokenizer, texts)
+    if limit is not None:
+        tokenised = split_windows(tokenised, limit)
     forward.refuse_unsuitable(tokenised, name)
-    longest, context = max(len(window.ids) for window in tokenised), forward.context()
-    if context is not None and longest + loaded.virtual_tokens > context:
-        raise InputError(
-            f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
-            f"{context}; give shorter `texts`"
-        )
     widths = [len(state[0, 0]) for state in forward.hidden_states(tokenised[:1], 0)[0]]
     padding = tokenizer.pad_token_id or 0
-    return SampleRun(forward, name, tokenised, None, padding, len(widths) - 1, widths, threads)
+    how = padding, len(widths) - 1, widths, threads, request.batch_size
+    return SampleRun(forward, name, tokenised, None, *how)
+
+
+def tokenizer_of(loaded: LoadedModel) -> Any:
+    """Load the tokenizer that lies beside a model, where it was loaded from."""
+    from transformers import AutoTokenizer
+
+    place = str(getattr(loaded.inner.config, "_name_or_path", "") or "")
+    try:
+        if not place:
+            raise OSError
+        return AutoTokenizer.from_pretrained(place)
+    except (OSError, ValueError, KeyError):
+        raise InputError(
+            "`tokenizer` is missing, and none lies beside the model; give the tokenizer of transformers of the model"
+        ) from None
 
 
 def role_in_tables(loaded: LoadedModel) -> str:
@@ -239,11 +455,6 @@ def in_words_of_python() -> Iterator[None]:
 
 def _states_in(given: Any) -> Any:
     """Hidden states by layer, also of what a model has returned."""
-    if isinstance(given, str):
-        raise InputError(
-            f"`model` is the text {given!r:.80}; load it (`AutoModel.from_pretrained`), or run "
-            "`shape-of-learning measure` in a terminal"
-        )
     if isinstance(given, Mapping):
         if given.get("hidden_states") is None:
             raise InputError(
@@ -263,20 +474,26 @@ class GivenStates:
 
     Parameters
     ----------
-    states : array_like or iterable of array_like or torch.Tensor, each of shape (batch, token, hidden)
-    mask : array_like, shape (batch, token), optional
+    states : array_like or iterable of array_like or torch.Tensor, each of shape (text, token, hidden) or (n, hidden)
+    mask : array_like, shape (text, token), optional
+    groups : array_like of int, shape (n,), optional
+        What each of n vectors belongs to.
     """
 
-    def __init__(self, states: Any, mask: Any = None):
+    def __init__(self, states: Any, mask: Any = None, groups: Any = None):
         states = [states] if hasattr(states, "ndim") and states.ndim < 4 else list(states)
         for state in states:
             _require_numbers(state, "hidden states")
         shapes = {tuple(np.shape(each)) for each in states}
         if {len(shape) for shape in shapes} == {2}:
-            raise InputError(
-                f"hidden states have the shape {shapes.pop()}, which does not say what text each is of; give the shape "
-                "(batch, token, hidden), or measure one matrix by functions such as `shape_of_learning.anisotropy`"
-            )
+            if mask is not None:
+                raise InputError(
+                    "`mask` is of states (text, token, hidden); leave out vectors instead"
+                )
+            states = [state[None] for state in map(_array, states)]
+            shapes = {tuple(state.shape) for state in states}
+        elif groups is not None:
+            raise InputError("`groups` is of vectors (n, hidden); states of texts have them")
         if len({shape[:-1] for shape in shapes}) != 1 or len(shape := shapes.pop()) != 3:
             raise InputError(
                 "hidden states must have the shape (batch, token, hidden), equal but for the last"
@@ -296,9 +513,11 @@ class GivenStates:
         self.layers = len(states) - 1
         self._states, self._kept = states, kept
         windows, positions = np.nonzero(kept)
+        if groups is not None:
+            windows = _numbered(groups, len(windows))
         self.rows: Mapping[str, np.ndarray] = {
             "windows": windows,
-            "positions": positions - kept.argmax(axis=1)[windows],
+            "positions": positions - kept.argmax(axis=1)[np.nonzero(kept)[0]],
             "token_ids": np.arange(len(windows)),  # unknown, so no two are said to be the same
             "special": np.zeros(len(windows), bool),
         }
@@ -308,6 +527,52 @@ class GivenStates:
         values = _array(self._states[state])[self._kept]
         is_float32 = np.can_cast(values.dtype, np.float32)
         return values.astype(np.float32 if is_float32 else np.float64, copy=False)
+
+
+class PooledStates:
+    """One vector for each window of hidden states: that of its last token, or the mean of all.
+
+    Parameters
+    ----------
+    states : HiddenStates
+    pool : {"last", "mean"}
+    """
+
+    def __init__(self, states: HiddenStates, pool: str):
+        self._states, self._pool = states, pool
+        self.layers = states.layers
+        self._windows, self._first = np.unique(states.rows["windows"], return_inverse=True)
+        number = len(self._windows)
+        # Rows of a window follow each other, so that the last of them is found from behind.
+        last = np.full(number, -1)
+        last[self._first] = np.arange(len(self._first))
+        self._last, self._sizes = last, np.bincount(self._first)
+        self.rows: Mapping[str, np.ndarray] = {
+            "windows": np.arange(number),
+            "positions": np.zeros(number, np.int64),
+            "token_ids": np.arange(number),
+            "special": np.zeros(number, bool),
+        }
+
+    def __getitem__(self, state: int) -> Any:
+        """One hidden state, of shape (windows, hidden)."""
+        values = self._states[state]
+        if self._pool == "last":
+            return values[self._last]
+        values = _array(values)
+        sums = np.zeros((len(self._windows), values.shape[1]))
+        np.add.at(sums, self._first, values)
+        return (sums / self._sizes[:, None]).astype(values.dtype)
+
+
+def _numbered(groups: Any, vectors: int) -> np.ndarray:
+    """Number the groups of vectors from 0."""
+    given = np.asarray(_array(groups))
+    if given.shape != (vectors,):
+        raise InputError(
+            f"`groups` has the shape {given.shape}; give one for each of {vectors} vectors"
+        )
+    return np.unique(given, return_inverse=True)[1]
 
 
 def _array(given: Any) -> np.ndarray:

@@ -9,13 +9,17 @@ from matplotlib import rc_context
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.figures.by_layer import overview
 from shape_of_learning.figures.inputs import KINDS, MEANS, DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.marks import draw_models
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme
+from shape_of_learning.figures.tables import by_layer
 from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.registry import find_measure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @contextmanager
@@ -25,22 +29,54 @@ def plot_theme() -> Iterator[None]:
         yield
 
 
-def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawing:
-    """Draw a table of estimates.
+def plot(
+    table: "pd.DataFrame", measures: str | Sequence[str] = (), *, ax: "Axes | None" = None
+) -> "Figure | Axes":
+    """Draw what :func:`.measure` returned: a line per model, bands of 95 % intervals, suspect values hollow.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        As :func:`.measure` returns it; several of them one after another draw a line per model. Of one model at
-        several steps there is a line per step.
-    measures : sequence of str
-        By default all that the table has.
+        Tables of several models one after another (`pandas.concat`) have a line each; one model at several steps
+        has a line per step.
+    measures : str or sequence of str
+        By default all of the table.
+    ax : matplotlib.axes.Axes, optional
+        Where one measure is drawn.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, or `ax`
 
     Raises
     ------
     InputError
-        If the table has no rows of layers, or not those measures.
+        If the table has no such measure, or `ax` is given for several.
     """
+    chosen = [measures] if isinstance(measures, str) else list(measures)
+    if ax is None:
+        with plot_theme():
+            return draw_estimates(table, chosen).figure
+    names = chosen or list(dict.fromkeys(table["estimator"]))
+    if len(names) != 1:
+        raise InputError(f"`ax` has room for one measure; choose one of {', '.join(names)}")
+    inputs = inputs_of(table, names)
+    rows = by_layer(inputs)
+    draw_models(ax, rows, "layer", inputs.models)
+    ax.set(xlabel="Layer", ylabel=inputs.measures[0].label)
+    if len(inputs.models) > 1:
+        labels = [model.label for model in inputs.models]
+        ax.legend([line for line in ax.get_lines() if line.get_label() in labels], labels)
+    return ax
+
+
+def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawing:
+    """Draw a table of estimates, as :func:`plot` says."""
+    return overview(inputs_of(table, measures))
+
+
+def inputs_of(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
+    """Say which lines and panels a table has; InputError if it has no rows of layers, or not those measures."""
     table = table[table["layer"].notna()]
     known = list(dict.fromkeys(table["estimator"]))
     if absent := [name for name in measures if name not in known]:
@@ -70,13 +106,12 @@ def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawi
         tables["verdicts"] = _verdicts(table)
     kinds = {column: kind for column, kind in (KINDS | MEANS).items() if column in table}
     chosen_measures = [find_measure(name).chosen(name, {}) for name in chosen]
-    inputs = FigureInputs(
+    return FigureInputs(
         models=models,
         measures=[DrawnMeasure(**measure) for measure in describe_for_figures(chosen_measures)],
         caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
         tables={"estimates": table.astype(kinds), **tables},
     )
-    return overview(inputs)
 
 
 def _verdicts(table: "pd.DataFrame") -> "pd.DataFrame":

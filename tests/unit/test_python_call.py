@@ -1,0 +1,166 @@
+"""What `sol.measure`, `sol.compare` and `sol.plot` take and give in Python."""
+
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers as hf
+from matplotlib.figure import Figure
+
+import shape_of_learning as sol
+from shape_of_learning.errors import InputError
+from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from tiny_models import TEXT, USUAL, save_tokenizer
+
+TEXTS = [f"{TEXT[number % 3]} {number} {TEXT[0]}" for number in range(24)]
+NAMES = ["anisotropy", "two_nn"]
+NUMBERS = ["layer", "estimator", "value", "low", "high", "n"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("models") / "tiny"
+    hf.set_seed(0)
+    config = hf.GPTNeoXConfig(**{**USUAL, "max_position_embeddings": 512})
+    hf.AutoModelForCausalLM.from_config(config).save_pretrained(place)
+    save_tokenizer(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return hf.AutoModelForCausalLM.from_pretrained(folder)
+
+
+def test_a_folder_is_measured_on_the_built_in_text_as_the_command_does(folder, tmp_path):
+    from shape_of_learning.corpus.fetch import demo_text
+
+    options = {"measures": NAMES, "windows": 20, "batch_vectors": 1500}
+    table = sol.measure(folder, **options)
+    text = tmp_path / "text.txt"
+    text.write_text(demo_text())
+    own = measure_checkpoint(folder, text, name="tiny", **options).table()
+    pd.testing.assert_frame_equal(table[NUMBERS], own[NUMBERS], rtol=1e-4)
+    assert table.attrs["windows"] == 20
+    assert table.attrs["model"] == "tiny"
+
+
+def test_a_model_finds_the_tokenizer_beside_it(folder, model):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    texts = iter(TEXTS)
+    tables = [sol.measure(model, texts=texts, measures=NAMES)]
+    tables += [sol.measure(model, tokenizer, TEXTS, measures=NAMES)]
+    pd.testing.assert_frame_equal(*tables)
+    lost = hf.AutoModelForCausalLM.from_config(deepcopy(model.config))
+    lost.config._name_or_path = ""
+    with pytest.raises(InputError, match="`tokenizer` is missing"):
+        sol.measure(lost, texts=TEXTS)
+
+
+def test_outputs_lists_and_vectors_are_hidden_states(model):
+    ids = torch.randint(0, 300, (20, 30))
+    with torch.no_grad():
+        output = model(ids, output_hidden_states=True)
+    of_output = sol.measure(output, measures=NAMES)
+    of_list = sol.measure(list(output.hidden_states), measures=NAMES)
+    pd.testing.assert_frame_equal(of_output, of_list)
+    vectors = output.hidden_states[2].reshape(-1, 32)
+    groups = np.repeat(np.arange(20), 30)
+    grouped = sol.measure(vectors, groups=groups, measures=NAMES)
+    layer = of_list[of_list["layer"] == 2].reset_index(drop=True)
+    own = grouped[grouped["layer"] == 0].reset_index(drop=True)
+    columns = ["value", "low", "high"]
+    pd.testing.assert_frame_equal(own[columns], layer[columns])
+    assert sol.measure(vectors, measures=NAMES)["low"].isna().all()
+    with pytest.raises(InputError, match="`groups` has the shape"):
+        sol.measure(vectors, groups=groups[:-1])
+
+
+def test_a_long_text_is_split_into_windows_and_not_refused(folder, model):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    table = sol.measure(model, tokenizer, [" ".join(TEXTS * 8)], measures=["anisotropy"])
+    assert table.attrs["windows"] == -(-table.attrs["vectors"] // 512) > 1
+    shorter = sol.measure(
+        model, tokenizer, [" ".join(TEXTS)], measures=["anisotropy"], window_tokens=16
+    )
+    assert shorter.attrs["windows"] == -(-shorter.attrs["vectors"] // 16)
+    with pytest.raises(InputError, match="`window_tokens` is 600"):
+        sol.measure(model, tokenizer, TEXTS, window_tokens=600)
+
+
+def test_one_vector_of_each_window_can_be_measured(folder, model):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    texts = [f"{text} {number}" for number, text in enumerate(TEXTS * 6)]
+    with torch.no_grad():
+        states = [
+            model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+            for text in texts
+        ]
+    for tokens, pooled in (
+        ("last", [text[2][0, -1] for text in states]),
+        ("mean", [text[2][0].mean(0) for text in states]),
+    ):
+        table = sol.measure(
+            model, tokenizer, texts, tokens=tokens, layers=2, measures=["anisotropy"]
+        )
+        assert table["n"].iloc[0] == len(texts)
+        assert table["value"].iloc[0] == pytest.approx(
+            sol.anisotropy(torch.stack(pooled)), abs=1e-5
+        )
+    with pytest.raises(InputError, match="all, last, mean"):
+        sol.measure(model, tokenizer, texts, tokens="first")
+
+
+def test_devices_batch_sizes_and_layers_are_as_asked(folder, model, capsys):
+    options = {"texts": TEXTS, "measures": NAMES}
+    whole = sol.measure(model, **options)
+    one = sol.measure(model, batch_size=1, device="cpu", layers=[-1], progress=True, **options)
+    last, own = (
+        table[table["layer"] == 3][NUMBERS].reset_index(drop=True) for table in (whole, one)
+    )
+    pd.testing.assert_frame_equal(own, last, rtol=1e-4)
+    assert "24/24" in capsys.readouterr().err
+    with pytest.raises(InputError, match="device `nowhere` cannot be used"):
+        sol.measure(model, device="nowhere", **options)
+
+
+def test_a_comparison_is_that_of_two_tables_with_paired_intervals(folder, model):
+    options = {"texts": TEXTS, "measures": NAMES}
+    other = hf.AutoModelForCausalLM.from_config(deepcopy(model.config))
+    other.config._name_or_path = str(folder)
+    table = sol.compare(model, other, **options)
+    one, two = (sol.measure(each, **options) for each in (model, other))
+    rows = table[table["layer"].notna()].merge(one, on=["estimator", "layer"])
+    rows = rows.merge(two, on=["estimator", "layer"])
+    assert len(rows) == 8
+    np.testing.assert_allclose(rows["difference"], rows["value_y"] - rows["value_x"], atol=1e-12)
+    same = sol.compare(model, model, **options)
+    assert (same["difference"] == 0).all()
+
+
+def test_a_plot_has_a_line_for_each_model_through_its_values(model):
+    one = sol.measure(model, texts=TEXTS, measures=NAMES, name="one")
+    two = one.assign(model="two", value=2 * one["value"], low=one["low"], high=3 * one["high"])
+    both = pd.concat([one, two])
+    figure = sol.plot(both)
+    assert isinstance(figure, Figure)
+    for panel, measure in zip(figure.axes, NAMES, strict=True):
+        drawn = {tuple(line.get_ydata()) for line in panel.get_lines()}
+        for table in (one, two):
+            rows = table[(table["estimator"] == measure) & table["layer"].notna()]
+            assert tuple(rows["value"]) in drawn
+    axes = Figure().subplots()
+    assert sol.plot(both, "anisotropy", ax=axes) is axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
+    with pytest.raises(InputError, match="room for one measure"):
+        sol.plot(both, ax=axes)
+    with pytest.raises(InputError, match="no `mada`"):
+        sol.plot(one, "mada")
+
+
+def test_the_package_offers_its_public_names_alone():
+    assert {"measure", "compare", "plot", "two_nn", "anisotropy"} <= {*dir(sol)}
+    assert not {name for name in dir(sol) if name.startswith("_")} - {"__version__"}
+    assert all(callable(getattr(sol, name)) for name in dir(sol) if name != "__version__")
