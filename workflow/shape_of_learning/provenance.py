@@ -24,7 +24,6 @@ from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.files import sha256_of, write_table
 
 WORKFLOW = Path(__file__).parents[1]
-REPOSITORY = "https://github.com/shape-of-learning/shape-of-learning"
 LICENSE = "Whoever publishes this run says under which licence; the workflow's own is BSD-3-Clause."
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -82,7 +81,6 @@ def describe_run(
         lang="snakemake",
         properties={
             "name": "shape-of-learning",
-            "url": REPOSITORY,
             "sha256": sha256_of(snakefile),
             "license": "https://spdx.org/licenses/BSD-3-Clause",
             "version": workflow_version(),
