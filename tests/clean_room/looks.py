@@ -68,6 +68,31 @@ def look_at_terminal(said: str, *, layers: int) -> str:
     return f"terminal: a line for each of the layers 0 to {layers}"
 
 
+def look_at_printed(said: str, stated: str) -> str:
+    """Each line that a page states must be printed, its numbers to a few hundredths; `...` stands for some."""
+    printed = [line.split() for line in said.splitlines()]
+    lines = [line.split() for line in stated.splitlines() if line.strip(" .")]
+    for words in lines:
+        assert any(are_alike(words, others) for others in printed), (
+            f"not printed: {' '.join(words)}"
+        )
+    return f"terminal: all {len(lines)} lines that the page states"
+
+
+def are_alike(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two lines have the same words, but for the last digits of numbers."""
+    if len(words) != len(others):
+        return False
+    for word, other in zip(words, others, strict=True):
+        one, two = (re.findall(r"\d*\.?\d+", text) for text in (word, other))
+        if re.sub(r"\d*\.?\d+", "#", word) != re.sub(r"\d*\.?\d+", "#", other):
+            return False
+        for a, b in zip(one, two, strict=True):
+            if abs(float(a) - float(b)) > 0.02 + 0.1 * abs(float(a)):
+                return False
+    return True
+
+
 def look_at_drawing(path: Path, table: Path) -> str:
     """An SVG must have a line through the values of each measure of the table."""
     lines = []

