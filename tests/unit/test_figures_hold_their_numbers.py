@@ -112,7 +112,8 @@ def verdicts(models):
             ("mixed shards", "hollow") if number % 2 else ("broken: perplexity of 320322", "no")
         )
         losses = {step: 2 + 9 / (1 + step) for step in steps_of(model)}
-        rows += verdicts_on(model.name, losses, {steps_of(model)[1]: flagged}, losses=losses)
+        second = {step: flagged for step in steps_of(model)[1:2]}
+        rows += verdicts_on(model.name, losses, second, losses=losses)
     return table_of("verdicts", rows, VERDICT_HEADER)
 
 

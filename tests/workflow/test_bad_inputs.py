@@ -55,8 +55,8 @@ CASES = {
     ),
     "blocks of an encoder": (
         {},
-        ("--", EDITS.format("demo-encoder")),
-        "model `demo-encoder` is an encoder, but blocks are changed of decoders only",
+        ("--", EDITS.format("minilm-l6")),
+        "model `minilm-l6` is an encoder, but blocks are changed of decoders only",
     ),
     "too few blocks": (
         {"block_editing": {"most_blocks": 99}},

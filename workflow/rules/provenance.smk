@@ -24,6 +24,7 @@ def results_of_the_run(wildcards):
         *all_claims,
         *(all_choices if SETTINGS["choices"]["judged"] else []),
         EXPLORER,
+        FINDINGS,
     ]
 
 

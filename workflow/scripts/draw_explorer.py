@@ -10,6 +10,7 @@ from shape_of_learning.job import job
 
 def main(
     estimates: Path,
+    findings: Path,
     verdicts: list[Path],
     further: list[Path],
     claims: list[Path],
@@ -18,6 +19,7 @@ def main(
     output: Path,
 ) -> None:
     """Read the tables and write the page; parameters as in :func:`.content_of`."""
+    description = {**description, "findings": findings.read_text(encoding="utf-8").splitlines()}
     content = content_of(description, estimates, verdicts, further, claims, choices)
     with atomic_write(output) as partial:
         partial.write_text(explorer_page(content), encoding="utf-8", newline="\n")
@@ -27,6 +29,7 @@ if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
             estimates=Path(snakemake.input.estimates),
+            findings=Path(snakemake.input.findings),
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             further=[Path(path) for path in snakemake.input.further],
             claims=[Path(path) for path in snakemake.input.claims],

@@ -4,7 +4,7 @@ import os
 import platform
 import select
 from functools import partial
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -77,6 +77,13 @@ app.command(
     epilog=f"Example: shape-of-learning audit EleutherAI/pythia-2.8b --markdown issue.md. {command.EXIT_CODES}"
 )(command.audit)
 app.command(epilog="Example: shape-of-learning where pythia-2.8b 66000")(command.where)
+# What an installation is for: a package that shows whether it is there, and the extra that brings it.
+NEEDED = {
+    "models, trainings, plots": ("transformers", "models"),
+    "GGUF files": ("gguf", "models"),
+    "the workflow": ("snakemake", "workflow"),
+    "tasks from the Hub": ("datasets", "tasks"),
+}
 WRITER_SECONDS = 5  # in which somebody must have opened a pipe to write
 LARGEST_STREAM = 1 << 30  # bytes of text from a pipe
 
@@ -333,6 +340,10 @@ def doctor() -> None:
         _print_fact("BLAS", ", ".join(sorted(libraries)))
         has_gpu = torch.cuda.is_available()
         _print_fact("GPU", torch.cuda.get_device_name() if has_gpu else "none")
+        for purpose, (package, extra) in NEEDED.items():
+            there = util.find_spec(package) is not None
+            remedy = "" if there else f"; in a clone: `pip install '.[{extra}]'`"
+            _print_fact(purpose, f"{'installed' if there else 'not installed'}{remedy}")
 
 
 def _print_fact(key: str, value: str) -> None:

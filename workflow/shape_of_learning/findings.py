@@ -43,6 +43,25 @@ def find_sentences(label: str, rows: Iterable[Row]) -> list[str]:
     return [sentence for sentence in said if sentence]
 
 
+def find_all_sentences(rows: Iterable[Row], models: Sequence[Sequence[str]]) -> list[str]:
+    """Say what stands out in several models: first of all their anisotropy, then their dimensions.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        As of :func:`find_sentences`, of any checkpoints.
+    models : sequence of (name, label, revision)
+    """
+    listed = list(rows)
+    by_model = [
+        find_sentences(
+            label, [row for row in listed if (row["model"], row["revision"]) == (name, revision)]
+        )
+        for name, label, revision in models
+    ]
+    return [*(said[0] for said in by_model if said), *(s for said in by_model for s in said[1:])]
+
+
 def _say_anisotropy(label: str, curves: Mapping[str, Mapping[int, Row]]) -> str:
     rows = curves.get(ANISOTROPY)
     if not rows:

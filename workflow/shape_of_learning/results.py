@@ -12,6 +12,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, file_descriptor, is_stream, write_table
+from shape_of_learning.findings import find_all_sentences
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
@@ -97,11 +98,18 @@ def make_explorer(rows: Sequence[Sequence[object]]) -> str:
         "models": [{"name": name, "label": name} for name in models],
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],
         **{"papers": [], "claims": [], "claimed": {}, "notes": []},
+        "findings": find_all_sentences(estimate_rows(rows), _last_checkpoints(rows)),
     }
     with TemporaryDirectory() as temporary:
         file = Path(temporary, "estimates.csv")
         write_table(file, ESTIMATE_COLUMNS, rows)
         return explorer_page(content_of(description, file, [], [], []))
+
+
+def _last_checkpoints(rows: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
+    """List name, label and last revision of each model."""
+    last = {row["model"]: row["revision"] for row in estimate_rows(rows)}
+    return [(name, name, revision) for name, revision in last.items()]
 
 
 def read_estimates(file: Path, name: str) -> list[list[str]]:

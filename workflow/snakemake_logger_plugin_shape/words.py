@@ -31,6 +31,7 @@ WORDS = {
     "judge_claims": "verdicts on the claims of {paper}",
     "judge_choices": "specification curves",
     "gather_claims": "verdicts on the claims of all papers",
+    "write_findings": "findings",
     "draw_explorer": "explorer",
     "provenance": "provenance of the results",
 }

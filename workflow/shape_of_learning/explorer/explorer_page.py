@@ -88,7 +88,7 @@ def content_of(
     Parameters
     ----------
     description : mapping
-        What tables do not say: `models`, `measures`, `papers`, `notes`, and by paper and claim what is
+        What tables do not say: `models`, `measures`, `papers`, `findings`, `notes`, and by paper and claim what is
         `claimed`. Papers and claims name `tables` if they are of all measures that these hold.
     estimates : Path
         ``tables/estimates.csv``.

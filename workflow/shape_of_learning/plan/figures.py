@@ -189,6 +189,15 @@ def explored(run: Run) -> dict[str, Any]:
     }
 
 
+def models_found(run: Run) -> list[tuple[str, str, str]]:
+    """List name, label and last checkpoint of the models that others have trained, or of all if there is none."""
+    by_others = [name for name in run.measured if run.models[name].kind in ("repository", "path")]
+    return [
+        (name, run.models[name].label, run.last_checkpoint(name).name)
+        for name in by_others or run.measured
+    ]
+
+
 def _explored_model(model: Model) -> dict[str, str]:
     """Name a model; a fine-tuning counts its steps anew, so that they are not those of a pretraining."""
     phase = {"phase": "fine-tuning"} if model.kind == "finetuning" else {}

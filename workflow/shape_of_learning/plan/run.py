@@ -18,6 +18,7 @@ from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.refusals import unknown_name
 
+LEAST_STEPS = 1000  # ours: a pretraining of this run with fewer is asked no claim
 # Families of measures that are also taken of null models.
 CONTROLLED = ("isotropy", "dimension", "linearity")
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
@@ -335,15 +336,21 @@ class Run:
         claims = self.claims[paper].values()
         estimators = {name for claim in claims for name in claim.all_estimators}
         measured = {model for model, estimator in self.wanted if estimator in estimators}
-        return [name for name in self.measured if name in measured]
+        return [name for name in self.judged_models if name in measured]
+
+    @cached_property
+    def judged_models(self) -> list[str]:
+        """The measured models that claims are asked of: not those of a pretraining of this run that is short."""
+        return [name for name in self.measured if not is_short(self.models[name])]
 
     def claimed_tables(self, paper: str) -> list[tuple[str, str]]:
         """Kind and model of further tables that the run makes and claims read."""
         kinds = {kind for c in self.claims[paper].values() for kind in c.reads}
         models = set(self.claimed_models(paper))
         models.update(self.weight_models("weights") if "weights" in kinds else ())
-        judged = [("verdicts", name) for name in self.measured if name in models]
-        return [*self.tables_read(sorted(kinds)), *judged]
+        judged = [("verdicts", name) for name in self.judged_models if name in models]
+        read = [(k, m) for k, m in self.tables_read(sorted(kinds)) if m in self.judged_models]
+        return [*read, *judged]
 
     def controlled_models(self) -> list[str]:
         """The models that figures draw beside null models."""
@@ -351,7 +358,14 @@ class Run:
 
     def evidence_models(self) -> list[dict[str, Any]]:
         """What claims ask of the models besides their numbers."""
-        return [self.models[name].as_evidence() for name in self.measured]
+        return [self.models[name].as_evidence() for name in self.judged_models]
+
+
+def is_short(model: Model) -> bool:
+    """Whether a model, or the one that it begins with, is pretrained by this run for too short to judge papers by."""
+    if model.origin is not None:
+        return is_short(model.origin)
+    return model.kind == "pretraining" and (model.last_step or 0) < LEAST_STEPS
 
 
 def thinned(checkpoints: Sequence[Any], most: int) -> list[Any]:

@@ -355,7 +355,7 @@ class Settings(Section):
         what to do with a revision that is not what its name says: `skip` it and name it under the figure,
         or `flag` it (measured and drawn hollow, without a dot)
     keep_checkpoints
-        keep downloaded weights after they are measured
+        keep downloaded and fine-tuned weights after they are measured
     training_steps
         steps that replace those of an entry, by model: `{pythia-14m: {log: 8}}`; for a `pretraining` or
         `finetuning`, also if the entry has none

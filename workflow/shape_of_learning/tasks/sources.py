@@ -223,7 +223,13 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
         If the data set or its configuration is not there, needs a script, or is damaged; as
         :func:`.explained`; or if another commit is all that can be had.
     """
-    import datasets
+    try:
+        import datasets
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{where}: tasks of the Hub need the package `datasets`, which is not installed; run "
+            "`make .venv/tasks`, or install the extra `tasks`"
+        ) from None
 
     from shape_of_learning.checkpoints.hub import explained
 

@@ -5,6 +5,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import tokenizers
@@ -15,6 +16,7 @@ from shape_of_learning.checkpoints.record import read_record, write_record
 from shape_of_learning.files import write_table
 from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY, revision_of_step
 
+SECONDS_BETWEEN_LINES = 30  # of progress
 logger = logging.getLogger(__name__)
 
 TRAINING_COLUMNS = (
@@ -56,7 +58,7 @@ def train(
         ],
         betas=betas,
     )
-    reported = max(1, len(rates) // 10)
+    said = monotonic()
     for done, (rate, batch) in enumerate(zip(rates, batches, strict=True)):
         yield done
         for group in optimiser.param_groups:
@@ -66,7 +68,8 @@ def train(
         torch.stack(list(terms.values())).sum().backward()
         torch.nn.utils.clip_grad_norm_(parameters, GRADIENT_NORM)
         optimiser.step()
-        if (done + 1) % reported == 0:
+        if monotonic() - said > SECONDS_BETWEEN_LINES:
+            said = monotonic()
             logger.info("%s: update %d of %d, %s", name, done + 1, len(rates), shown(terms))
     yield len(rates)
 

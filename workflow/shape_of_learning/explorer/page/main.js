@@ -21,6 +21,8 @@ class Explorer {
       count(results.models.length, "model"), count(results.checkpoints.length, "checkpoint"),
       count(results.measured.length, "measure"), count(results.rows.length, "value"),
     ].join(" · ");
+    element("findings").replaceChildren(...results.findings.map((textContent) => make("li", { textContent })));
+    element("findings").hidden = !results.findings.length;
     element("notes").replaceChildren(...results.notes.map((textContent) => make("p", { textContent })));
     this.listen();
     this.readAddress();
