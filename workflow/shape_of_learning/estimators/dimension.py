@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import as_count, as_matrix, namespace
-from shape_of_learning.estimators.neighbours import nearest_distances
 
 # What the authors' code takes for zero: a distance, and how much a ratio exceeds one.
 ZERO = 1e-8
@@ -323,6 +322,8 @@ def _nearest(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarra
     """
     r = as_matrix(distances, "distances", finite=False)
     if not copies and not _are_distances(r):
+        from shape_of_learning.estimators.neighbours import nearest_distances  # which needs SciPy
+
         r = nearest_distances(distances, k)
     m, columns = r.shape
     if k > columns:
