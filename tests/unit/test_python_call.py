@@ -78,14 +78,12 @@ def test_outputs_lists_and_vectors_are_hidden_states(model):
         sol.measure(vectors, groups=groups[:-1])
 
 
-def test_a_long_text_is_split_into_windows_and_not_refused(folder, model):
+@pytest.mark.parametrize("size", [512, 16])
+def test_a_long_text_is_split_into_windows_of_so_many_tokens(folder, model, size):
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
-    table = sol.measure(model, tokenizer, [" ".join(TEXTS * 8)], measures=["anisotropy"])
-    assert table.attrs["windows"] == -(-table.attrs["vectors"] // 512) > 1
-    shorter = sol.measure(
-        model, tokenizer, [" ".join(TEXTS)], measures=["anisotropy"], window_tokens=16
-    )
-    assert shorter.attrs["windows"] == -(-shorter.attrs["vectors"] // 16)
+    text = " ".join(TEXTS * 8)
+    table = sol.measure(model, tokenizer, [text], measures=["anisotropy"], window_tokens=size)
+    assert table.attrs["windows"] == -(-table.attrs["vectors"] // size) > 1
     with pytest.raises(InputError, match="`window_tokens` is 600"):
         sol.measure(model, tokenizer, TEXTS, window_tokens=600)
 

@@ -220,11 +220,13 @@ def test_a_training_of_an_adapter_is_the_same_with_and_without_a_callback(
 def test_virtual_tokens_are_among_those_that_a_model_has_room_for(tokenizer):
     config = peft.PromptTuningConfig(num_virtual_tokens=120, task_type="CAUSAL_LM")
     model = peft.get_peft_model(new_model(), config)
-    how = sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"]).attrs
-    assert how["vectors"] / how["windows"] <= 8  # texts are split where no more room is left
-    config = peft.PromptTuningConfig(num_virtual_tokens=128, task_type="CAUSAL_LM")
-    with pytest.raises(InputError, match="no room"):
-        sol.measure(peft.get_peft_model(new_model(), config), tokenizer, TEXTS)
+    with pytest.raises(InputError, match=r"its adapter 120 more, .* for 128; give shorter"):
+        sol.measure(model, tokenizer, TEXTS)
+    options = {"measures": ["anisotropy"], "window_tokens": 8}
+    how = sol.measure(model, tokenizer, TEXTS, **options).attrs
+    assert how["vectors"] / how["windows"] <= 8
+    with pytest.raises(InputError, match="`window_tokens` is 9, but the model was made for 8"):
+        sol.measure(model, tokenizer, TEXTS, window_tokens=9)
 
 
 def test_a_processor_has_a_tokenizer(tokenizer, tmp_path):
@@ -243,6 +245,7 @@ def test_a_processor_has_a_tokenizer(tokenizer, tmp_path):
     ("options", "said"),
     [
         ({"layers": [9]}, "no layer 9"),
+        ({"texts": ["a b c " * 100]}, r"made for 128; give shorter `texts`"),
         ({"texts": ["a b c"]}, "give more texts"),
         ({"model": hf.BartForCausalLM}, None),
     ],

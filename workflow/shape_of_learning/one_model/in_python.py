@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 # What a user of Python does about what jobs and commands come upon, too, by a word of what these are told to do.
 REMEDIES = {
-    "of a task": "give shorter `texts`",
+    "of a task": "give shorter `texts`, or `window_tokens`, by which they are split",
     "sampling.window_characters": "give shorter `texts`, or a model whose weights have a smaller type",
     "its own tokenizer": "give the model's own `tokenizer`",
     "config.json": "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
@@ -86,7 +86,7 @@ def measure(  # noqa: PLR0913 (keywords)
     tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
         Of the model; by default that which lies beside it. Hidden states need none.
     texts : iterable of str
-        Each is a window and goes through the model alone; one that is too long is split. Intervals need 16 or
+        Each is a window and goes through the model alone; `window_tokens` splits long ones. Intervals need 16 or
         more. By default windows of the documentation that comes with Python, as the command draws them.
     revision : str
         Of a name on the Hub.
@@ -104,7 +104,8 @@ def measure(  # noqa: PLR0913 (keywords)
     windows : int, optional
         How many windows of `texts` are measured, the first ones; by default all, and 128 of the built-in text.
     window_tokens : int, optional
-        Tokens at which a text is split; by default the model's context.
+        Tokens at which a text is split. By default none is, and one that is longer than the model's context is
+        refused.
     name, step : str, int
         Of the model, for the columns of these names; the name decides which vectors are in a batch together.
     seed : int
@@ -399,16 +400,20 @@ def sample_of(
     forward = ForwardPass(loaded.callable_base(), None, last_layer=AFTER)
     context = forward.context()
     limit = None if context is None else context - loaded.virtual_tokens
-    if request.window_tokens is not None:
-        if limit is not None and request.window_tokens > limit:
-            raise InputError(
-                f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
-            )
-        limit = request.window_tokens
+    if limit is not None and (request.window_tokens or 0) > limit:
+        raise InputError(
+            f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
+        )
     tokenised = tokenise(tokenizer, texts)
-    if limit is not None:
-        tokenised = split_windows(tokenised, limit)
+    if request.window_tokens is not None:
+        tokenised = split_windows(tokenised, request.window_tokens)
     forward.refuse_unsuitable(tokenised, name)
+    longest = max(len(window.ids) for window in tokenised)
+    if limit is not None and longest > limit:
+        raise InputError(
+            f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
+            f"{context}; give shorter `texts`, or `window_tokens`, by which they are split"
+        )
     widths = [len(state[0, 0]) for state in forward.hidden_states(tokenised[:1], 0)[0]]
     padding = tokenizer.pad_token_id or 0
     how = padding, len(widths) - 1, widths, threads, request.batch_size
