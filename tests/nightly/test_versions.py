@@ -81,9 +81,8 @@ def test_a_version_at_either_end_gives_the_pinned_numbers(which, model, pinned, 
         np.testing.assert_allclose(one["value"], other["value"], rtol=tolerance, atol=1e-5)
 
 
-def test_the_extra_workflow_alone_plans_the_demo_and_runs(checkout, tmp_path):
+def test_the_extra_workflow_alone_runs(checkout, tmp_path):
     alone = Checkout(checkout.folder, install("workflow", RESOLUTIONS["newest"], tmp_path))
-    assert alone.planned("--configfile", "config/demo.yaml", "--cores", "2")["pretrain_model"]
     tiny_runs.set_up(alone)
     alone.snakemake("figure_1", "--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")
     assert (alone.folder / "results/figures/figure_1.png").exists()

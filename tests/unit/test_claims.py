@@ -338,7 +338,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert float(row["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
     assert (row["revisions"], row["statistic"]) == ("d@step4", "mean_over_layers(linearity)")
     assert (row["n"], row["selections"]) == ("4,096", "all")
-    assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
+    assert "1 claim: 1 undecided" in page.read_text()
     assert "| d | `linearity` | 0.9 |" in page.read_text()
 
 

@@ -49,6 +49,29 @@ def test_a_run_none_of_whose_claims_can_be_judged_has_a_page_without_faults(tmp_
     assert "No verdict of this run could be tested" in render_page(page)
 
 
+def test_claims_without_data_are_folded_into_one_line(tmp_path):
+    page, no_data = tmp_path / "page.md", Judgement("not measured", "No encoder.")
+    names = ("judged", "waiting", "also_waiting")
+    claims = [
+        Claim(name, f"Words of {name}.", "figure 1", "mean_over_layers", {}, "all")
+        for name in names
+    ]
+    rule = {"supported": {"of": "x", "above": 0}, "contradicted": {"of": "x", "below": 0}}
+    claims[0] = Claim("judged", "Words of judged.", "figure 1", "mean_over_layers", rule, "all")
+    write_page(
+        page,
+        "A paper",
+        [(claims[0], Judgement("undecided", "Why.")), *((c, no_data) for c in claims[1:])],
+    )
+    open_part, folded = render_page(page).split("<details>")
+    assert "waiting" not in open_part
+    summary, rest = folded.split("</summary>")
+    assert "2 claims" in summary
+    inside, after = rest.split("</details>")
+    assert inside.count("No encoder.") == 2
+    assert not re.sub("<[^>]*>", "", after).strip()
+
+
 SCRIPT = "</script><script>alert(1)</script><!-- "
 REPORTED = """
 from shape_of_learning.plan.report_text import for_report

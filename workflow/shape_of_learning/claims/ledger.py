@@ -11,6 +11,7 @@ from shape_of_learning.claims import rules
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
+    NOT_MEASURED,
     SUPPORTED,
     VERDICTS,
     Judgement,
@@ -38,10 +39,15 @@ def write_ledger(path: Path, judged: Judged) -> None:
 
 
 def write_page(path: Path, title: str, judged: Judged) -> None:
-    """Write the Markdown file: the verdicts, then each claim with its numbers."""
-    lines = [f"# Claims of: {title}", "", *_verdicts(judged), ""]
-    for claim, of in judged:
+    """Write the Markdown file: verdicts, each claim with its numbers, and those without data, folded."""
+    with_data = [pair for pair in judged if pair[1].verdict != NOT_MEASURED]
+    without_data = [pair for pair in judged if pair[1].verdict == NOT_MEASURED]
+    lines = [f"# Claims of: {title}", ""]
+    if with_data:
+        lines += [*_verdicts(with_data), ""]
+    for claim, of in with_data:
         lines += [*_section(claim, of), ""]
+    lines += _folded(without_data)
     with atomic_write(path) as partial:
         partial.write_text("\n".join(lines), encoding="utf-8")
 
@@ -117,6 +123,15 @@ def _verdicts(judged: Judged) -> list[str]:
             for claim, of in judged
         ),
     ]
+
+
+def _folded(without_data: Judged) -> list[str]:
+    if not without_data:
+        return []
+    claims = "1 claim" if len(without_data) == 1 else f"{len(without_data)} claims"
+    reasons = [f"- {claim.sentence} ({claim.where}) {of.because}" for claim, of in without_data]
+    summary = f"<details><summary>This run cannot judge {claims}.</summary>"
+    return [summary, "", *reasons, "", "</details>", ""]
 
 
 def _section(claim: Claim, of: Judgement) -> list[str]:
