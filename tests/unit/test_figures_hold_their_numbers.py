@@ -54,8 +54,9 @@ AXES = {
     **dict.fromkeys(("linearity_by_depth", "norm_ratio_by_depth", "final_norm_by_depth"), BY_DEPTH),
     **dict.fromkeys(("profiles_by_step", "overview", "isotropy_by_layer"), BY_LAYER),
     **dict.fromkeys(("means_by_step", "isotropy_by_step", "final_norm_by_step"), BY_STEP),
+    "linearity_by_step": BY_STEP,
     **dict.fromkeys(("heat_maps", "spectra", "probe_scores", "local_structure"), ((), ("value",))),
-    "controls_by_layer": BY_LAYER,
+    "controls_by_layer": (("layer",), ("value", "difference")),
     "controls_by_step": BY_STEP,
     "massive_tokens": (("layer",), ("value",)),
     "dimension_by_scale": (("n1",), ("value",)),
@@ -67,6 +68,12 @@ AXES = {
     "planes": (("x",), ("y",)),
     "isotropy_and_loss": (("loss",), ("value",)),
 }
+LEFT_OUT_COLUMNS = ("model", "step", "estimator", "layer", "value")
+LEFT_OUT_COLUMNS += tuple(f"without_{group}" for group in range(16))
+OF_WEIGHTS = ("inherent_figure_1", "inherent_figure_2", "inherent_figure_4", "inherent_figure_5")
+# Scores that are far below the others, and eigenvalues that are 0, end at the edge of their panel.
+BEYOND_THE_EDGE = ("linearity_by_depth", "spectra")
+SAMPLE = "128 windows of 512 characters of enwik8"
 KINDS_OF_CONTROLS = ("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
 NUMBERS = np.random.default_rng(0)
 NO_CURVE = {"_hollow", "_marked", "_dots", "_undefined", "_break", "_marks", "_middle", "_bare"}
@@ -150,6 +157,12 @@ def training(model, _):
     yield tuple(facts.get(name) for name in TRAINING_COLUMNS)
 
 
+def jackknife_values(model, measures):
+    for step, measure, layer in product(steps_of(model), measures, range(1, 4)):
+        value = NUMBERS.random()
+        yield model.name, step, measure.name, layer, value, *(value + NUMBERS.normal(size=16))
+
+
 def weights(model, measures, first=0):
     for step in steps_of(model)[first:]:
         at = (model.name, model.shape.role, f"step{step}", step, 2048 * step)
@@ -184,7 +197,7 @@ def task_rows(kind, model, _):
             rows = [(*each, 21_000, random()) for each in (*of_layers, *of_clusters)]
         else:
             numbers = (21_000, 0, -3.0, 0.1, "accuracy")
-            rows = [(TASK_LAYERS, *each, *numbers, random()) for each in ADJUSTMENTS]
+            rows = [(TASK_LAYERS, *each, *numbers, random(), 0.5) for each in ADJUSTMENTS]
         yield from ((*at, *row) for row in rows)
 
 
@@ -211,6 +224,7 @@ FURTHER = {
     "edits": (EDITS, edits),
     "fit_errors": (FIT_ERROR_COLUMNS, fit_errors),
     "training": (TRAINING_COLUMNS, training),
+    "left_out": (LEFT_OUT_COLUMNS, jackknife_values),
     "weights": (WEIGHT_COLUMNS, weights),
     "last_weights": (WEIGHT_COLUMNS, lambda model, measures: weights(model, measures, -1)),
     "weight_points": (WEIGHT_POINT_COLUMNS, points),
@@ -244,6 +258,7 @@ def given(target):
         [DrawnMeasure(**each) for each in describe_for_figures(measures)],
         opening_words(figure, models, measures, DEMO),
         tables,
+        sample=SAMPLE,
     )
     return (
         figure.draw,
@@ -289,6 +304,16 @@ def test_artists_hold_the_numbers_of_the_csv(target):
         if columns:
             assert numbers(table, columns)
             assert set(values[np.isfinite(values)]) == numbers(table, columns)
+    footer = " ".join(text.get_text() for text in drawing.figure.texts if text.get_gid())
+    source = "held-out texts of the task" if "finetuning" in target else SAMPLE
+    assert ("no text" if target in OF_WEIGHTS else source) in " ".join(footer.split())
+    for axes in panels if name not in BEYOND_THE_EDGE else ():
+        low, high = sorted(axes.get_ylim())
+        for _, points in points_of(axes):
+            seen = points[np.isfinite(points.astype(float)).all(axis=1)].astype(float)
+            assert ((low <= seen[:, 1]) & (seen[:, 1] <= high)).all(), (
+                "a point is outside of its panel"
+            )
     for label, points in of_panels:
         if "label" in table and label in set(table["label"]):
             own = table[table["label"] == label]
@@ -311,8 +336,7 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
             [{"name": "NA", **model}],
             [measure],
             {},
-            "What: is *drawn*.\n\n.. raw:: html",
-            "",
+            {"caption": "What: is *drawn*.\n\n.. raw:: html"},
             {"estimates": files},
             {kind: folder / f"figure_1.{kind[:3]}" for kind in ("pdf", "png", "csv", "markdown")},
         )

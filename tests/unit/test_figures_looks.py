@@ -19,7 +19,7 @@ import figure_tables as made
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import read_tables
 from shape_of_learning.figures.output import save
-from shape_of_learning.figures.scales import on_progress, progress_column
+from shape_of_learning.figures.scales import on_progress, progress_column, progress_places
 from shape_of_learning.figures.style import THEME, theme
 from shape_of_learning.figures.tables import over_layers
 from shape_of_learning.plan.entries import Entry, Printed
@@ -192,9 +192,13 @@ def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colo
     of_panels = [(measure, model) for measure in measures for model in models]
     for axes, (measure, model) in zip(panels, of_panels, strict=True):
         own = drawing.table.query(f"model == '{model}' and estimator == '{measure}'")
+        borders = cells_of(axes).get_coordinates()[0, :, 0]
+        np.testing.assert_allclose(
+            np.diff(borders)[2:], np.log10(8)
+        )  # each step is 8 times the last
         values = own.pivot(index="layer", columns="step", values="value").to_numpy()
         np.testing.assert_array_equal(cells_of(axes).get_array(), values)
-        assert [label.get_text() for label in axes.get_xticklabels()] == [*map(str, STEPS)]
+        assert [label.get_text() for label in axes.get_xticklabels()][::-1] == [*map(str, STEPS)]
     for first, second in (panels[:2], panels[2:]):
         assert cells_of(first).norm is cells_of(second).norm
 
@@ -202,9 +206,12 @@ def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colo
 def test_colours_of_a_heat_map_span_the_blocks():
     rows = [row | {"value": 1000 * row["value"]} if row["layer"] == 0 else row for row in TRAINED]
     drawing = drawn(HEAT_MAPS, rows)
-    values = drawing.table.loc[drawing.table["layer"] > 0, "value"]
+    blocks = drawing.table["layer"] > 0
+    values, beyond = (drawing.table.loc[rows, "value"] for rows in (blocks, ~blocks))
     mesh = cells_of(drawing.figure.axes[0])
     assert (mesh.norm.vmin, mesh.norm.vmax) == (values.min(), values.max())
+    assert mesh.get_array().shape[0] == drawing.table.loc[blocks, "layer"].nunique()
+    assert f"{beyond.min():.3g} to {beyond.max():.3g}" in made.words_of(drawing)
 
 
 @pytest.mark.parametrize("function", [HEAT_MAPS, "by_layer:overview"])
@@ -238,11 +245,13 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     marks = {}
     for line in made.lines_labelled(drawing, "_marks"):
         marks.setdefault(line.get_marker(), []).extend(zip(*line.get_data(), strict=True))
-    # Places of the steps 0, 1, 8 and 512: 64 is left out.
-    assert {kind: sorted(places) for kind, places in marks.items()} == {
+    # Steps 0, 1, 8 and 512, of which 64 is left out, stand at their logarithms.
+    places = dict(zip(progress_places([0, 1, 8, 512]), (0, 1, 8, 512), strict=True))
+    steps = {kind: sorted((places[x], layer) for x, layer in of) for kind, of in marks.items()}
+    assert steps == {
         "x": [(1, 2)],
-        "o": [(2, layer) for layer in range(4)],
-        ".": [(0, 2), (2, 2), (3, 2)],
+        "o": [(8, layer) for layer in range(4)],
+        ".": [(0, 2), (8, 2), (512, 2)],
     }
 
 

@@ -45,10 +45,10 @@ def steps_of(model, first=5.0, last=4.0, **facts):
 OF_TWINS = ("linearity_increment", "linearity_increment_adjusted", "anisotropy", "two_nn")
 
 
-def drawn_trainings(function, rows, names, *training):
+def drawn_trainings(function, rows, names, *training, **tables):
     table = pd.DataFrame([row for each in training for row in each], columns=TRAINING_COLUMNS)
     models = list(dict.fromkeys(row["model"] for row in rows))
-    given = made.inputs_of(models, *names, rows=rows, training=table)
+    given = made.inputs_of(models, *names, rows=rows, training=table, **tables)
     return made.draw(f"papers.linear.figures:{function}", given)
 
 
@@ -71,6 +71,20 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of():
     assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.words_of(drawing)
 
 
+def test_one_pair_of_twins_is_two_points_and_several_are_lines():
+    def lines(pairs):
+        names = [f"{kind}{n}" for n in range(pairs) for kind in ("plain", "twin")]
+        rows = [r for name in names for r in made.rows_of_model(name, estimators=OF_TWINS)]
+        of = {"regulariser": "cosine", "strength": 0.5}
+        twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **of) for n in range(pairs)]
+        plain = [steps_of(f"plain{n}") for n in range(pairs)]
+        drawing = drawn_trainings("twins", rows, OF_TWINS, *plain, *twins)
+        return {line.get_linestyle() for line in drawing.figure.axes[0].get_lines()}
+
+    assert lines(1) == {"None"}
+    assert lines(2) == {"-"}
+
+
 def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():
     rows = [r for n in ("plain", "twin") for r in made.rows_of_model(n, estimators=OF_TWINS)]
     twin = steps_of("twin", last=np.nan, twin_of="plain", regulariser="cosine", strength=0.5)
@@ -86,12 +100,24 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
         r for m in ("a0", "a1") for r in made.rows_of_model(m, steps=(0, 128), estimators=names)
     ]
     training = [steps_of(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
-    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training)
+    # Without group g each layer is g larger at the last step, and so is the change.
+    left_out = pd.DataFrame(
+        {
+            **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
+            **{f"without_{group}": row["value"] + group * (row["step"] > 0) for group in range(16)},
+        }
+        for row in rows
+        if row["layer"] != ""
+    )
+    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, left_out=left_out)
+    half = 2.131 * np.sqrt(15 / 16 * np.square(np.arange(16) - 7.5).sum())
+    (bar, *_) = drawing.figure.axes[0].collections[0].get_segments()
+    assert np.ptp(bar[:, 0]) == pytest.approx(2 * half, rel=1e-3)
     means = {(r["model"], r["estimator"], r["step"]): r["value"] for r in rows if r["layer"] == ""}
     for row in drawing.table.to_dict("records"):
         first, last = (means[row["model"], row["estimator"], step] for step in (0, 128))
         assert row["change"] == pytest.approx(last - first)
-        assert (row["setting"], row["seed"]) == ("gpt, t", int(row["model"][1]))
+        assert (row["setting"], row["seed"]) == (row["model"], int(row["model"][1]))
 
 
 # Matrices of a model
@@ -199,7 +225,18 @@ def probes():
     for fitted_on in ("training", "each split"):
         kinds += [("without_directions", 1, k, fitted_on) for k in (0, 1, 8)]
     rows = [
-        (*at(name, step), 3, *kind, 500, 0, -3.0, 0.1, "accuracy", 0.5 + number / 100 + step / 50)
+        (
+            *at(name, step),
+            3,
+            *kind,
+            500,
+            0,
+            -3.0,
+            0.1,
+            "accuracy",
+            0.5 + number / 100 + step / 50,
+            0.5,
+        )
         for name in NAMES
         for step in (0, 16)
         for number, kind in enumerate(kinds)

@@ -17,6 +17,7 @@ from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.claims.specifications import MeasuredChoices, flips, judged_specifications
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.specification_curve import specification_curve
+from shape_of_learning.figures.style import theme
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
 from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
@@ -182,7 +183,13 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
         tmp_path / "x.png",
         (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
     )
-    judge_choices.main([CHOICES.for_jobs()], output=(table, page), curves=[png], **measured())
+    judge_choices.main(
+        [CHOICES.for_jobs()],
+        sample="128 windows of enwik8",
+        output=(table, page),
+        curves=[png],
+        **measured(),
+    )
     rows = pd.read_csv(table, index_col="choice")
     assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]
     others = rows.drop("first_token")
@@ -194,6 +201,19 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
     assert curve["estimate"].is_monotonic_increasing
     assert curve["is_reference"].tolist().count("yes") == 1
     assert "8 supported and 8 contradicted" in caption
+
+
+def test_specifications_without_a_number_are_drawn_by_their_choices(measured):
+    judged_choices = judged(measured(lambda *_: float("nan")))
+    with theme():
+        drawing = specification_curve(CHOICES, judged_choices, "128 windows of enwik8")
+    (matrix,) = drawing.figure.axes
+    options = [label.get_text() for label in matrix.get_yticklabels()]
+    assert len(options) == 8
+    points = {tuple(p) for line in matrix.get_lines() for p in np.transpose(line.get_data())}
+    assert len({place for place, _ in points}) >= 16
+    words = [text.get_text() for text in drawing.figure.texts]
+    assert any("128 windows of enwik8" in each for each in words)
 
 
 def test_estimator_and_layers_are_taken_as_a_specification_says(measured):

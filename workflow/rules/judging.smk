@@ -11,6 +11,7 @@ STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one 
 """
 
 from shape_of_learning.plan.choice_settings import RunChoices
+from shape_of_learning.plan.figures import describe_sample
 
 CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
@@ -172,6 +173,9 @@ rule judge_choices:
         claims=lambda wildcards: for_report(at_the_door(CHOICES.for_jobs)),
         models=for_report(RUN.evidence_models()),
         suspect_above=suspect_above(CHOICES.measures),
+        sample=lambda wildcards: describe_sample(
+            [RUN.models[name] for name in CHOICES.models], SETTINGS
+        ),
     script:
         "../scripts/judge_choices.py"
 

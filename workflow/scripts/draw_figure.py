@@ -22,8 +22,7 @@ def main(
     models: Sequence[Mapping[str, Any]],
     measures: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
-    caption: str,
-    note: str,
+    words: Mapping[str, str],
     tables: Mapping[str, Sequence[Path]],
     output: Mapping[str, Path],
 ) -> None:
@@ -31,9 +30,8 @@ def main(
     inputs = FigureInputs(
         models=[DrawnModel(**model) for model in models],
         measures=[DrawnMeasure(**measure) for measure in measures],
-        caption=caption,
-        note=note,
         tables=read_tables(tables),
+        **words,
     )
     inputs = joined_over_seeds(inputs)
     module, _, name = function.partition(":")
@@ -51,9 +49,9 @@ def record_of_text(figure: str, text: str) -> Path:
 if __name__ == "__main__":
     with job(snakemake.log[0]):
         figure, output = dict(snakemake.params.figure), snakemake.output
-        figure["caption"] = joined(
-            figure["caption"], read_losses(record_of_text(output.pdf, snakemake.resources.text))
-        )
+        losses = read_losses(record_of_text(output.pdf, snakemake.resources.text))
+        words = dict(figure["words"])
+        figure["words"] = words | {"caption": joined(words["caption"], losses)}
         main(
             tables=dict(snakemake.input.items()),
             output={name: Path(path) for name, path in output.items()},

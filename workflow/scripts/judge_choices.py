@@ -20,6 +20,7 @@ def main(
     claims: Sequence[Mapping[str, Any]],
     models: Sequence[Mapping[str, Any]],
     suspect_above: Mapping[str, float],
+    sample: str,
     measured: Sequence[Path],
     verdicts: Sequence[Path],
     output: tuple[Path, Path],
@@ -33,7 +34,7 @@ def main(
         judged = specifications.judged_specifications(of, values)
         rows += specifications.flips(of, judged)
         with theme():
-            drawing = specification_curve(of, judged)
+            drawing = specification_curve(of, judged, sample)
             save(drawing, *(png.with_suffix(f".{kind}") for kind in ("pdf", "png", "csv", "md")))
         logger.info("%s", drawing.caption)
     matrix, page = output

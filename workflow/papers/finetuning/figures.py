@@ -9,14 +9,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
-from shape_of_learning.figures import captions, marks, style
+from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.by_layer import draw_columns
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 
 ELONGATED = 10  # times the median eigenvalue
+ROUNDING = 1e-8  # of the largest eigenvalue of float32 vectors, below which others are 0
 STYLES = {
     "before": style.LineStyle("0.4", (0, (4, 1.2)), "s"),
     "after": style.LineStyle(style.COLOURS[0], "-", "o"),
@@ -36,11 +37,12 @@ SCORES = {
     "matthews": "Matthews correlation",
     "spearman": "Spearman correlation",
 }
+CHANCE = {"color": style.INK, "linewidth": 0.6, "linestyle": (0, (1, 1))}
 ACROSS = 2  # panels beside each other that have room for long words below
 # Places on the axis of removed directions for what has no number of them.
-AS_IT_IS, CLUSTERED = -5, (38, 43)
+AS_IT_IS, CLUSTERED = -5, (41, 51)
 TICKS = {AS_IT_IS: "as\nit is"} | {k: str(k) for k in (0, 8, 16, 24, 32)}
-TICKS |= {CLUSTERED[0]: "27\ncl.", CLUSTERED[1]: "27 cl.,\n12 dir."}
+TICKS |= {CLUSTERED[0]: "27\nclusters\ncentred", CLUSTERED[1]: "less 12\ndirections\nof each"}
 
 
 def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
@@ -49,7 +51,8 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
     families = dict(list(table.groupby("family", sort=False)))
-    figure, grid = _panels(len(MEASURES), len(families), sharex="col", sharey="row")
+    notes = (captions.DEFINITIONS[captions.LN_I], _describe_texts(rows))
+    figure, grid = _panels(len(MEASURES), len(families), *notes, sharex="col", sharey="row")
     measures = [DrawnMeasure(*named, axis="", from_zero=False) for named in MEASURES.items()]
     draw_columns(grid, families, measures, "before fine-tuning")
     for axes, label in zip(grid[:, 0], MEASURES.values(), strict=True):
@@ -73,10 +76,14 @@ def spectra(inputs: FigureInputs) -> Drawing:
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
-    figure, rows_of_panels = _row_by_family(table, "estimator", 3, note)
+    notes = (note, _describe_texts(layers))
+    figure, rows_of_panels = _row_by_family(table, "estimator", 3, *notes)
     for row, of in rows_of_panels:
         _lines(row[0], of["eigenvalue"], "place")
         _logarithmic(row[0], "Place of the direction", "Eigenvalue")
+        row[0].set_ylim(
+            bottom=max(row[0].get_ylim()[0], ROUNDING * of["eigenvalue"]["value"].max())
+        )
         _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
         row[1].locator_params(axis="y", integer=True)
         lines = _lines_by_layer(row[2], of["top_1_share"], "Share of variance")
@@ -97,11 +104,13 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     """
     rows = _first_and_last(_with_family(inputs, "finetuning_probes"))
     rows = rows[rows["fitted_on"].isin((fitted_on, "nothing"))].assign(value=lambda r: r["score"])
-    keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric"]
+    keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric", "chance"]
     table = _over_seeds(rows, keys)
     families = dict(list(table.groupby("family", sort=False)))
     across = min(ACROSS, len(families))
-    figure, grid = _panels(-(-len(families) // ACROSS), across, height=style.PANEL_HEIGHT + 0.5)
+    note = _describe_texts(rows)
+    size = {"height": style.PANEL_HEIGHT + 0.5}
+    figure, grid = _panels(-(-len(families) // ACROSS), across, note, **size)
     for axes in grid.flat[len(families) :]:
         axes.set_axis_off()
     for axes, (family, own) in zip(grid.flat, families.items(), strict=False):
@@ -112,10 +121,11 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
         _draw_beside(axes, of["none"], AS_IT_IS)
         for is_without, rows_beside in of["cluster_based"].groupby(own["directions"] > 0):
             _draw_beside(axes, rows_beside, CLUSTERED[int(is_without)])
+        axes.axhline(own["chance"].mean(), **CHANCE)
         axes.set_xticks([*TICKS], [*TICKS.values()])
         axes.set_title(marks.panel_title(family, figure, across))
         axes.set(xlabel="Principal directions", ylabel=SCORES[own["metric"].iloc[0]])
-    _name_lines(figure, [*lines, *only], rows=2)
+    _name_lines(figure, [*lines, *only, Line2D([], [], **CHANCE, label="chance")], rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
     return _drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")
 
@@ -124,7 +134,8 @@ def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
     rows = _first_and_last(_with_family(inputs, "finetuning_structure"))
     table = _over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
-    figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE))
+    notes = (captions.DEFINITIONS[captions.LN_I], _describe_texts(rows))
+    figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE), *notes)
     for row, of in rows_of_panels:
         _lines(row[0], of["log_partition_isotropy"], "clusters")
         row[0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
@@ -283,18 +294,22 @@ def _logarithmic(axes: Axes, x: str, y: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    scales.set_log_ticks(axes.yaxis)
+
+
+def _describe_texts(rows: pd.DataFrame) -> str:
+    """Say of which task's texts, and of how many tokens, the values are."""
+    tasks = captions.enumerated([*rows["sample"].str.replace("/held_out", "").unique()])
+    return f"Text: held-out texts of the task {tasks}; {captions.range_of(rows['n'])} tokens."
 
 
 def _drawing(
     inputs: FigureInputs, figure: Figure, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
     """Put a drawing together, and say what its lines are means of."""
-    samples = captions.enumerated([*rows["sample"].str.replace("/held_out", "").unique()])
     of_seeds = f"Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
     sentences = [
-        f"Texts of {samples}, {captions.range_of(rows['n'])} tokens.",
+        _describe_texts(rows),
         of_seeds if table["seeds"].max() > 1 else "One seed.",
         captions.undefined(table),
         *more,

@@ -20,9 +20,14 @@ MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(style.COLOURS, "osD", strict=False),
 ROW = 0.17  # inches between two models of a list
 MARKER = 4.5  # points
 DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
+RING = {"markerfacecolor": "none", "markersize": MARKER + 1, "markeredgewidth": 1}
+ORIGIN = {"marker": "+", "color": style.INK, "markeredgecolor": style.INK}
+MEAN = {"marker": "o", "color": style.COLOURS[1], "markeredgecolor": style.COLOURS[1]}
+SINGULAR = "{} singular direction"
 CLOUD = style.TEXT_WIDTH / 4  # inches, the width of a panel
 CENTERED = {"no": "as they are", "yes": "less their mean"}
 DASHED = (0, (2, 1.2))
+OF_WEIGHTS = "Of weights alone: no text is read."
 COLUMNS = [
     *("model", "label", "revision", "step", "tokens", "verdict"),
     *("matrix", "estimator", "n", "d", "value", "loss"),
@@ -128,6 +133,11 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
             hollow = {"markevery": [-1], "markerfacecolor": "white", "markeredgewidth": 0.7}
             axes.plot(end["depth"], end["value"], marker=look.marker, **dashed, **hollow)
         axes.set_ylabel(measure.axis)
+    ink = {"color": style.INK}
+    after = Line2D([], [], **ink, label="ends after the final norm")
+    hollow = {"marker": "o", "markerfacecolor": "white", "markeredgewidth": 0.7}
+    before_norm = Line2D([], [], **ink, **hollow, linestyle=DASHED, label="last block before it")
+    figure.legend(handles=[after, before_norm], loc="outside upper right", ncols=2)
     marks.name_lines(panels[-1:], lines)
     return drawing(inputs, figure, table, captions.on_estimates(of_drawn))
 
@@ -139,13 +149,16 @@ def planes(inputs: FigureInputs) -> Drawing:
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     columns = [(matrix, centered) for matrix in present for centered in CENTERED]
     width, height = CLOUD * len(columns), (CLOUD + 0.15) * len(steps)
-    notes = captions.omissions(inputs)
+    notes = [*captions.omissions(inputs), OF_WEIGHTS]
     figure, grid = marks.panels(len(steps), len(columns), height, *notes, width=width)
     for step, row in zip(steps, grid, strict=True):
         for (matrix, centered), axes in zip(columns, row, strict=True):
             chosen = (table["matrix"] == matrix) & (table["centered"] == centered)
             _draw_points(axes, table[chosen & (table["step"] == step)])
-        row[0].set_ylabel(f"Step {step:,}")
+        row[0].set_ylabel(f"Step {step:,}\n{SINGULAR.format('Second')}")
+    for axes in grid[-1]:
+        axes.set_xlabel(SINGULAR.format("First"))
+    _name_points(figure)
     for (matrix, centered), axes in zip(columns, grid[0], strict=True):
         axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
     most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
@@ -155,6 +168,15 @@ def planes(inputs: FigureInputs) -> Drawing:
         "has axes of its own, with one scale for both."
     ]
     return drawing(inputs, figure, table[names], *sentences)
+
+
+def _name_points(figure: Figure) -> None:
+    """Say above the panels what dots, cross and ring are."""
+    blank = {"linestyle": "none", "markersize": MARKER}
+    dot = Line2D([], [], marker="o", color=style.COLOURS[0], label="embedding of a token", **blank)
+    cross = Line2D([], [], **blank | ORIGIN | RING, label="origin")
+    mean = Line2D([], [], **blank | MEAN | RING, label="mean of the embeddings")
+    figure.legend(handles=[dot, cross, mean], loc="outside upper left", ncols=3)
 
 
 def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
@@ -182,8 +204,11 @@ def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawi
 
 
 def _notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[str]:
-    """What stands below the panels: what is left out and undefined."""
-    return [*captions.omissions(inputs), _without_values(table), *sentences]
+    """What stands below the panels: what is left out and undefined, and of what the values are."""
+    sample = captions.describe_sample(inputs) if "loss" in table else OF_WEIGHTS
+    definitions = captions.define_quantities(inputs)
+    said = [*captions.omissions(inputs), _without_values(table), *sentences]
+    return [*said, *definitions, sample]
 
 
 def _by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -194,11 +219,9 @@ def _by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
     dots = {"s": DOT, "color": style.COLOURS[0], "alpha": DOT_OPACITY, "linewidths": 0}
     axes.scatter(own["x"], own["y"], rasterized=True, **dots)
-    ring = {"markerfacecolor": "none", "markersize": MARKER + 1, "markeredgewidth": 1}
     middle = own["x"].mean(), own["y"].mean()
-    for (x, y), marker, colour in (((0, 0), "+", style.INK), (middle, "o", style.COLOURS[1])):
-        look = {"marker": marker, "color": colour, "markeredgecolor": colour, **ring}
-        axes.add_line(Line2D([x], [y], linestyle="none", label="_middle", **look))
+    for (x, y), look in (((0, 0), ORIGIN), (middle, MEAN)):
+        axes.add_line(Line2D([x], [y], linestyle="none", label="_middle", **look, **RING))
     axes.set_aspect("equal", adjustable="datalim")
     axes.grid(visible=False)
     axes.locator_params(nbins=4)

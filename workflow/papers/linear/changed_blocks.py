@@ -51,7 +51,8 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
     shared = {"sharex": "col", "sharey": "row"}
-    figure, grid = marks.panels(len(rows), len(orders), PANEL * len(rows) + FRAME, **shared)
+    note = captions.describe_sample(inputs)
+    figure, grid = marks.panels(len(rows), len(orders), PANEL * len(rows) + FRAME, note, **shared)
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
         own = table[(table["model"] == name) & table["kind"].isin(kinds)]

@@ -5,12 +5,16 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 from shape_of_learning.figures.tables import by_layer, over_layers
+from shape_of_learning.metrics.intervals import interval
+from shape_of_learning.metrics.tidy import GROUPS
 
 THIN = 0.5  # points, of a line beside another one of the same model
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
@@ -31,6 +35,7 @@ BANDS = {
     ("quantile_0.25", "quantile_0.75"): 0.45,
 }
 MEDIAN = "quantile_0.5"
+EQUAL_ERRORS = {"color": "0.5", "linewidth": 0.6, "linestyle": (0, (1, 1))}
 HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
 FRAME_OF_ERRORS = 0.7  # inches above and below
 
@@ -59,10 +64,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     panels[0].set_ylabel("Linearity")
     margin = MARGIN * (1 - lowest)
     panels[0].set_ylim(lowest - margin, 1 + margin)
-    widths = {"adjusted": None, "held out": THIN}
-    ink = {"color": style.INK}
-    handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
-    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    _name_widths(figure, {"adjusted": None, "held out": THIN})
     marks.name_lines(panels[-1:], lines)
     said = "Thin lines: score of the half of the windows that the map was not fitted to."
     return drawing(inputs, figure, table, said, captions.on_estimates(adjusted))
@@ -76,6 +78,33 @@ def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
     """
     lowest = adjusted.min() if adjusted.notna().any() else 0.0
     return float(max(min(lowest, held_out.min()), 2 * lowest - 1))
+
+
+def linearity_by_step(inputs: FigureInputs) -> Drawing:
+    """Figure 2: means over blocks of both kinds; lines are adjusted, thin ones the paper's score."""
+    table, styles = over_layers(inputs), style.line_styles(inputs.models)
+    of = dict(list(table.groupby("estimator", sort=False)))
+    counted = scales.progress_column(table)
+    shown = [(title, of[f"{score}_adjusted"]) for score, title in SCORES.items()]
+    notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
+    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
+    for axes, score in zip(panels, SCORES, strict=True):
+        for name, rows in of[score].groupby("model", sort=False):
+            thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_raw"}
+            axes.plot(rows[counted], rows["value"], **thin)
+        scales.begin_at_zero(axes, inputs.measures)
+    panels[0].set_ylabel("Linearity,\nmean over blocks")
+    _name_widths(figure, {"adjusted": None, "the paper's score": THIN})
+    marks.name_lines(panels[-1:], lines)
+    said = "Thin lines: the paper's score, to which noise adds. Averages are over all blocks."
+    return drawing(inputs, figure, table, said, captions.on_estimates(table))
+
+
+def _name_widths(figure: Figure, widths: Mapping[str, float | None]) -> None:
+    """Say above the panels which lines are thin."""
+    ink = {"color": style.INK}
+    handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
 
 
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
@@ -121,20 +150,23 @@ def twins(inputs: FigureInputs) -> Drawing:
             for quantity, values in own.groupby("quantity", sort=False)["difference"]
         ]
         differences.append(f"{setting[:1].upper()}{setting[1:]}: {'; '.join(parts)}.")
-    figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT, *differences)
+    notes = [*differences, captions.describe_sample(inputs)]
+    figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT, *notes)
     for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
         for place, setting in enumerate(settings):
             ends = rows.loc[rows["setting"] == setting, ["plain", "value"]].to_numpy().T
             colour, marker = looks[place % len(looks)]
-            axes.plot([0, place + 1], ends, color=colour, marker=marker)
+            # Lines join the twins of several seeds; two points alone are no trend.
+            joined = "-" if ends.shape[1] > 1 else ""
+            axes.plot([0, place + 1], ends, color=colour, marker=marker, linestyle=joined)
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
     _let_heights_compare(dict(zip(quantities, panels, strict=True)))
     said = (
-        "A line joins twins; below: mean and standard deviation of their differences. The shares have axes of one "
-        "length, the others begin at 0."
+        "Without and with the term; lines join twins of one seed where there are several. Below: mean and standard "
+        "deviation of their differences. The shares have axes of one length, the others begin at 0."
     )
     return drawing(inputs, figure, table, said)
 
@@ -161,18 +193,21 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     labels = {measure.name: measure.label for measure in inputs.measures}
     means = [f"{labels[n]}, {group} {_mean_and_deviation(own)}" for (n, group), own in changes]
     note = f"Mean and standard deviation over seeds: {'; '.join(means)}."
-    figure, (panels,) = marks.panels(1, len(labels), height, note, sharex=True, sharey=True)
+    notes = (note, captions.describe_sample(inputs))
+    figure, (panels,) = marks.panels(1, len(labels), height, *notes, sharex=True, sharey=True)
     dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
     for axes, (name, label) in zip(panels, labels.items(), strict=True):
         rows = table[table["estimator"] == name]
-        axes.plot(rows["change"], rows["setting"].map(groups.index), **dots)
+        places = rows["setting"].map(groups.index)
+        axes.plot(rows["change"], places, **dots)
+        axes.hlines(places, rows["low"], rows["high"], style.COLOURS[0], linewidth=1)
         axes.axvline(0, color=style.INK, linewidth=0.6)
         axes.set(title=label, xlabel="Change")
         axes.locator_params(axis="x", nbins=4)
     marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    said = "Dots: seeds. Published, of other models and tasks: 0.004 to 0.382."
+    said = "Dots: seeds; bars: 95 % intervals over windows. Published, of other models and tasks: 0.004 to 0.382."
     return drawing(inputs, figure, table, said)
 
 
@@ -200,13 +235,35 @@ def _twins(inputs: FigureInputs) -> pd.DataFrame:
 def _changes(inputs: FigureInputs) -> pd.DataFrame:
     """One row for each fine-tuning and estimator: its first and last value and what lies between."""
     training = inputs.tables["training"].drop_duplicates("model").set_index("model")
-    training = training.assign(setting=training["origin"] + ", " + training["task"])
+    settings = {model.name: model.label.partition(", seed")[0] for model in inputs.models}
     values = over_layers(inputs).groupby(["model", "estimator"], sort=False)["value"]
     # Not `first` and `last` of pandas, which pass by what is undefined.
     table = values.agg(first=lambda own: own.iloc[0], last=lambda own: own.iloc[-1]).reset_index()
-    table = table.assign(change=table["last"] - table["first"])
-    table = table.join(training[["setting", "seed"]], on="model")
-    return table[["model", "setting", "seed", "estimator", "first", "last", "change"]]
+    table = table.assign(
+        change=table["last"] - table["first"], setting=table["model"].map(settings)
+    )
+    table = table.join(training[["task", "seed"]], on="model")
+    table = table.join(_change_intervals(inputs.tables["left_out"]), on=["model", "estimator"])
+    names = ["model", "setting", "task", "seed", "estimator", "first", "last", "change"]
+    return table[[*names, "low", "high"]]
+
+
+def _change_intervals(left_out: pd.DataFrame) -> pd.DataFrame:
+    """Return the interval of the last less the first step, paired, of means over blocks."""
+    jackknife = [f"without_{group}" for group in range(GROUPS)]
+    blocks = left_out[left_out["layer"] >= 1].sort_values("step", kind="stable")
+    keys = ["model", "estimator"]
+    means = blocks.groupby([*keys, "step"])[["value", *jackknife]].mean()
+    ends = means.groupby(keys)
+    change = ends.nth(-1).droplevel("step") - ends.nth(0).droplevel("step")
+    low, high = interval(change["value"].to_numpy(), change[jackknife].to_numpy())
+    return pd.DataFrame({"low": low, "high": high}, change.index)
+
+
+def _percent_range(low: str, high: str) -> str:
+    """Write the ends of a band of quantiles as "10 to 90 % of tokens"."""
+    ends = [f"{100 * float(name.partition('_')[2]):g}" for name in (low, high)]
+    return f"{' to '.join(ends)} % of tokens"
 
 
 def _mean_and_deviation(values: pd.Series) -> str:
@@ -224,7 +281,8 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
     shape = {"sharex": "col", "sharey": "row", "height_ratios": HEIGHTS}
-    figure, grid = marks.panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, **shape)
+    note = captions.describe_sample(inputs)
+    figure, grid = marks.panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, note, **shape)
     for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
         for (low, high), opacity in BANDS.items():
@@ -233,12 +291,20 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
         above.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
         above.set_title(marks.panel_title(label, figure, len(labels)))
         below.plot(rows["layer"], rows["share_of_worst_tokens"], color=style.COLOURS[1], marker="o")
-        below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
+        below.axhline(0.01, **EQUAL_ERRORS)
         below.set(ylim=(0, None), xlabel="Block")
         below.locator_params(axis="x", integer=True)
     scales.set_log_axis(grid[0, 0])
     grid[0, 0].set_ylabel("Error of a token")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
+    blue = style.COLOURS[0]
+    median = Line2D([], [], color=blue, marker="o", label="median token")
+    bands = [
+        Patch(color=blue, alpha=opacity, linewidth=0, label=_percent_range(*ends))
+        for ends, opacity in reversed(BANDS.items())
+    ]
+    equal = Line2D([], [], **EQUAL_ERRORS, label="if all errors were equal")
+    figure.legend(handles=[median, *bands, equal], loc="outside upper left", ncols=2)
     sentences = [
         f"Line: median of {captions.range_of(table['tokens'])} tokens; bands: 25 to 75, 10 to 90, 1 to 99 %. Below: "
         "share of the worst 1 % in the sum of squares (dotted: if all were alike)."

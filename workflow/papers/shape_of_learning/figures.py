@@ -27,6 +27,7 @@ PANELS = {
     "anisotropy": "Centred",
     "average_cosine_centered": "Centred",
 }
+EDGE = 0.03  # beyond the ends of an axis of shares
 SMALL = 0.02  # of the largest value in any panel
 # Which of L blocks a panel shows: one panel each.
 # What holds the variance, and how the lines look; then anisotropy with and without.
@@ -132,6 +133,7 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     of_figure = {"frame": 0.4, "sharey": True}
     figure, (panels,), lines = marks.model_panels(inputs, parameter, [shown], *notes, **of_figure)
     for axes in panels:
+        axes.set_xlabel("Gride's n1: distances to\nneighbours 2 n1 and n1")
         axes.set_xscale("log", base=2)
         axes.set_xticks(sorted(values.values()))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -156,7 +158,8 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     own = by_layer(inputs)
     found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
-    shares = with_labels(shares, inputs).assign(row="share", marked=False, bare=False)
+    shares = with_labels(shares, inputs).assign(row="share")
+    shares = shares.assign(hollow=False, marked=False, bare=False)
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
     columns += ["value", "low", "high", "batch_sd"]
@@ -167,7 +170,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     notes += _most_massive(inputs, found)
     figure, grid = line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
-        axes.set_ylim(0, 1.02)
+        axes.set_ylim(-EDGE, 1 + EDGE)  # else half of a line at 0 would be hidden
     table = both[columns].reset_index(drop=True)
     return drawing(inputs, figure, table, captions.on_estimates(own))
 
@@ -200,6 +203,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
     of_figure = {"frame": 0.4, "labels": _most_models(by_role)}
     notes = [*captions.omissions(inputs), scales.on_progress(points, counted)]
+    notes.append(captions.describe_sample(inputs))
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, **of_figure)
     for axes in panels:
         axes.set_ylabel(marks.ALONG["loss"])

@@ -22,12 +22,9 @@ ROW_HEIGHT = 1.7  # inches, where there are several
 FRAME = 0.4  # inches
 ACROSS = 3  # panels of an overview beside each other
 STEP_ROOM = 0.3  # inches, for the label of one step under a heat map
-# Beyond its ends, which blocks have, is layer 0 alone.
-CELL_COLOURS = matplotlib.colormaps["viridis"].with_extremes(under="#12001f", over="#f6b48f")
+CELL_COLOURS = matplotlib.colormaps["viridis"]
+MOST_SPAN = 2  # times the span of the blocks, that layer 0 may make of the colours
 WIDE = 10  # times the smallest value, from which on a scale is logarithmic
-# Of a bar: whether layer 0 has values below those of blocks, and above them.
-EXTENSIONS = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-EXTENSIONS |= {(True, True): "both"}
 LIGHT = 0.6  # share of these colours from which on marks are dark
 NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
@@ -49,7 +46,7 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     for axes, measure in zip(grid[:, 0], measures, strict=True):
         is_named = len(measures) > 1 and measure.label != measure.axis
         axes.set_ylabel(f"{measure.axis},\n{measure.label}" if is_named else measure.axis)
-    _set_scales(grid[:, 0], table, measures)
+    set_scales(grid[:, 0], table, measures)
     return _drawing_of_lines(inputs, figure, table)
 
 
@@ -101,7 +98,7 @@ def overview(inputs: FigureInputs) -> Drawing:
             named |= _draw_measure(axes, table, measure, colours)
         title = marks.panel_title(measure.label, figure, across)
         axes.set(title=title, ylabel=measure.axis, xlabel="Layer")
-    _set_scales(grid.flat, table, inputs.measures)
+    set_scales(grid.flat, table, inputs.measures)
     for axes in grid.flat[number:]:
         axes.set_axis_off()
     if len(inputs.models) > 1:
@@ -115,25 +112,26 @@ def overview(inputs: FigureInputs) -> Drawing:
 def heat_maps(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with a cell per layer and training step.
 
-    All cells are equally wide, whatever lies between two steps. The models of a row share their colours.
+    Steps are on a logarithmic axis, so that a cell is as wide as training goes on in it. The models of a row share
+    their colours, which span the blocks; the embedding output is drawn where it fits in.
     """
     table = by_layer(inputs)
     models = dict(list(table.groupby("label", sort=False)))
+    shown = {measure.name: _rows_of_cells(table, measure) for measure in inputs.measures}
     rows, notes = len(inputs.measures), captions.footnote(inputs, table, captions.CELLS)
-    figure, grid = marks.panels(rows, len(models), _height(rows), *notes)
-    blocks, panels = table[table["layer"] > 0], []
+    left_out = [_embedding_output(table, shown[each.name], each) for each in inputs.measures]
+    figure, grid = marks.panels(rows, len(models), _height(rows), *left_out, *notes)
+    panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
-        every, values = (_finite_values(each, measure) for each in (table, blocks))
-        is_log = _is_wide(values) and every.min() > 0
-        norm = (LogNorm if is_log else Normalize)(values.min(), values.max())
-        for axes, own in zip(row, models.values(), strict=True):
-            cells = own[own["estimator"] == measure.name]
-            _draw_cells(axes, cells, norm)
-            panels.append((axes, cells, norm))
+        cells = shown[measure.name]
+        values = cells.loc[np.isfinite(cells["value"]), "value"]
+        norm = (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
+        for axes, label in zip(row, models, strict=True):
+            own = cells[cells["label"] == label]
+            _draw_cells(axes, own, norm)
+            panels.append((axes, own, norm))
         row[0].set_ylabel("Layer")
-        beyond = every.min() < values.min(), every.max() > values.max()
-        mapped = ScalarMappable(norm, CELL_COLOURS)
-        bar = scales.add_bar(mapped, row[np.newaxis], measure.label, extend=EXTENSIONS[beyond])
+        bar = scales.add_bar(ScalarMappable(norm, CELL_COLOURS), row[np.newaxis], measure.label)
         if isinstance(norm, LogNorm):
             bar.set_label(f"{measure.label} (log scale)")
             scales.set_log_ticks(bar.ax.yaxis)
@@ -144,8 +142,26 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     for panel in panels:
         _mark_cells(*panel)
     said = captions.on_estimates(table, captions.CELLS, bands=False)
-    scale = "Colours span the blocks; layer 0 beyond them has the colours of the bars' tips."
-    return drawing(inputs, figure, table, said, scale)
+    return drawing(inputs, figure, table, said)
+
+
+def _rows_of_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
+    """Keep what has cells: all layers, without layer 0 if its values would leave blocks a small part of the colours."""
+    rows = table[table["estimator"] == measure.name]
+    blocks = rows[rows["layer"] > 0]
+    if blocks.empty:
+        return rows
+    spans = [_finite_values(each, measure).agg(np.ptp) for each in (blocks, rows)]
+    return blocks if spans[1] > MOST_SPAN * spans[0] else rows
+
+
+def _embedding_output(table: pd.DataFrame, cells: pd.DataFrame, measure: DrawnMeasure) -> str:
+    """Say which values the embedding output has where it has no cells."""
+    own = _finite_values(table[table["layer"] == 0], measure)
+    if own.empty or (cells["layer"] == 0).any():
+        return ""
+    ends = dict.fromkeys(f"{end:.3g}" for end in (own.min(), own.max()))
+    return f"{measure.label} of layer 0, beyond the colours: {' to '.join(ends)}."
 
 
 def _height(rows: int) -> float:
@@ -174,7 +190,7 @@ def _draw_measure(
     return named
 
 
-def _set_scales(
+def set_scales(
     panels: Iterable[Axes], table: pd.DataFrame, measures: Sequence[DrawnMeasure]
 ) -> None:
     """Make the y axes of a quantity logarithmic, all of them, where that shows more of one of its measures."""
@@ -203,7 +219,10 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     # A model without steps has one column.
     rows = rows.assign(step=rows["step"].fillna(0))
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
-    edges = np.arange(cells.shape[1] + 1) - 0.5, np.append(cells.index, cells.index[-1] + 1) - 0.5
+    edges = (
+        scales.cell_edges(scales.progress_places([*cells.columns])),
+        np.append(cells.index, cells.index[-1] + 1) - 0.5,
+    )
     axes.set_facecolor(NO_VALUE)
     axes.grid(visible=False)
     axes.pcolormesh(
@@ -216,12 +235,14 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Label steps where there is room; mark undefined and suspect cells, and those of hollow checkpoints."""
     steps = sorted({int(step) for step in rows["step"].dropna()})
     size = axes.get_window_extent().size / axes.figure.dpi
+    centres = scales.progress_places(steps or [0])
+    widths = np.diff(scales.cell_edges(centres)) * size[0] / np.ptp(axes.get_xlim())
     if steps:
-        scales.set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
+        scales.set_step_ticks(axes.xaxis, steps, STEP_ROOM / size[0])
     else:
         axes.set(xticks=[], xlabel=ONLY.capitalize())
-    side = 72 * min(size[0] / max(1, len(steps)), size[1] / rows["layer"].nunique())
-    places = rows["step"].map({step: place for place, step in enumerate(steps)}).fillna(0)
+    side = 72 * min(widths.min(), size[1] / rows["layer"].nunique())
+    places = rows["step"].map(dict(zip(steps, centres, strict=False))).fillna(centres[0])
     is_undefined = ~np.isfinite(rows["value"])
     is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
     ink = pd.Series(np.select([is_undefined, is_light], ["0.4", "0.1"], "1"), rows.index)

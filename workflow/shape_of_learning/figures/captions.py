@@ -25,6 +25,14 @@ LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a do
 CELLS = Signs("Colours", "Grey with a cross", "Dot")
 # Times as many vectors per dimension, from which on a score changes by hundredths (docs/explanation/statistics.md).
 UNLIKE_WIDTHS = 1.5
+LN_I = "ln I"
+# What a letter on an axis is.
+DEFINITIONS = {
+    LN_I: "I is the least partition function Z(a) over the greatest, over directions a; Z(a) is the sum of "
+    "exp(a x) over vectors x. ln I is 0 where vectors are isotropic.",
+    "|b|": "b is the bias of the final norm.",
+    "|b| / |g|": "g is its gain.",
+}
 MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
@@ -64,14 +72,32 @@ def on_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) 
 
 
 def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
-    """What stands below the panels: what is left out, undefined or beyond its conditions, and has no interval."""
+    """What stands below the panels: what is left out, undefined, suspect or without interval, and the sample."""
     return [
         *omissions(inputs),
         *marked(inputs, table, signs),
         undefined(table, signs),
         without_interval(inputs, table) if signs is LINES else "",
         on_widths(inputs),
+        *define_quantities(inputs),
+        describe_sample(inputs, table),
     ]
+
+
+def define_quantities(inputs: FigureInputs) -> list[str]:
+    """Define the letters on the axes of the measures that are drawn."""
+    axes = {measure.axis for measure in inputs.measures}
+    return [sentence for axis, sentence in DEFINITIONS.items() if axis in axes]
+
+
+def describe_sample(inputs: FigureInputs, table: pd.DataFrame | None = None) -> str:
+    """Say which windows of which text a figure is of and, where a table tells, how many vectors."""
+    if not inputs.sample:
+        return ""
+    if table is None or not table["n"].notna().any():
+        return f"Text: {inputs.sample}."
+    per_batch = " a batch" if table["batch_sd"].notna().any() else ""
+    return f"Text: {inputs.sample}; {range_of(table['n'])} vectors{per_batch}."
 
 
 def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:

@@ -1,7 +1,8 @@
 """A model beside its null models: curves by layer, and means over layers by training step."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
+from shape_of_learning.figures.by_layer import set_scales
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 from shape_of_learning.figures.style import LineStyle
@@ -47,7 +49,8 @@ CONTROLS = {
         "vectors with the mean and the covariance of the hidden states",
     ),
 }
-ROW_HEIGHT, FRAME = 1.6, 0.5  # inches
+ROW_HEIGHT, DIFFERENCE_HEIGHT, FRAME = 1.6, 0.8, 0.5  # inches
+LESS_MODEL = " less the model"  # after an estimator, the row of panels of its differences
 WITHOUT = [f"without_{group}" for group in range(GROUPS)]
 COLUMNS = ["model", "revision", "step", "tokens", "estimator", "control"]
 
@@ -113,13 +116,43 @@ def _drawing(
     }
     *defined, adds = _on_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])
-    figure, grid = line_panels(
-        inputs, lines, x, rows, (looks, words), *captions.footnote(inputs, own), *defined
-    )
-    for panels, measure in zip(grid, inputs.measures, strict=True):
+    heights, measured = [ROW_HEIGHT] * len(rows), list(rows)
+    if x == "layer":
+        # Null models that coincide with the model are told apart by what they differ in.
+        table = _with_differences(table)
+        differences = table[table["control"] != MODEL]
+        differences = differences.assign(
+            row=differences["estimator"] + LESS_MODEL,
+            kind=differences["control"],
+            value=differences["difference"],
+            low=np.nan,
+            high=np.nan,
+        )
+        lines = pd.concat([lines, differences])
+        names = [name for estimator in rows for name in (estimator, estimator + LESS_MODEL)]
+        rows = {name: rows.get(name, "less the\nmodel") for name in names}
+        heights = [ROW_HEIGHT, DIFFERENCE_HEIGHT] * len(inputs.measures)
+    notes = [*captions.footnote(inputs, own), *defined]
+    figure, grid = line_panels(inputs, lines, x, rows, (looks, words), *notes, heights=heights)
+    for name, panels in zip(rows, grid, strict=True):
         for axes in panels:
-            scales.begin_at_zero(axes, [measure])
+            if name.endswith(LESS_MODEL):
+                axes.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
+            else:
+                measure = next(each for each in inputs.measures if each.name == name)
+                scales.begin_at_zero(axes, [measure])
+    for column in grid[[name in measured for name in rows]].T:
+        set_scales(column, table, inputs.measures)
     return drawing(inputs, figure, table, captions.on_estimates(own), *sentences, adds)
+
+
+def _with_differences(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the column ``difference``: the value of a null model less the model's at the same layer."""
+    keys = [*CHECKPOINT, "estimator", "layer"]
+    model = table[table["control"] == MODEL].set_index(keys)["value"].rename("of_model")
+    of_model = table.join(model, on=keys)["of_model"]
+    is_model = table["control"] == MODEL
+    return table.assign(difference=(table["value"] - of_model).mask(is_model))
 
 
 def line_panels(
@@ -129,8 +162,11 @@ def line_panels(
     rows: Mapping[str, str],
     kinds: tuple[Mapping[str, LineStyle], Mapping[str, str]],
     *notes: str,
+    heights: Sequence[float] = (),
 ) -> tuple[Figure, np.ndarray]:
     """Draw a panel per quantity (row) and model (column), with one line per kind and a legend.
+
+    The panels of a row have one y axis. Rows with lines of other kinds have legends of their own.
 
     Parameters
     ----------
@@ -144,11 +180,14 @@ def line_panels(
         How the line of each kind looks, and what the legend calls it.
     notes : str
         Sentences of the footnote.
+    heights : sequence of float
+        Inches of each row; all alike if empty.
     """
     models = dict([*table.groupby("label", sort=False)])
-    height = FRAME + ROW_HEIGHT * len(rows)
-    figure, grid = marks.panels(len(rows), len(models), height, *notes, width=style.TEXT_WIDTH)
-    named: dict[str, Line2D] = {}
+    heights = heights or [ROW_HEIGHT] * len(rows)
+    shape: dict[str, Any] = {"sharey": "row", "height_ratios": heights, "width": style.TEXT_WIDTH}
+    figure, grid = marks.panels(len(rows), len(models), FRAME + sum(heights), *notes, **shape)
+    named: list[dict[str, Line2D]] = [{} for _ in rows]
     for (row, name), (column, of) in product(enumerate(rows), enumerate(models.values())):
         axes, own = grid[row, column], of[of["row"] == name]
         steps = own.loc[own["kind"] == next(iter(kinds[0])), x]
@@ -160,7 +199,7 @@ def line_panels(
                 is_whole = x == "layer" or steps.isin(line[x]).all()
                 for part in [line] if is_whole else [point for _, point in line.groupby(x)]:
                     drawn = marks.draw_line(axes, part, x, look, label=label, markers=x == "step")
-                    named.setdefault(label, drawn)
+                    named[row].setdefault(label, drawn)
         if x == "step":
             scales.set_progress_axis(axes, of["step"])
         else:
@@ -171,8 +210,19 @@ def line_panels(
         axes.set_xlabel("Layer" if x == "layer" else marks.ALONG[x])
     for axes, label in zip(grid[:, 0], rows.values(), strict=True):
         axes.set_ylabel(label)
-    figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=3)
+    _name_kinds(figure, grid, named)
     return figure, grid
+
+
+def _name_kinds(figure: Figure, grid: np.ndarray, named: Sequence[Mapping[str, Line2D]]) -> None:
+    """Put one legend above all panels if a row has all kinds of lines, else one beside each row."""
+    everything = {label: line for of_row in named for label, line in of_row.items()}
+    if any(len(of_row) == len(everything) for of_row in named):
+        place = {"loc": "outside upper left", "ncols": 3}
+        figure.legend(everything.values(), everything.keys(), **place)
+        return
+    for of_row, axes in zip(named, grid[:, -1], strict=True):
+        axes.legend(of_row.values(), of_row.keys(), loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _on_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:

@@ -98,6 +98,8 @@ class FigureInputs:
         checkpoints.
     note : str
         Of the checkpoints that are drawn; it stands below the panels.
+    sample : str
+        Which windows of which text are measured; a line below the panels says it.
     """
 
     models: Sequence[DrawnModel]
@@ -105,6 +107,7 @@ class FigureInputs:
     caption: str = ""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     note: str = ""
+    sample: str = ""
 
     @property
     def verdicts(self) -> pd.DataFrame | None:

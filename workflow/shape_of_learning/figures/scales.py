@@ -92,13 +92,13 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
     """Let y start at 0 or below where the measures are shares or cosines; end at 1 where all is near it.
 
-    No dimension is below 0, so a band that is ends there.
+    The band of another measure ends at 0 where no value is below, as no dimension is.
     """
+    sharing = axes.get_shared_y_axes().get_siblings(axes)
     if not all(measure.from_zero for measure in measures):
-        if axes.get_ylim()[0] < 0 and not any(measure.from_zero for measure in measures):
+        if axes.get_ylim()[0] < 0 <= _least_value(sharing):
             axes.set_ylim(bottom=0)
         return
-    sharing = axes.get_shared_y_axes().get_siblings(axes)
     least, most = min(each.dataLim.y0 for each in sharing), max(each.dataLim.y1 for each in sharing)
     if NEAR_ONE < least <= most <= 1:
         margin = MARGIN * (1 - least)
@@ -106,6 +106,18 @@ def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
     else:
         low, high = axes.get_ylim()
         axes.set_ylim(min(0, low), max(high, 1.03 * most))
+
+
+def _least_value(panels: Iterable[Axes]) -> float:
+    """Return the smallest value of the lines of some panels; bands do not count."""
+    values = [
+        np.asarray(line.get_ydata(), dtype=float)
+        for axes in panels
+        for line in axes.get_lines()
+        if line.get_transform() == axes.transData
+    ]
+    finite = [own[np.isfinite(own)] for own in values]
+    return min((own.min() for own in finite if own.size), default=0.0)
 
 
 def set_log_axis(axes: Axes) -> None:
@@ -136,15 +148,44 @@ def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def add_bar(
-    mapped: ScalarMappable, panels: np.ndarray, label: str, extend: str = "neither"
-) -> Colorbar:
+def progress_places(steps: Sequence[float]) -> np.ndarray:
+    """Return where steps, ascending, stand on a logarithmic axis in decades, 0 left of the first other one."""
+    values = np.asarray(steps, dtype=float)
+    positive = values[values > 0]
+    if not positive.size:
+        return np.zeros(len(values))
+    # As far from the next one as this is from its successor, but not beyond a decade.
+    gap = np.clip(np.log10(positive[1] / positive[0]), 0.1, 1) if positive.size > 1 else 0.5
+    before = np.log10(positive[0]) - gap
+    return np.where(values > 0, np.log10(np.maximum(values, positive[0])), before)
+
+
+def cell_edges(places: np.ndarray) -> np.ndarray:
+    """Return the borders of cells around ascending places, in the middle between neighbours."""
+    if len(places) == 1:
+        return places[0] + np.array([-0.5, 0.5])
+    middle = (places[1:] + places[:-1]) / 2
+    return np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
+
+
+def set_step_ticks(axis: Axis, steps: Sequence[int], room: float) -> None:
+    """Label steps at their :func:`progress_places`, all that have so much of the axis to themselves."""
+    places = progress_places(steps)
+    ends = cell_edges(places)
+    least, shown = room * (ends[-1] - ends[0]), [len(steps) - 1]
+    for rank in range(len(steps) - 2, -1, -1):
+        if places[shown[-1]] - places[rank] >= least:
+            shown.append(rank)
+    words = _exact if _look_alike([steps[rank] for rank in shown]) else short_number
+    axis.set_ticks(places[shown], labels=[words(steps[rank]) for rank in shown])
+    axis.set_minor_locator(NullLocator())
+
+
+def add_bar(mapped: ScalarMappable, panels: np.ndarray, label: str) -> Colorbar:
     """Put a bar of colours to the right of panels, shape (rows, columns), that share them."""
     rows, columns = panels.shape
     place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns}
-    bar = panels[0, 0].figure.colorbar(
-        mapped, ax=[*panels.flat], label=label, extend=extend, **place
-    )
+    bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
     bar.outline.set_visible(False)
     return bar
 

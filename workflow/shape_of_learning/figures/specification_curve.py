@@ -23,7 +23,8 @@ from shape_of_learning.claims.judging import (
 )
 from shape_of_learning.claims.rules import only_bound
 from shape_of_learning.claims.specifications import Specified
-from shape_of_learning.figures.captions import enumerated, joined
+from shape_of_learning.figures import marks
+from shape_of_learning.figures.captions import enumerated, joined, range_of
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 from shape_of_learning.metrics.registry import find_measure, measure_names
@@ -33,8 +34,8 @@ LOOKS = {
     SUPPORTED: {"color": "#01508a", "marker": "o"},
     CONTRADICTED: {"color": "#d55e00", "marker": "v"},
     UNDECIDED: {"color": "0.62", "marker": "s"},
-    OUTSIDE: {"color": "0.78", "marker": "x"},
-    NOT_MEASURED: {"color": "0.85", "marker": "s"},
+    OUTSIDE: {"color": "#ca9161", "marker": "x"},
+    NOT_MEASURED: {"color": "0.85", "marker": "."},
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
@@ -51,49 +52,67 @@ SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
-def specification_curve(of: ClaimChoices, judged: Specified) -> Drawing:
-    """Draw one claim; of one without any estimate, say why there is none.
+def specification_curve(of: ClaimChoices, judged: Specified, sample: str = "") -> Drawing:
+    """Draw the estimates of one claim above the choices that give them; without any estimate, the choices and why.
 
     Parameters
     ----------
     of : ClaimChoices
     judged : mapping of tuple of str to Judgement
         From :func:`.judged_specifications`.
+    sample : str
+        Which windows of which text the run measures; the last line says it.
     """
     table = _table(of, judged)
+    has_curve = bool(table["estimate"].notna().any())
     title = textwrap.wrap(of.claim.sentence, 120) + ([f"With {of.less}."] if of.less else [])
-    if table["estimate"].isna().all():
-        words = [*title, *textwrap.wrap(table["because"].iloc[0].replace("`", ""), 120)]
-        figure = Figure(figsize=(TEXT_WIDTH, TITLE_HEIGHT * (len(words) + 1)))
-        figure.text(0.01, 0.5, "\n".join(words), va="center", fontsize=7.5, color=INK)
-        return Drawing(figure, table, _caption(of, judged, table))
+    if not has_curve:
+        title += textwrap.wrap(table["because"].iloc[0].replace("`", ""), 120)
     options = sum(map(len, of.varied.values()))
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.varied) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
-    height = above + CURVE_HEIGHT + matrix_height + 0.2
+    below = TITLE_HEIGHT + 0.1
+    curve_height = CURVE_HEIGHT if has_curve else 0.0
+    height = above + curve_height + matrix_height + 0.1 + below
     figure = Figure(figsize=(TEXT_WIDTH, height))
     figure.set_layout_engine("none")  # labels of options stand in a column of their own
     left, across = LABEL_WIDTH / TEXT_WIDTH, 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
-    matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
-    bottom = 0.16 / height + matrix_height / height
-    curve = figure.add_axes((left, bottom, across, CURVE_HEIGHT / height))
+    matrix = figure.add_axes((left, below / height, across, matrix_height / height))
+    panels = [matrix]
+    if has_curve:
+        bottom = (below + 0.1 + matrix_height) / height
+        panels.append(figure.add_axes((left, bottom, across, curve_height / height)))
     reference = table[table["is_reference"] == "yes"]
-    for axes in (matrix, curve):
+    for axes in panels:
         if not of.less:
             axes.axvline(reference["rank"].item(), color="0.85", linewidth=0.8, zorder=0)
         axes.set(xlim=(0.3, len(table) + 0.7), xticks=[])
     points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
     size = float(np.clip(0.75 * points, *SIZES))
-    handles = _draw_curve(curve, table, of.claim, size)
-    if not of.less:
+    if has_curve:
+        _draw_curve(panels[1], table, of.claim, size)
+    handles = [
+        Line2D([], [], linestyle="", markersize=4, label=f"{verdict}: {count:,}", **LOOKS[verdict])
+        for verdict in LOOKS
+        if (count := (table["verdict"] == verdict).sum())
+    ]
+    if has_curve and not of.less:
         ring = {
             "markerfacecolor": "none",
             "markeredgecolor": INK,
             "markeredgewidth": 0.7,
             "zorder": 4,
         }
-        handles.append(_dots(curve, reference, size + 3, 6, label="reference", marker="o", **ring))
+        _dots(panels[1], reference, size + 3, marker="o", **ring)
+        reference_ring = Line2D([], [], linestyle="", marker="o", markersize=6, **ring)
+        reference_ring.set_label("reference")
+        handles.append(reference_ring)
     _draw_matrix(matrix, table, of, size)
+    vectors = range_of(
+        [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
+    )
+    words = f"Text: {sample}; {vectors} vectors a batch." if sample else ""
+    figure.text(marks.SIDE, marks.SIDE, words, transform=figure.dpi_scale_trans, **marks.NOTE)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
@@ -142,8 +161,8 @@ def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
     )
 
 
-def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> list[Line2D]:
-    """Draw effects by rank with their intervals; what a legend shows."""
+def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> None:
+    """Draw effects by rank with their intervals."""
     bounds = {verdict: only_bound(claim.rule[verdict]) for verdict in (SUPPORTED, CONTRADICTED)}
     bound = bounds[SUPPORTED]
     if bound is None:
@@ -152,25 +171,22 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
         if of:
             axes.axhline(of[1], color=LOOKS[verdict]["color"], linewidth=0.6, zorder=1)
     words = textwrap.fill(claim.statistic.replace("_", " "), 24)
+    if units := sorted({find_measure(n).axis for n in claim.estimators if n in measure_names()}):
+        words += f"\n({textwrap.fill(', '.join(units), 24)})"
     axes.set_ylabel(words if bound else f"{words}:\ndistance to the bounds")
     axes.spines["bottom"].set_visible(False)
-    handles = []
     for verdict, look in LOOKS.items():
-        own = table[table["verdict"] == verdict]
-        if own.empty:
-            continue
-        known = own[own["estimate"].notna()]
+        known = table[(table["verdict"] == verdict) & table["estimate"].notna()]
         bars = {"color": look["color"], "linewidth": min(1, size / 3)}
         axes.vlines(known["rank"], known["low"], known["high"], **bars)
-        handles.append(_dots(axes, known, size, 4, label=f"{verdict}: {len(own):,}", **look))
-    return handles
+        _dots(axes, known, size, **look)
 
 
-def _dots(axes: Axes, rows: pd.DataFrame, size: float, in_legend: float, **look: Any) -> Line2D:
-    """Draw the estimates that are defined by rank, and return a dot of the same look for the legend."""
-    common = {"linestyle": "", "zorder": 3, **look}
-    axes.plot(rows["rank"], rows["estimate"], markersize=size, **common)
-    return Line2D([], [], markersize=in_legend, **common)
+def _dots(axes: Axes, rows: pd.DataFrame, size: float, **look: Any) -> None:
+    """Draw estimates by rank."""
+    axes.plot(
+        rows["rank"], rows["estimate"], markersize=size, **{"linestyle": "", "zorder": 3, **look}
+    )
 
 
 def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float) -> None:

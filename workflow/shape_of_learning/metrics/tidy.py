@@ -111,7 +111,7 @@ TASK_COLUMNS = {
     "finetuning_structure": (*_TASK, "layer", "quantity", "clusters", "n", "value"),
     "finetuning_probes": (
         *(*_TASK, "layer", "adjustment", "clusters", "directions", "fitted_on", "n"),
-        *("zero_vectors", "log_partition_isotropy", "average_cosine", "metric", "score"),
+        *("zero_vectors", "log_partition_isotropy", "average_cosine", "metric", "score", "chance"),
     ),
 }
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts

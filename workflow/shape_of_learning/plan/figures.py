@@ -78,7 +78,7 @@ def protocol(run: Run) -> list[str]:
         tokens += " Of each token type one vector is measured, drawn at random."
     clauses = dict.fromkeys(m.description for m in run.every_measure.values() if m.description)
     return [
-        f"{_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
+        f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "
         f"Intervals are of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the "
         "standard deviation over batches, the column batch_sd of the numbers.",
@@ -91,7 +91,7 @@ def protocol(run: Run) -> list[str]:
     ]
 
 
-def _sample(models: Iterable[Model], settings: Mapping[str, Any]) -> str:
+def describe_sample(models: Iterable[Model], settings: Mapping[str, Any]) -> str:
     """Windows of which text, of models that may have different numbers of them."""
     sampling = settings["sampling"]
     numbers = {model.windows(sampling) for model in models} or {sampling["windows"]}
@@ -123,8 +123,11 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
         "models": drawn_models(models, last),
         "measures": describe_for_figures(measures),
         "options": {**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
-        "caption": opening_words(figure, models, measures, run.settings),
-        "note": _on_checkpoints(run, figure, names),
+        "words": {
+            "caption": opening_words(figure, models, measures, run.settings),
+            "note": _on_checkpoints(run, figure, names),
+            "sample": describe_sample(models, run.settings),
+        },
     }
 
 

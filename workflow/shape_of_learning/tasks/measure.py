@@ -18,7 +18,7 @@ from shape_of_learning.tasks.adjustments import (
     share_between,
 )
 from shape_of_learning.tasks.examples import Task
-from shape_of_learning.tasks.probes import SCORES, features, fit_probe, mean_pooled
+from shape_of_learning.tasks.probes import SCORES, chance_score, features, fit_probe, mean_pooled
 
 LARGEST = 64  # eigenvalues of each layer that are kept
 REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions
@@ -154,6 +154,7 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
         Of the run.
     """
     layer, splits = max(held_out.layers), (train, held_out)
+    chance = chance_score(task.metric, held_out.labels)
     vectors = [split.last for split in splits]
     finite = all(map(is_finite, vectors))
 
@@ -173,7 +174,8 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
             _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)
         )
         zeros = int((~kept.any(axis=1)).sum()) if finite else None  # these have no cosine
-        return (layer, *name, fitted_on, len(kept), zeros, isotropy, cosine, task.metric, score)
+        of_space = (len(kept), zeros, isotropy, cosine)
+        return (layer, *name, fitted_on, *of_space, task.metric, score, chance)
 
     yield row(("none", None, None), "nothing", vectors)
     if finite:

@@ -108,4 +108,11 @@ def spearman(labels: ArrayLike, predictions: ArrayLike) -> float:
     return float(first @ second) / under if under > 0 else math.nan
 
 
+def chance_score(metric: str, labels: ArrayLike) -> float:
+    """Score of predictions that know nothing of the texts: always the most frequent class; no correlation."""
+    if metric != "accuracy":
+        return 0.0
+    return float(np.unique(np.asarray(labels), return_counts=True)[1].max() / np.size(labels))
+
+
 SCORES = {"accuracy": accuracy, "matthews": matthews, "spearman": spearman}
