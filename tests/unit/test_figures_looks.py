@@ -355,3 +355,28 @@ def test_tokens_are_counted_where_batch_sizes_differ_and_all_state_them():
         assert progress_column(trained(a=2048, **alike)) == "step"
     some = trained(a=2048, b=4096, c=None)
     assert "equal steps are not equal tokens" in on_progress(some, progress_column(some))
+
+
+def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
+    names, of = ("anisotropy", "two_nn"), {"model": "a", "revision": "main", "control": "untrained"}
+    rows = made.rows_of_model("a", estimators=names)
+    null = [
+        {**of, "estimator": row["estimator"], "layer": row["layer"], "value": 100 * row["value"]}
+        | {f"without_{group}": 100 * row["value"] + group for group in range(16)}
+        for row in rows
+        if row["layer"] != ""
+    ]
+    inputs = made.inputs_of(["a"], *names, rows=rows, controls=pd.DataFrame(null))
+    drawing = made.draw("controls:controls_by_layer", inputs)
+    values, differences = drawing.figure.axes[2:4]
+    assert values.get_yscale() == "log"
+    low, high = values.get_ylim()
+    drawn_values = [y for line in values.get_lines() for y in line.get_ydata()]
+    assert all(low < y < high for y in drawn_values)
+    assert high / low < 1e5
+    null_rows = drawing.table.query("control == 'untrained' and estimator == 'two_nn'")
+    of_model = drawing.table.query("control != 'untrained' and estimator == 'two_nn'")
+    lost = null_rows["value"].to_numpy() - of_model["value"].to_numpy()
+    np.testing.assert_allclose(null_rows["difference"], lost)
+    (line,) = [each for each in differences.get_lines() if each.get_label()[0] != "_"]
+    np.testing.assert_allclose(line.get_ydata(), lost)

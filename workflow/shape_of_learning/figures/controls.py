@@ -134,6 +134,8 @@ def _drawing(
         heights = [ROW_HEIGHT, DIFFERENCE_HEIGHT] * len(inputs.measures)
     notes = [*captions.footnote(inputs, own), *defined]
     figure, grid = line_panels(inputs, lines, x, rows, (looks, words), *notes, heights=heights)
+    for column in grid[[name in measured for name in rows]].T:
+        set_scales(column, table, inputs.measures)
     for name, panels in zip(rows, grid, strict=True):
         for axes in panels:
             if name.endswith(LESS_MODEL):
@@ -141,8 +143,6 @@ def _drawing(
             else:
                 measure = next(each for each in inputs.measures if each.name == name)
                 scales.begin_at_zero(axes, [measure])
-    for column in grid[[name in measured for name in rows]].T:
-        set_scales(column, table, inputs.measures)
     return drawing(inputs, figure, table, captions.on_estimates(own), *sentences, adds)
 
 
