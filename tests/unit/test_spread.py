@@ -66,6 +66,16 @@ def test_effective_windows_are_those_that_hold_the_leading_direction(decided_by)
     assert expected == pytest.approx(decided_by, rel=0.1)
 
 
+def test_effective_windows_are_exact_where_two_directions_are_nearly_as_large():
+    # One window holds the first direction, all hold the second one, which is a millionth less.
+    X, windows = np.zeros((320, 16)), np.arange(320) // 10
+    X[:2, 3] = 1, -1
+    X[:, 5] = np.tile([1, 1, -1, -1], 80) * math.sqrt((1 - 1e-6) / 160)
+    assert spread.effective_windows(X, windows) == pytest.approx(1, rel=1e-9)
+    X[:2, 3] *= 1 - 2e-6
+    assert spread.effective_windows(X, windows) == pytest.approx(32, rel=1e-9)
+
+
 def test_without_variance_no_windows_hold_it():
     assert math.isnan(spread.effective_windows(np.ones((8, 3)), np.arange(8)))
 

@@ -115,13 +115,13 @@ def anisotropy_without(
     value, without = math.nan, np.full(len(parts), math.nan)
     # Without variance, the rows of a part may be all that differ in the last bits, or not at all.
     if variance > 0:
-        value, direction = _leading(rows, variance)
+        value, direction = leading_direction(rows, variance)
         if parts:
             without = _without_parts(rows, parts, direction, variance, center)
     return value, arrays.completed(without, whole, parts, lambda X: anisotropy(X, center), least)
 
 
-def _leading(X: Any, variance: float) -> tuple[float, np.ndarray]:
+def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
     """Share of the leading direction in the sum of all squares, and this direction, (d,)."""
     from scipy.linalg import eigh
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh

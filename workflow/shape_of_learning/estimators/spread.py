@@ -5,25 +5,20 @@ infinity; they are NaN if there is no variance. Those of eigenvalues take what :
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shape_of_learning.estimators.anisotropy import leading_direction
 from shape_of_learning.estimators.arrays import (
     as_count,
     as_numpy,
     as_vectors,
     as_windows,
     centred,
-    matrix_blocks,
     namespace,
 )
-
-ROWS_PER_BLOCK = 4096
-# From the longest vector: if few vectors hold a direction, that is one of them, and two would do.
-PASSES = 10
 
 
 def spectrum(X: ArrayLike) -> np.ndarray:
@@ -329,7 +324,7 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
 
     .. math:: \frac{\left( \sum_w s_w \right)^2}{\sum_w s_w^2}, \qquad s_w = \sum_{i \in w} (u \cdot (x_i - \bar x))^2,
 
-    with the vectors i of window w and the leading direction u of all, by power iteration from the longest.
+    with the vectors i of window w and the leading direction u of all, as in :func:`.anisotropy`.
 
     Parameters
     ----------
@@ -349,20 +344,12 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
     2.0
     """
     numbers = as_windows(windows, len(X))
-    mean: Any = sum(block.sum(axis=0) for block in matrix_blocks(X, ROWS_PER_BLOCK)) / len(X)
-
-    def deviations() -> Iterator[Any]:
-        return (block - mean for block in matrix_blocks(X, ROWS_PER_BLOCK))
-
-    longest = (rows[int((rows * rows).sum(axis=1).argmax())] for rows in deviations())
-    direction = max(longest, key=lambda row: float(row @ row))
-    for _ in range(PASSES):
-        norm = float(direction @ direction) ** 0.5
-        if not norm:
-            return math.nan
-        direction = sum((rows @ (direction / norm)) @ rows for rows in deviations())
-    norm = float(direction @ direction) ** 0.5
-    along = np.concatenate([as_numpy(rows @ (direction / norm)) for rows in deviations()])
+    rows = centred(as_vectors(X, 1))
+    variance = float(namespace(rows).einsum("ij,ij->i", rows, rows).sum())
+    if variance == 0:
+        return math.nan
+    direction = leading_direction(rows, variance)[1]
+    along = as_numpy(rows @ namespace(rows).asarray(direction, device=rows.device))
     squares = np.bincount(numbers, along**2)
     return float(squares.sum() ** 2 / np.square(squares).sum())
 
