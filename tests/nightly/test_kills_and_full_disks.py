@@ -139,7 +139,8 @@ def test_a_run_whose_disk_is_full_again_and_again_says_so_and_ends_in_the_same_b
     print(f"\n{full} full disks, {told} sentences, {len(undisturbed)} files equal")
 
 
-# Python imports this file when it starts. Once a job opens its log, it gets little more memory than it has.
+# Python imports this file when it starts. Once a job opens its log, it gets little more memory than it has. OpenBLAS is
+# loaded before, since it tries for ever where there is no memory while it is loaded.
 LITTLE_MEMORY = """
 import os, resource, sys
 
@@ -150,6 +151,7 @@ def limit_memory(event, arguments):
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 if ".snakemake/scripts/" in " ".join(sys.orig_argv):
+    import numpy.linalg, scipy.linalg
     sys.addaudithook(limit_memory)
 """
 
