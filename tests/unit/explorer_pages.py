@@ -19,6 +19,10 @@ from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 STEPS = (0, 1, 8, 64, 512)
 TUNED_STEPS = (0, 8, 24)
 CHOICES = ("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips")
+SPECIFIED = (
+    *("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n"),
+    *("token_types", "centring", "because"),
+)
 MEASURED = ("anisotropy", "average_cosine", "two_nn")
 # Of an element, a script, a template and a formula of Vega.
 HOSTILE = "</script><b onclick=alert(1)>\"'${x}%%STYLE%% datum.x"
@@ -55,6 +59,7 @@ DESCRIPTION = {
         }
     },
     "findings": ["Model two: nothing stands out."],
+    "sample": "48 windows of 512 characters of a text",
     "notes": ["These numbers are made up."],
 }
 
@@ -84,6 +89,22 @@ def made_claim(claim: str, verdict: str, **others: object) -> dict[str, object]:
     return {"claim": claim, "sentence": sentence, "verdict": verdict, **common, **others}
 
 
+def made_specifications() -> list[dict[str, object]]:
+    """A claim under four combinations of choices, of which the last one has no estimate."""
+    cells = [
+        ("yes", "supported", 0.1, -0.1, 0.25, "all", "anisotropy"),
+        ("no", "supported", 0.25, 0.2, 0.5, "all", "anisotropy_uncentered"),
+        ("no", "contradicted", 0.5, "", "", "one", "anisotropy"),
+        ("no", "not measured", "", "", "", "one", "anisotropy_uncentered"),
+    ]
+    names = ("is_reference", "verdict", "estimate", "low", "high", "token_types", "centring")
+    common = {"claim": "growth", "n": "900", "because": "of its numbers"}
+    return [
+        {**common, "rank": rank, **dict(zip(names, row, strict=True))}
+        for rank, row in enumerate(cells, 1)
+    ]
+
+
 def draw_with_fine_tuning(folder: Path) -> Path:
     """Write a page of all models and a fine-tuning, which counts its steps anew."""
     tuned = rows_of_model("tuned", layers=4, steps=TUNED_STEPS, estimators=MEASURED[:1])
@@ -110,7 +131,7 @@ def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DE
         made_claim("fall", "not measured"),
         made_claim("growth", "supported", **growth, selections="all"),
         made_claim("structure", "undecided", **endless),
-        made_claim("probes", "undecided", models="still"),
+        made_claim("probes", "undecided", models="still", because="`still` lacks `two_nn`."),
     ]
     claims = write_rows(folders["claims"] / "paper_b.csv", judged, CLAIM_COLUMNS)
     common = {"model": "still", "sample": "topic", "quantity": "share_between_types", "n": 900}
@@ -135,9 +156,10 @@ def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DE
         ],
         CHOICES,
     )
+    curve = write_rows(folder / "specification_growth.csv", made_specifications(), SPECIFIED)
     findings = folder / "findings.txt"
     findings.write_text("".join(f"{sentence}\n" for sentence in description["findings"]))
-    inputs = estimates, findings, verdicts, [structure], [claims], [choices]
+    inputs = estimates, findings, verdicts, [structure], [claims], [choices, curve]
     draw_explorer.main(*inputs, description, page)
     return page
 
@@ -208,7 +230,7 @@ class Opened:
         self.seen()
         with self.page.expect_download() as download:
             self.click(f"[data-save={kind}]")
-        assert download.value.suggested_filename.endswith(f".{kind}")
+        assert download.value.suggested_filename.endswith(("all.csv", f".{kind}"))
         return Path(download.value.path()).read_bytes()
 
     def rows(self) -> list[dict[str, str]]:

@@ -1,6 +1,7 @@
 """The explorer as a file and, where there is Debian's Chromium, in a browser."""
 
 import base64
+import csv
 import gzip
 import json
 import re
@@ -14,9 +15,14 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import explorer_pages as made
+from figure_tables import rows_of_model
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
+from shape_of_learning.results import make_explorer
 
 NUMBERS = ("value", "low", "high")
+MOST_BYTES = 1_200_000
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +155,8 @@ def test_steps_of_a_fine_tuning_are_apart_from_those_of_a_pretraining(browser, t
     page = made.draw_with_fine_tuning(tmp_path)
     chosen = "#measure=anisotropy&model=two&model=tuned&rows=all"
     with made.silent_pages(browser) as opens:
+        opened = opens(page, "#measure=anisotropy&model=tuned")
+        assert opened.page.locator("#position").get_attribute("max") == "3"  # 0, 8, 24, the last
         opened = opens(page, f"{chosen}&at=8")
         assert {row["model"] for row in opened.rows()} == {"two"}
         opened = opens(page, f"{chosen}&at=fine-tuning 8")
@@ -165,7 +173,7 @@ def test_steps_of_a_fine_tuning_are_apart_from_those_of_a_pretraining(browser, t
 
 
 @made.needs_chromium
-def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_curves(opening):
+def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_values(opening):
     opened = opening()
     claims = opened.page.locator("article")
     counted = "4 claims: 1 supported, 2 undecided, 1 not measured"
@@ -174,11 +182,15 @@ def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_curves
     assert "Claimed: growth & <i>more</i>" in first
     assert "Estimate 0.25, 95 % interval 0.125 to 0.5; 0.1 from the bound" in first
     robust = "1 of 2 other choices of the analysis alone changes the verdict “supported”: "
-    assert f"{robust}token types “one” (contradicted)" in first
+    assert f"{robust}token types “one vector of each type” (contradicted)" in first
+    claims.first.locator("figure").scroll_into_view_if_needed()
+    expect(claims.first.locator("figure canvas")).to_be_visible()
+    verdicts = "4 combinations of choices: 2 supported, 1 contradicted, 1 not measured"
+    assert verdicts in claims.first.locator("figcaption").inner_text()
     assert "Robustness" not in claims.nth(1).inner_text()
-    folded = opened.page.locator("details article")
+    folded = opened.page.locator("#claims details li")
     assert not folded.is_visible()
-    opened.page.get_by_text("1 not measured", exact=True).click()
+    opened.page.get_by_text("This run cannot judge 1 claim").click()
     assert "Claimed: fall" in folded.inner_text()
     claims.first.get_by_role("link").click()
     summary = opened.page.locator("#summary")
@@ -217,7 +229,8 @@ def test_all_is_reached_and_read_by_the_keyboard(opening):
         reached.add(
             page.evaluate("(e => e.name || e.id || e.dataset.save)(document.activeElement)")
         )
-    assert {"position", "keep", "csv", "view", "model", "measure", "rows", "reset"} <= reached
+    controls = {"position", "keep", "csv", "all", "view", "model", "measure", "rows", "reset"}
+    assert controls <= reached
 
 
 @made.needs_chromium
@@ -246,3 +259,126 @@ def test_hard_tables_are_drawn_on_a_phone_and_what_is_amiss_is_marked(browser, t
         assert "log scale" in wide.saved("svg").decode()
         losses = opens(page, "#view=step&measure=loss&model=one", viewport=size)
         assert [row["step"] for row in losses.rows()] == ["0", "1", "8", "512"]
+
+
+@made.needs_chromium
+def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
+    rows = rows_of_model("one", layers=4, steps=made.STEPS, estimators=("anisotropy",))
+    massive = "anisotropy_without_massive_tokens"
+    rows += [row | {"estimator": massive, "selection": "without_massive_tokens"} for row in rows]
+    measure = {key: getattr(MEASURES[massive].chosen(massive, {}), key) for key in made.KEYS}
+    measures = {"measures": [*made.DESCRIPTION["measures"], measure]}
+    pages = {
+        made.draw(tmp_path / "with", rows=rows, description=made.DESCRIPTION | measures): (
+            "Anisotropy by layer and step",
+            "Anisotropy with and without massive tokens by layer and step",
+        ),
+        made.draw(tmp_path / "without"): (
+            "Anisotropy by relative depth",
+            "Intrinsic dimension (TwoNN) by relative depth",
+        ),
+    }
+    with made.silent_pages(browser) as opens:
+        for page, titles in pages.items():
+            opened = opens(page)
+            figures = opened.page.locator("#pictures figure")
+            assert tuple(figures.locator("h2").all_inner_texts()) == titles
+            controls = opened.page.locator("#page").bounding_box()["y"]
+            for canvas in figures.locator("canvas").all():
+                box = canvas.bounding_box()
+                assert box["height"] > 200
+                assert box["y"] + box["height"] < controls
+            sample = f"{made.DESCRIPTION['sample']}; 4,096 vectors"
+            assert figures.locator("figcaption").all_inner_texts() == [sample] * 2
+            assert opened.page.locator("#sample").inner_text() == sample
+
+
+@made.needs_chromium
+def test_a_page_shows_names_of_legends_and_no_identifiers(opening):
+    opened = opening("#model=two&measure=two_nn&measure=average_cosine&measure=anisotropy")
+    opened.page.evaluate(
+        "for (const each of document.querySelectorAll('details')) each.open = true"
+    )
+    opened.seen()
+    text = opened.page.inner_text("body")
+    assert "Without steps lacks TwoNN." in text
+    assert re.findall("two_nn|average_cosine|without_first_token", text) == []
+
+
+@made.needs_chromium
+def test_a_heading_sorts_the_table_and_all_values_download(opening, file):
+    opened = opening("#model=one&model=two&rows=all&measure=anisotropy")
+    opened.page.get_by_text("Data table", exact=True).click()
+    table = opened.page.locator("#table")
+    place = table.locator("th").all_inner_texts().index("Value") + 1
+    heading = table.get_by_role("button", name="Value")
+    for order in ("ascending", "descending"):
+        heading.focus()
+        opened.page.keyboard.press("Enter")
+        cells = table.locator(f"td:nth-child({place})").all_inner_texts()
+        values = [float(cell) for cell in cells if cell]
+        assert values == sorted(values, reverse=order == "descending")
+        assert cells.index("") == len(values) if "" in cells else True
+        assert table.locator(f"th[aria-sort={order}]").inner_text().startswith("Value")
+    saved = list(csv.DictReader(opened.saved("all").decode().splitlines()))
+    wanted = rows_in(content_in(file))
+    assert len(saved) == len(wanted)
+    assert {row["model_label"] for row in saved} == {*made.LABELS.values()}
+
+
+@made.needs_chromium
+def test_measures_are_searched_and_chosen_by_the_keyboard(browser, tmp_path):
+    names = ("anisotropy", "average_cosine", "two_nn", "mada", "mom", "mle", "gride_1", "gride_2")
+    names += ("gride_4",)
+    rows = rows_of_model("one", layers=3, estimators=names)
+    measures = [
+        {key: getattr(MEASURES[name].chosen(name, {}), key) for key in made.KEYS} for name in names
+    ]
+    page = made.draw(tmp_path, rows=rows, description=made.DESCRIPTION | {"measures": measures})
+    with made.silent_pages(browser) as opens:
+        opened = opens(page, "#measure=anisotropy")
+        search = opened.page.get_by_label("Search measures")
+        search.focus()
+        opened.page.keyboard.type("mad")
+        shown = opened.page.locator("[data-list=measure] label:visible")
+        assert shown.all_inner_texts() == ["MADA"]
+        opened.page.keyboard.press("Enter")
+        assert {row["estimator"] for row in opened.rows()} == {"anisotropy", "mada"}
+
+
+@made.needs_chromium
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_legend_is_whole_however_long_its_labels_are(browser, tmp_path, width):
+    long = "A decoder of many words, fine-tuned on a task whose name has many words too"
+    models = [{"name": name, "label": f"{long}, {name}"} for name in made.LABELS]
+    page = made.draw(tmp_path, description=made.DESCRIPTION | {"models": models})
+    chosen = "#at=8&keep=last&keep=64&measure=anisotropy&model=one&model=two&rows=all"
+    with made.silent_pages(browser) as opens:
+        opened = opens(page, chosen, viewport={"width": width, "height": 844})
+        drawing = opened.saved("svg").decode()
+        assert "…" not in drawing
+        assert "last checkpoint" in drawing
+        chart, canvas = (
+            opened.page.locator(f"#chart{inner}").bounding_box() for inner in ("", " canvas")
+        )
+        assert canvas["width"] <= chart["width"]
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@made.needs_chromium
+def test_a_page_of_one_checkpoint_has_no_control_that_does_nothing(browser, tmp_path):
+    rows = rows_of_model("model", layers=4, estimators=("anisotropy", "two_nn"))
+    page = tmp_path / "one.html"
+    page.write_text(make_explorer([[row.get(key, "") for key in ESTIMATE_COLUMNS] for row in rows]))
+    with made.silent_pages(browser) as opens:
+        opened = opens(page)
+        inputs = opened.page.locator("input:visible, select:visible")
+        names = {inputs.nth(at).get_attribute("name") for at in range(inputs.count())}
+        assert names == {"measure", "intervals"}
+        assert opened.page.locator("#pictures canvas").count() == 2
+        legends = opened.page.locator("#controls legend:visible")
+        assert legends.all_inner_texts() == ["Measures", "Details"]
+
+
+def test_a_page_is_smaller_than_its_limit(file):
+    assert file.stat().st_size < MOST_BYTES

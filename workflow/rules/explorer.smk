@@ -1,7 +1,7 @@
 """All results in one page.
 
 REQUIRED INPUTS: the table of estimates, others of which it shows curves, the verdicts on checkpoints and on claims, and
-where choices of the analysis are judged, what each does to a verdict.
+where choices of the analysis are judged, what each does to a verdict and the curves of all.
 OUTPUTS:
     <results>/findings.txt      what stands out in the models that others have trained, a sentence per line
     <results>/explorer.html     one file, to be opened by a browser as it is
@@ -47,7 +47,14 @@ rule draw_explorer:
             RUN.tables_read(kind for kind in KINDS if kind != VERDICTS),
         ),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
-        choices=["<results>/claims/choices.csv"] if SETTINGS["choices"]["judged"] else [],
+        choices=(
+            [
+                "<results>/claims/choices.csv",
+                *expand("<results>/figures/{figure}.csv", figure=CHOICES.figures),
+            ]
+            if SETTINGS["choices"]["judged"]
+            else []
+        ),
     output:
         listed(EXPLORER, "Explorer", "explorer"),
     log:

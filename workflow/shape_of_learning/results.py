@@ -98,12 +98,24 @@ def make_explorer(rows: Sequence[Sequence[object]]) -> str:
         "models": [{"name": name, "label": name} for name in models],
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],
         **{"papers": [], "claims": [], "claimed": {}, "notes": []},
+        "sample": _sample(rows),
         "findings": find_all_sentences(estimate_rows(rows), _last_checkpoints(rows)),
     }
     with TemporaryDirectory() as temporary:
         file = Path(temporary, "estimates.csv")
         write_table(file, ESTIMATE_COLUMNS, rows)
         return explorer_page(content_of(description, file, [], [], []))
+
+
+def _sample(rows: Sequence[Sequence[object]]) -> str:
+    """Say how many windows were measured; which text they are of is in no table."""
+    place = ESTIMATE_COLUMNS.index("windows")
+    numbers = sorted({int(float(str(row[place]))) for row in rows if row[place] not in ("", None)})
+    return f"{_range(numbers)} windows" if numbers else ""
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return " to ".join(f"{number:,}" for number in dict.fromkeys((numbers[0], numbers[-1])))
 
 
 def _last_checkpoints(rows: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:

@@ -9,12 +9,22 @@ from itertools import product
 from typing import Any
 
 from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.registry import find_measure, measure_names
 
 # By the names of choices, the options of each, of which the first is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
 # Modules of this package whose public functions a claim may name.
 STATISTICS = ("layer_statistics", "training_statistics", "table_statistics")
 OF_BLOCKS = ("peak_in_the_middle", "flatter")  # whichever layers are averaged over
+# Options of choices in words, where they are not yet.
+OPTION_WORDS = {
+    ("text", "own"): "the run's windows",
+    ("text", "resampled"): "other windows",
+    ("token_types", "all"): "all vectors",
+    ("token_types", "one"): "one vector of each type",
+    **{(rows, "keep"): "kept" for rows in ("first_token", "special_tokens", "massive_tokens")},
+    **{(rows, "drop"): "left out" for rows in ("first_token", "special_tokens", "massive_tokens")},
+}
 
 
 @dataclass(frozen=True)
@@ -207,3 +217,18 @@ class ClaimChoices:
         """What stands for each estimator of the claim."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}
+
+
+def choice_words(choice: str) -> str:
+    """Write a choice in words."""
+    return choice.replace("_", " ")
+
+
+def option_words(choice: str, option: str) -> str:
+    """Write an option in words: an estimator by its label and the settings that it has there."""
+    name, _, settings = option.rstrip(")").partition("(")
+    if name in measure_names():
+        return find_measure(name).label + (f" ({settings.replace('=', ' = ')})" if settings else "")
+    if choice.endswith("_share"):
+        return f"{100 * float(option):g} %"
+    return OPTION_WORDS.get((choice, option), option.replace("_", " "))

@@ -14,9 +14,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.claims.claim import choice_words, option_words
+
 FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
-PROGRAM = ("data.js", "lines.js", "chart.js", "controls.js", "main.js")
+PROGRAM = (
+    *("data.js", "lines.js", "table.js", "chart.js"),
+    *("pictures.js", "controls.js", "claims.js", "main.js"),
+)
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}
 # By the kind of a further table, which is the name of its folder: what it calls columns of estimates.
@@ -33,7 +38,6 @@ OF_CLAIMS = (
     *("claim", "sentence", "where", "verdict", "because", "besides"),
     *("estimate", "low", "high", "smallest_visible"),
 )
-CHOICE_KEYS = ("choice", "reference", "option", "verdict_of_reference", "verdict", "flips")
 Row = Mapping[str, str]
 
 
@@ -88,14 +92,15 @@ def content_of(
     Parameters
     ----------
     description : mapping
-        What tables do not say: `models`, `measures`, `papers`, `findings`, `notes`, and by paper and claim what is
-        `claimed`. Papers and claims name `tables` if they are of all measures that these hold.
+        What tables do not say: `models`, `measures`, `papers`, `findings`, `sample`, `notes`, and by paper and claim
+        what is `claimed`. Papers and claims name `tables` if they are of all measures that these hold.
     estimates : Path
         ``tables/estimates.csv``.
     verdicts, further, claims : sequence of Path
         ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS`, ``claims/{paper}.csv``.
     choices : sequence of Path
-        ``claims/choices.csv``, if the run has judged claims under several choices of the analysis.
+        ``claims/choices.csv`` and ``figures/specification_{claim}.csv`` of all its claims, if the run has judged
+        them under several choices of the analysis.
 
     Returns
     -------
@@ -114,13 +119,12 @@ def content_of(
     measures = [*description["measures"], *_without_entry(rows, description["measures"])]
     judged = {(row["model"], row["revision"]): row for path in verdicts for row in _rows(path)}
     content = {**description, "measures": measures, "claims": list(_claims(claims, description))}
-    rows_of_choices = [row for path in choices for row in _rows(path)]
+    curves = {path.stem.removeprefix("specification_"): path for path in choices[1:]}
+    flips = [_flip(row) for path in choices[:1] for row in _rows(path) if row["flips"]]
     for claim in content["claims"]:
-        claim["choices"] = [
-            {key: row[key] for key in CHOICE_KEYS}
-            for row in rows_of_choices
-            if row["claim"] == claim["claim"] and row["flips"]
-        ]
+        claim["choices"] = [flip for flip in flips if flip["claim"] == claim["claim"]]
+        if claim["claim"] in curves:
+            claim["specifications"] = _specifications(curves[claim["claim"]])
     del content["claimed"]
     for key in ("papers", "claims"):
         content[key] = [_with_measures(each, of_kind) for each in content[key]]
@@ -163,6 +167,37 @@ def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[
             about = description["claimed"][table.stem][row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
             yield {**about, **{key: row[key] for key in OF_CLAIMS}, "paper": table.stem, **rests_on}
+
+
+def _flip(row: Row) -> dict[str, str]:
+    """Name what a choice alone does to a verdict."""
+    words = {
+        "choice": choice_words(row["choice"]),
+        "option": option_words(row["choice"], row["option"]),
+    }
+    return {key: row[key] for key in ("claim", "verdict_of_reference", "verdict", "flips")} | words
+
+
+def _specifications(table: Path) -> dict[str, Any]:
+    """Read the curve of a claim: its choices, and of each combination verdict, numbers and options."""
+    rows = _rows(table)
+    columns = [*rows[0]]
+    varied = columns[columns.index("n") + 1 : columns.index("because")]
+    options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in varied}
+    return {
+        "choices": [
+            {"label": choice_words(name), "options": [option_words(name, o) for o in options[name]]}
+            for name in varied
+        ],
+        "rows": [
+            [
+                *(row["verdict"], row["is_reference"] == "yes"),
+                *(_number(row[key], 6) for key in ("estimate", "low", "high")),
+                [options[name].index(row[name]) for name in varied],
+            ]
+            for row in rows
+        ],
+    }
 
 
 def _with_measures(each: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.claim import Claim, ClaimChoices
+from shape_of_learning.claims.claim import Claim, ClaimChoices, choice_words, option_words
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,
@@ -39,15 +39,6 @@ LOOKS = {
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
-# Options of choices in words, where they are not yet.
-WORDS = {
-    ("text", "own"): "the run's windows",
-    ("text", "resampled"): "other windows",
-    ("token_types", "all"): "all vectors",
-    ("token_types", "one"): "one vector of each type",
-    **{(rows, "keep"): "kept" for rows in ("first_token", "special_tokens", "massive_tokens")},
-    **{(rows, "drop"): "left out" for rows in ("first_token", "special_tokens", "massive_tokens")},
-}
 SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
@@ -135,16 +126,6 @@ def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
     return table
 
 
-def _spoken(choice: str, option: str) -> str:
-    """An option in words: an estimator by its label and the settings that it has there."""
-    name, _, settings = option.rstrip(")").partition("(")
-    if name in measure_names():
-        return find_measure(name).label + (f" ({settings.replace('=', ' = ')})" if settings else "")
-    if choice.endswith("_share"):
-        return f"{100 * float(option):g} %"
-    return WORDS.get((choice, option), option.replace("_", " "))
-
-
 def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
     claim, counts = of.claim, table["verdict"].value_counts()
     verdicts = enumerated([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
@@ -197,7 +178,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
     labels, height = {}, 0.0
     for choice, options in of.varied.items():
         axes.annotate(
-            _spoken("", choice),
+            choice_words(choice),
             (-(LABEL_WIDTH - 0.08) * 72, height),
             xycoords=("axes points", "data"),
             va="center",
@@ -212,7 +193,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
-            labels[height] = _spoken(choice, option)
+            labels[height] = option_words(choice, option)
             height += 1
         height += 0.6
     axes.set(ylim=(height - 1.1, -0.6))

@@ -188,6 +188,7 @@ def explored(run: Run) -> dict[str, Any]:
             paper: {name: _explored_claim(run, claim) for name, claim in of_paper.items()}
             for paper, of_paper in run.claims.items()
         },
+        "sample": describe_sample((run.models[name] for name in run.measured), run.settings),
         "notes": protocol(run),
     }
 

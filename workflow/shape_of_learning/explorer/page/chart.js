@@ -1,12 +1,14 @@
 // What is drawn, in Vega-Lite's words: beside each other a panel for each measure, or a heat map for each line.
 
 const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [6, 2, 2, 2, 2, 2]];
+const FONT_SIZE = 12;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const WIDE = 860; // pixels, from which on there are panels beside each other
 const NARROWEST = { layer: 420, step: 420, heat: 280 };
+const PICTURE_HEIGHT = 220;
 const AXIS_WIDTH = 38;
 const GAP = 24;
-const ENTRY_WIDTH = 190; // of a legend
+const ENTRY_PADDING = 46; // of a legend's entry, whose sign is before its label
 const LABEL_WIDTH = 44; // of an axis of checkpoints
 const MOST_POINTS = 48; // of a line, whose points are drawn
 const WIDE_RANGE = 10; // times the least value, from which on colours are on a log scale
@@ -23,7 +25,7 @@ function styled(name) {
 function specification(results, state, lines, width) {
   const isHeat = state.view === "heat";
   const names = namesOfLines(results, state, lines);
-  const measures = [...new Set(lines.map((each) => each.series.measure))];
+  const measures = state.together ? [null] : [...new Set(lines.map((each) => each.series.measure))];
   const panels = isHeat ? lines.map((each) => [each]) : linePanels(results, state, lines, measures);
   // Heat maps of one model are beside each other, unless there is but one measure, or one of each.
   const models = isHeat ? [...new Set(lines.map((each) => each.series.model))] : [];
@@ -33,7 +35,6 @@ function specification(results, state, lines, width) {
   const columns = Math.min(Math.max(...groups.map((each) => each.length)), fitting);
   const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
   const draw = isHeat ? heatMap : linePanel;
-  const text = { labelColor: styled("quiet"), titleColor: styled("ink"), labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 };
   const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: 76, column: GAP + AXIS_WIDTH } };
   const panel = (some) => {
     const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
@@ -41,18 +42,26 @@ function specification(results, state, lines, width) {
     return { width: look.panelWidth, ...draw(results, state, of, look, panels.indexOf(some), alike) };
   };
   return {
-    background: styled("surface"),
-    padding: { left: 2, right: 8, top: 4, bottom: 4 },
+    ...theme(look.panelWidth),
     params: [{ name: "cursor", value: -1 }],
     spacing: GAP,
     vconcat: groups.map((group) => ({ columns, ...placing, concat: group.map(panel) })),
+  };
+}
+
+// Colours, type and margins of all drawings.
+function theme(titleLimit = 0) {
+  const text = { labelColor: styled("quiet"), titleColor: styled("ink"), labelFont: FONT, titleFont: FONT, labelFontSize: FONT_SIZE, titleFontSize: FONT_SIZE, titleFontWeight: 400 };
+  return {
+    background: styled("surface"),
+    padding: { left: 2, right: 8, top: 4, bottom: 4 },
     config: {
       view: { stroke: null },
       axis: { ...text, gridColor: styled("rule"), domainColor: styled("rule"), tickColor: styled("rule"), tickSize: 4, labelPadding: 5, titlePadding: 8 },
       axisX: { grid: false, domainColor: styled("quiet"), tickColor: styled("quiet") },
       axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
-      title: { color: styled("ink"), font: FONT, fontSize: 13, fontWeight: 600, offset: 8, anchor: "start", frame: "group", limit: look.panelWidth, subtitleColor: styled("quiet"), subtitleFont: FONT, subtitleFontSize: 12 },
-      legend: { ...text, labelColor: styled("ink"), rowPadding: 3, columnPadding: 14, offset: 10 },
+      title: { color: styled("ink"), font: FONT, fontSize: 13, fontWeight: 600, offset: 8, anchor: "start", frame: "group", limit: titleLimit, subtitleColor: styled("quiet"), subtitleFont: FONT, subtitleFontSize: 12 },
+      legend: { ...text, labelColor: styled("ink"), labelLimit: 0, rowPadding: 3, columnPadding: 14, offset: 10, layout: { top: { direction: "vertical", anchor: "start", margin: 4 } } },
     },
   };
 }
@@ -61,7 +70,7 @@ function specification(results, state, lines, width) {
 function linePanels(results, state, lines, measures) {
   const phase = (line) => (state.view === "step" ? phaseOf(results, line) : "");
   const phases = [...new Set(lines.map(phase))].sort();
-  const panels = measures.flatMap((name) => phases.map((each) => lines.filter((line) => line.series.measure === name && phase(line) === each)));
+  const panels = measures.flatMap((name) => phases.map((each) => lines.filter((line) => [null, line.series.measure].includes(name) && phase(line) === each)));
   return panels.filter((each) => each.length);
 }
 
@@ -73,16 +82,45 @@ function lineLook(state, names, width) {
   const unique = (key) => [...new Set(names.map((each) => each[key]))];
   const [colours, seconds] = [unique("colour"), unique("second")];
   const isByStop = names.some((each) => each.isByStop);
-  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / ENTRY_WIDTH)), labelLimit: Math.min(300, width - 60), symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300, symbolOpacity: 1 };
+  const legend = { title: null, orient: "top", direction: "horizontal", symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300, symbolOpacity: 1 };
   const extent = styled("stops").split(" ").map(Number);
-  const dashed = (field, domain, look) => ({ ...FACE, field, scale: { domain, range: DASHES }, legend: look });
+  const listed = (names, look) => ({ ...look, ...legendLabels(names, width) });
+  const dashed = (field, domain, look) => ({ ...FACE, field, scale: { domain, range: DASHES }, legend: listed(domain, look) });
   const colour = isByStop ? { scheme: { name: "viridis", extent } } : { range: styled("lines").split(" ") };
   return {
-    color: { ...FACE, field: "colour", scale: { domain: colours, ...colour }, legend },
+    color: { ...FACE, field: "colour", scale: { domain: colours, ...colour }, legend: listed(colours, legend) },
     strokeDash: seconds.length > 1
       ? dashed("second", seconds, { ...legend, symbolStrokeColor: styled("quiet") })
       : dashed("colour", colours, legend),
   };
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+function textWidth(text) {
+  pen.font = `${FONT_SIZE}px ${FONT}`;
+  return pen.measureText(text).width;
+}
+
+// As many columns as fit; a label that is wider than all is broken into lines.
+function columnsOfLegend(names, width) {
+  return Math.max(1, Math.floor(width / (Math.max(...names.map(textWidth)) + ENTRY_PADDING)));
+}
+
+function legendLabels(names, width) {
+  const room = width - AXIS_WIDTH;
+  const broken = names.map((name) => linesOf(name, room - ENTRY_PADDING));
+  const lookUp = `${JSON.stringify(broken)}[indexof(${JSON.stringify(names)}, datum.value)]`;
+  return { columns: columnsOfLegend(names, room), ...(broken.some((each) => each.length > 1) ? { labelExpr: lookUp } : {}) };
+}
+
+function linesOf(text, width) {
+  const lines = [""];
+  for (const word of text.split(/(?<=[\s,/_-])/)) {
+    if (lines.at(-1) && textWidth(lines.at(-1) + word) > width) lines.push("");
+    lines[lines.length - 1] += word;
+  }
+  return lines;
 }
 
 function titleOf(results, { series }) {
@@ -112,8 +150,8 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
   const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
   return {
-    title: [titleOf(results, lines[0]), state.view === "step" && phaseOf(results, lines[0])].filter(Boolean).join(" · "),
-    height: state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
+    title: state.isPicture ? null : [titleOf(results, lines[0]), state.view === "step" && phaseOf(results, lines[0])].filter(Boolean).join(" · "),
+    height: state.isPicture ? PICTURE_HEIGHT : state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
     data: { values },
     layer: [
       state.intervals && {

@@ -8,10 +8,13 @@ const FAMILIES = {
   windows: "Cosines of windows", weights: "Matrices of the model",
 };
 
+const LONG_LIST = 8; // of measures, from which on they can be searched
+
 class Controls {
   constructor(results, change) {
     this.results = results;
     this.change = change;
+    this.search = "";
     const lists = {
       paper: results.papers.map(({ name, title }) => [name, title]),
       measure: results.measured.map((name) => [name, results.measuresByName.get(name).label]),
@@ -30,6 +33,19 @@ class Controls {
       );
       document.querySelector(`[data-list=${name}]`).append(...parts);
     }
+    this.hideUseless();
+    const search = element("search");
+    search.hidden = results.measured.length <= LONG_LIST;
+    search.addEventListener("input", () => {
+      this.search = search.value.trim().toLowerCase();
+      this.show(this.state);
+    });
+    search.addEventListener("keydown", (event) => {
+      const first = document.querySelector("[data-list=measure] label:not([hidden]) input");
+      if (event.key !== "Enter" || !this.search) return;
+      event.preventDefault();
+      if (first && !first.checked) first.click();
+    });
     element("page").addEventListener("change", ({ target }) => {
       if (target.name) change({ [target.name]: this.valueOf(target) });
     });
@@ -50,6 +66,29 @@ class Controls {
     return value === "" ? null : Number(value);
   }
 
+  // Hide every choice that this page has one option of.
+  hideUseless() {
+    const { rows, series, checkpoints } = this.results;
+    const isSeveral = (values) => new Set(values).size > 1;
+    const isTrained = series.some((each) => isSeveral(each.points.map((point) => point.checkpoint.step).filter((step) => step !== null)));
+    const uses = {
+      across: isSeveral(series.filter((each) => !each.isWhole).map((each) => each.points[0].rows.length)),
+      by: isTrained && checkpoints.some((each) => each.tokens !== null),
+      from: isTrained, to: isTrained, log: isTrained, view: isTrained,
+      intervals: rows.some((row) => Number.isFinite(row.low)),
+      left_out: checkpoints.some((each) => each.shown === "no"),
+    };
+    for (const [name, isUseful] of Object.entries(uses)) {
+      for (const input of all(`[name=${name}]`)) (input.closest("label") ?? input.closest("fieldset")).hidden = !isUseful;
+    }
+  }
+
+  isFound({ name, value }) {
+    if (name !== "measure") return true;
+    const { label, axis } = this.results.measuresByName.get(value);
+    return `${value} ${label} ${axis}`.toLowerCase().includes(this.search);
+  }
+
   // What the slider and its kept stops are called.
   get keys() {
     return this.state.view === "layer" ? ["at", "keep"] : ["layer", "keep_layer"];
@@ -66,9 +105,9 @@ class Controls {
       const { name, type, value } = input;
       const isListed = Array.isArray(state[name]);
       input.checked = isListed ? state[name].includes(value) : type === "radio" ? state[name] === value : state[name];
-      if (isListed) input.parentElement.hidden = !choices[name].includes(value);
+      if (isListed) input.parentElement.hidden = !choices[name].includes(value) || !this.isFound(input);
     }
-    for (const group of all(".group:has(:checked)")) group.open = true;
+    for (const group of all(this.search ? ".group" : ".group:has(:checked)")) group.open = true;
     const bounds = [state.from, state.to].filter((each) => each !== null);
     const places = ascending([...allPlaces(this.results, state), ...bounds]);
     for (const [name, word] of [["from", "the first"], ["to", "the last"]]) {
@@ -76,12 +115,12 @@ class Controls {
       element(name).replaceChildren(new Option(word, ""), ...options);
       element(name).value = state[name] ?? "";
     }
-    element("slide").hidden = state.view === "heat";
-    if (state.view !== "heat") this.showSlider(state);
+    this.stops = state.view === "heat" ? [] : stops(this.results, state);
+    element("slide").hidden = this.stops.length < 2;
+    if (this.stops.length) this.showSlider(state);
   }
 
   showSlider(state) {
-    this.stops = stops(this.results, state);
     const now = standing(this.stops, state);
     const words = now === undefined ? "none" : stopWords(state, now);
     const title = { layer: { step: "Step", tokens: "Tokens" }[state.by], step: { layer: "Layer", depth: "Depth" }[state.across] };
@@ -104,80 +143,4 @@ class Controls {
     });
     element("kept").replaceChildren(...buttons);
   }
-}
-
-// Claims of the chosen papers with their verdicts, each with a link to what it rests on.
-
-const NOT_MEASURED = "not measured";
-const VERDICT_SIGNS = {
-  supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", "outside the claim": "○", [NOT_MEASURED]: "–",
-};
-
-// In the order of the ledger; what is not measured is folded.
-function showClaims(results, state) {
-  const papers = results.papers
-    .filter((each) => !state.paper.length || state.paper.includes(each.name))
-    .map((paper) => [paper, results.claims.filter((each) => each.paper === paper.name)])
-    .filter(([, claims]) => claims.length);
-  const verdicts = papers.flatMap(([, claims]) => claims.map((each) => each.verdict));
-  const counted = Object.keys(VERDICT_SIGNS)
-    .map((verdict) => [verdicts.filter((each) => each === verdict).length, verdict])
-    .filter(([number]) => number > 0);
-  element("to-claims").textContent = `${count(verdicts.length, "claim")}: ${counted.map((each) => each.join(" ")).join(", ")}`;
-  element("to-claims").hidden = element("claims").hidden = !papers.length;
-  const sections = papers.map(([{ title }, claims]) => {
-    const isOpen = (claim) => claim.verdict === NOT_MEASURED;
-    const [open, others] = [claims.filter(isOpen), claims.filter((each) => !isOpen(each))];
-    const elements = (of) => of.map((each) => claimElement(results, each));
-    const folded = make("details", {}, make("summary", { textContent: `${open.length} not measured` }), ...elements(open));
-    return make("section", {}, make("h3", { textContent: title }), ...elements(others), ...(open.length ? [folded] : []));
-  });
-  element("claim-list").replaceChildren(...sections);
-}
-
-function claimElement(results, claim) {
-  const kind = claim.verdict in VERDICT_SIGNS ? claim.verdict : "undecided";
-  const sign = make("span", { textContent: VERDICT_SIGNS[kind], ariaHidden: "true" });
-  const short = (text) => shortNumber(Number(text.replace("inf", "Infinity")));
-  const interval = claim.low && claim.high ? `, 95 % interval ${short(claim.low)} to ${short(claim.high)}` : "";
-  const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} from the bound could have been seen` : "";
-  const estimate = claim.estimate ? `Estimate ${short(claim.estimate)}${interval}${visible}. ` : "";
-  const besides = claim.besides ? ` Besides: ${claim.besides.replaceAll(";", "; ")}.` : "";
-  const reason = `${claim.because}${besides}`.split("`").map((each, at) => (at % 2 ? make("code", { textContent: each }) : each));
-  return make(
-    "article", {},
-    make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
-    make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
-    make("p", { className: "facts" }, estimate, ...reason),
-    ...(claim.choices.length ? [make("p", { className: "facts" }, robustness(claim.choices))] : []),
-    ...curveOf(results, claim),
-  );
-}
-
-// Which choice of the analysis changes the verdict, if all others stay as they are.
-function robustness(choices) {
-  const words = ({ choice, option, verdict }) => `${choice.replaceAll("_", " ")} “${option}” (${verdict})`;
-  const flips = choices.filter((each) => each.flips === "yes").map(words);
-  const verdict = choices[0].verdict_of_reference;
-  if (!flips.length) return `Robustness: none of ${count(choices.length, "other choice")} of the analysis alone changes the verdict “${verdict}”.`;
-  return `Robustness: ${flips.length} of ${count(choices.length, "other choice")} of the analysis alone ${flips.length === 1 ? "changes" : "change"} the verdict “${verdict}”: ${flips.join(", ")}.`;
-}
-
-// A link to what the verdict rests on, which may be of models that no figure of the paper draws.
-function curveOf(results, claim) {
-  const model = claim.models.filter((name) => results.modelsByName.has(name));
-  const measure = claim.measures.filter((name) => results.measured.includes(name));
-  if (model.length && measure.length) {
-    const start = startState(results);
-    // What the verdict names no selection of has another's names, such as matrices.
-    const selections = measure.flatMap((name) => {
-      const found = results.series.filter((each) => each.measure === name).map((each) => each.selection);
-      return found.some((each) => claim.selections.includes(each)) ? claim.selections : found;
-    });
-    const rows = start.rows.filter((each) => selections.includes(each));
-    const href = toAddress({ ...start, view: claim.view, model, measure, rows }, start);
-    return [make("a", { href, textContent: "Show its curve", ariaLabel: `Show the curve of: ${claim.sentence}` })];
-  }
-  if (!model.length || !claim.figures.length) return [];
-  return [make("small", { textContent: `It has no curve here: see ${claim.figures.join(", ")} of this paper.` })];
 }

@@ -3,6 +3,9 @@
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "suspect";
 
+// What tells measures of one label apart, by family.
+const SHARED_LABELS = { isotropy: "hidden states", weights: "matrices" };
+
 class Results {
   constructor(content) {
     Object.assign(this, content);
@@ -46,7 +49,7 @@ class Results {
 // By name, with labels of which no two are equal.
 function byName(entries) {
   const isShared = ({ label }) => entries.filter((each) => each.label === label).length > 1;
-  const label = (each) => (isShared(each) ? `${each.label} (${each.name})` : each.label);
+  const label = (each) => (isShared(each) ? `${each.label} (${SHARED_LABELS[each.family] ?? each.name})` : each.label);
   return new Map(entries.map((each) => [each.name, { ...each, label: label(each) }]));
 }
 

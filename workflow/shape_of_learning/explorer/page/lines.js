@@ -129,10 +129,7 @@ function drawnLines(results, state) {
   return { lines, lacking };
 }
 
-// What is drawn, in words and as a table: for those who do not see it, for captions and downloads.
-
-const MOST_ROWS = 500; // of the page's table
-const COLUMNS = ["model", "revision", "step", "tokens", "layer", "depth", "estimator", "selection", "value", "low", "high", "n", "verdict"];
+// What is drawn, in words: for those who do not see it, and for captions.
 
 const labelsOf = (byName, names) => [...new Set(names)].map((name) => byName.get(name).label).join(", ");
 
@@ -141,11 +138,15 @@ function namesOfLines(results, state, lines) {
   const severalModels = new Set(lines.map((each) => each.series.model)).size > 1;
   const severalStops = new Set(lines.map((each) => each.stop)).size > 1;
   const keys = lines.map(({ series }) => `${series.measure} ${series.selection}`);
-  const severalSelections = new Set(keys).size > new Set(lines.map((each) => each.series.measure)).size;
+  const severalSelections = !state.together && new Set(keys).size > new Set(lines.map((each) => each.series.measure)).size;
   return lines.map(({ series, stop }) => {
     const model = results.modelsByName.get(series.model).label;
     const isByStop = severalStops && !severalModels;
-    const second = [severalStops && severalModels && stopWords(state, stop), severalSelections && selectionLabel(series.selection)];
+    const second = [
+      severalStops && severalModels && stopWords(state, stop),
+      severalSelections && selectionLabel(series.selection),
+      state.together && results.measuresByName.get(series.measure).label,
+    ];
     return { colour: isByStop ? stopWords(state, stop) : model, second: second.filter(Boolean).join(", "), isByStop };
   });
 }
@@ -197,6 +198,14 @@ function nothing(results, state, lacking) {
   return `Nothing is drawn: ${reasons.find(([holds]) => holds)[1]}.`;
 }
 
+// Of which text, in how many windows and vectors, values are.
+function sampleWords(results, rows) {
+  const numbers = rows.map((row) => row.n).filter(Number.isFinite);
+  const range = [...new Set(numbers.length ? [Math.min(...numbers), Math.max(...numbers)] : [])];
+  const vectors = range.map((each) => Math.round(each).toLocaleString("en")).join(" to ");
+  return [results.sample, vectors && `${vectors} vectors`].filter(Boolean).join("; ");
+}
+
 // How the measures that are drawn are defined, as captions say it.
 function definitionsOf(results, { lines }) {
   const names = [...new Set(lines.map((each) => each.series.measure))];
@@ -221,25 +230,4 @@ function wordsOf(results, { series, checkpoint, ...row }) {
     row.reason && ["suspect", row.reason],
     row.nearDuplicates > 0 && ["near-duplicates", `${share} % of vectors`],
   ].filter(Boolean);
-}
-
-function tableRows({ lines }) {
-  const text = (value) => (value === null || Number.isNaN(value) ? "" : String(value));
-  return lines.flatMap(({ series, rows }) =>
-    rows.map(({ checkpoint: { model, revision, step, tokens, verdict }, layer, depth, value, low, high, n }) =>
-      [model, revision, step, tokens, layer, depth, series.measure, series.selection, value, low, high, n, verdict].map(text),
-    ),
-  );
-}
-
-function csvOf(rows) {
-  const cell = (each) => (/[",\n\r]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each);
-  return `${[COLUMNS, ...rows].map((row) => row.map(cell).join(",")).join("\n")}\n`;
-}
-
-function tableElement(rows) {
-  const left = rows.length > MOST_ROWS ? `: the first ${MOST_ROWS} of ${count(rows.length, "row")}, the download has all` : "";
-  const cells = (tag, texts) => make("tr", {}, ...texts.map((textContent) => make(tag, tag === "th" ? { textContent, scope: "col" } : { textContent })));
-  const body = rows.slice(0, MOST_ROWS).map((row) => cells("td", row));
-  return make("table", {}, make("caption", { textContent: `The values that are drawn${left}` }), make("thead", {}, cells("th", COLUMNS)), make("tbody", {}, ...body));
 }

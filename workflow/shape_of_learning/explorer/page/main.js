@@ -16,15 +16,18 @@ class Explorer {
     this.results = results;
     this.start = startState(results);
     this.controls = new Controls(results, (part) => this.change(part));
-    element("page").hidden = false;
+    this.table = new Table(results, element("table").querySelector(".scroll"));
+    this.tooltip = { id: "tip", disableDefaultStyle: true, formatTooltip: (datum) => this.tipOf(datum) };
+    element("opening").hidden = element("page").hidden = false;
     element("about").textContent = [
       count(results.models.length, "model"), count(results.checkpoints.length, "checkpoint"),
       count(results.measured.length, "measure"), count(results.rows.length, "value"),
     ].join(" · ");
     element("findings").replaceChildren(...results.findings.map((textContent) => make("li", { textContent })));
-    element("findings").hidden = !results.findings.length;
+    element("notes").parentElement.hidden = !results.notes.length;
     element("notes").replaceChildren(...results.notes.map((textContent) => make("p", { textContent })));
     this.listen();
+    this.opening = showPictures(results, this.tooltip);
     this.readAddress();
   }
 
@@ -38,6 +41,7 @@ class Explorer {
       element("theme").textContent = theme === "dark" ? "Light" : "Dark";
       element("theme").ariaLabel = `${element("theme").textContent} colours`;
       if (this.state) this.draw();
+      redrawPictures(() => true);
     };
     open();
     wide.addEventListener("change", open);
@@ -69,6 +73,7 @@ class Explorer {
     new ResizeObserver(() => {
       if (element("chart").clientWidth !== this.width) this.draw();
     }).observe(element("chart"));
+    addEventListener("resize", () => redrawPictures());
   }
 
   readAddress() {
@@ -112,7 +117,7 @@ class Explorer {
 
   drawNow() {
     const ofViews = VIEWS.map((view) => [view, drawnLines(this.results, { ...this.state, view })]);
-    const full = ofViews.filter(([, drawn]) => drawn.lines.length).map(([view]) => view);
+    const full = fullViews(ofViews);
     if (full.length && !full.includes(this.state.view)) this.state = { ...this.state, view: full[0] };
     this.controls.show(this.state);
     for (const input of all("[name=view]")) input.disabled = !full.includes(input.value);
@@ -121,6 +126,7 @@ class Explorer {
     const summary = summaryOf(this.results, this.state, this.drawn);
     element("summary").replaceChildren(...[...unknown, ...summary].flatMap((textContent) => [make("span", { textContent }), " "]));
     element("chart").setAttribute("aria-label", summary[0]);
+    element("sample").textContent = sampleWords(this.results, this.shownRows);
     element("definitions").textContent = definitionsOf(this.results, this.drawn);
     element("reading").textContent = "";
     hideTip();
@@ -136,11 +142,9 @@ class Explorer {
     this.width = chart.clientWidth;
     const inside = make("div", { ariaHidden: "true" });
     let embedded = null;
+    await this.opening;
     if (drawn.lines.length) {
-      embedded = await vegaEmbed(inside, specification(this.results, this.state, drawn.lines, this.width - 10), {
-        mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY,
-        tooltip: { id: "tip", disableDefaultStyle: true, formatTooltip: (datum) => this.tipOf(datum) },
-      });
+      embedded = await embed(inside, specification(this.results, this.state, drawn.lines, this.width - 10), this.tooltip);
     } else inside.append("Nothing to draw");
     // Another view may have been asked for meanwhile.
     if (this.drawn !== drawn) return embedded?.finalize();
@@ -174,15 +178,20 @@ class Explorer {
   }
 
   showTable() {
-    const shown = element("table").open ? [tableElement(tableRows(this.drawn))] : [];
-    element("table").querySelector(".scroll").replaceChildren(...shown);
+    if (element("table").open) this.table.show(this.shownRows);
+  }
+
+  get shownRows() {
+    return this.drawn.lines.flatMap((each) => each.rows);
   }
 
   async save(kind) {
-    if (!this.embedded) return;
-    const { view } = this.embedded;
+    const view = this.embedded?.view;
+    if (!view && kind !== "all") return;
+    const csv = (rows) => new Blob([csvOf(this.results, rows)], { type: "text/csv" });
     const blob = {
-      csv: () => new Blob([csvOf(tableRows(this.drawn))], { type: "text/csv" }),
+      all: () => csv(this.results.rows),
+      csv: () => csv(this.shownRows),
       svg: async () => new Blob([await view.toSVG()], { type: "image/svg+xml" }),
       png: async () => {
         const canvas = await view.toCanvas(2);
@@ -190,10 +199,19 @@ class Explorer {
       },
     }[kind];
     const href = URL.createObjectURL(await blob());
-    make("a", { href, download: `explorer_${this.state.view}.${kind}` }).click();
+    const download = kind === "all" ? "explorer_all.csv" : `explorer_${this.state.view}.${kind}`;
+    make("a", { href, download }).click();
     setTimeout(() => URL.revokeObjectURL(href), 10_000);
-    element("said").textContent = `${kind.toUpperCase()} saved`;
+    element("said").textContent = `${download} saved`;
   }
+}
+
+// Views with something to see: a training has two checkpoints or more, unless there is nothing else.
+function fullViews(ofViews) {
+  const drawn = ofViews.filter(([, { lines }]) => lines.length);
+  const checkpoints = ({ rows }) => new Set(rows.map((each) => each.checkpoint)).size;
+  const full = drawn.filter(([view, { lines }]) => view === "layer" || lines.some((each) => checkpoints(each) > 1));
+  return (full.length ? full : drawn).map(([view]) => view);
 }
 
 if (typeof DecompressionStream === "undefined") {

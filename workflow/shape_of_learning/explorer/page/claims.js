@@ -1,0 +1,109 @@
+// Claims of the chosen papers: verdicts, numbers, what choices of the analysis do to them, and what they rest on.
+
+const [OUTSIDE, NOT_MEASURED] = ["outside the claim", "not measured"];
+const VERDICT_SIGNS = {
+  supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", [OUTSIDE]: "○", [NOT_MEASURED]: "–",
+};
+
+// In the order of the ledger; what this run cannot judge is folded.
+function showClaims(results, state) {
+  const papers = results.papers
+    .filter((each) => !state.paper.length || state.paper.includes(each.name))
+    .map((paper) => [paper, results.claims.filter((each) => each.paper === paper.name)])
+    .filter(([, claims]) => claims.length);
+  const verdicts = papers.flatMap(([, claims]) => claims.map((each) => each.verdict));
+  const counted = Object.keys(VERDICT_SIGNS)
+    .map((verdict) => [verdicts.filter((each) => each === verdict).length, verdict])
+    .filter(([number]) => number > 0);
+  element("to-claims").textContent = `${count(verdicts.length, "claim")}: ${counted.map((each) => each.join(" ")).join(", ")}`;
+  element("to-claims").hidden = element("claims").hidden = !papers.length;
+  const sections = papers.map(([{ title }, claims]) => {
+    const isJudged = (claim) => ![OUTSIDE, NOT_MEASURED].includes(claim.verdict);
+    const unjudged = claims.filter((each) => !isJudged(each));
+    const lines = unjudged.map(({ sentence, verdict, because }) => {
+      const reason = make("small", {}, ` ${verdict[0].toUpperCase()}${verdict.slice(1)}: `, ...withLabels(results, because));
+      return make("li", { className: "sentence" }, sentence, reason);
+    });
+    const summary = make("summary", { textContent: `This run cannot judge ${count(unjudged.length, "claim")}` });
+    const folded = make("details", {}, summary, make("ul", {}, ...lines));
+    const articles = claims.filter(isJudged).map((each) => claimElement(results, each));
+    return make("section", {}, make("h3", { textContent: title }), ...articles, ...(unjudged.length ? [folded] : []));
+  });
+  element("claim-list").replaceChildren(...sections);
+}
+
+// A sentence in which names of models and measures are those of legends.
+function withLabels(results, text) {
+  const label = (name) => (results.modelsByName.get(name) ?? results.measuresByName.get(name))?.label;
+  return text.split("`").map((part, at) => (at % 2 ? (label(part) ?? make("code", { textContent: part })) : part));
+}
+
+function claimElement(results, claim) {
+  const kind = claim.verdict in VERDICT_SIGNS ? claim.verdict : "undecided";
+  const sign = make("span", { textContent: VERDICT_SIGNS[kind], ariaHidden: "true" });
+  const facts = (...parts) => make("p", { className: "facts" }, ...parts);
+  const besides = claim.besides && `Besides: ${claim.besides.split(";").map((each) => besidesWords(results, each)).join("; ")}.`;
+  const reason = make("details", { className: "facts" }, make("summary", { textContent: "Why this verdict" }), ...withLabels(results, claim.because));
+  return make(
+    "article", {},
+    make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
+    make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
+    ...[numbersOf(claim), besides, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => facts(words)),
+    ...(claim.specifications ? [specificationElement(claim)] : []),
+    reason,
+    ...curveOf(results, claim),
+  );
+}
+
+function numbersOf({ estimate, low, high, smallest_visible }) {
+  if (!estimate) return "";
+  const short = (text) => shortNumber(Number(text.replace("inf", "Infinity")));
+  const interval = low && high ? `, 95 % interval ${short(low)} to ${short(high)}` : "";
+  const visible = smallest_visible ? `; ${short(smallest_visible)} from the bound could have been seen` : "";
+  return `Estimate ${short(estimate)}${interval}${visible}.`;
+}
+
+// What was judged besides: by another estimator, of other rows, or against a null model.
+function besidesWords(results, text) {
+  const [name, verdict] = text.split(/: (?=[^:]*$)/);
+  const words = results.measuresByName.get(name)?.label ?? name.replaceAll("_", " ");
+  return verdict ? `${words}: ${verdict}` : words;
+}
+
+// The specification curve, drawn when it comes into view.
+function specificationElement({ sentence, specifications: { choices, rows } }) {
+  const place = make("div", { className: "picture", role: "img", ariaLabel: `Specification curve of: ${sentence}` });
+  const judged = Object.keys(VERDICT_SIGNS).map((verdict) => [rows.filter((row) => row[0] === verdict).length, verdict]);
+  const words = judged.filter(([number]) => number).map((each) => each.join(" ")).join(", ");
+  const caption = make("figcaption", { textContent: `${count(rows.length, "combination")} of choices: ${words}. Bars: 95 % intervals; ring: the choices of this verdict.` });
+  drawInView(place, (width) => specificationCurve(choices, rows, width));
+  return make("figure", { className: "curve" }, place, caption);
+}
+
+// Which choice of the analysis changes the verdict, if all others stay as they are.
+function robustness(choices) {
+  const words = ({ choice, option, verdict }) => `${choice} “${option}” (${verdict})`;
+  const flips = choices.filter((each) => each.flips === "yes").map(words);
+  const verdict = choices[0].verdict_of_reference;
+  if (!flips.length) return `Robustness: none of ${count(choices.length, "other choice")} of the analysis alone changes the verdict “${verdict}”.`;
+  return `Robustness: ${flips.length} of ${count(choices.length, "other choice")} of the analysis alone ${flips.length === 1 ? "changes" : "change"} the verdict “${verdict}”: ${flips.join(", ")}.`;
+}
+
+// A link to what the verdict rests on, which may be of models that no figure of the paper draws.
+function curveOf(results, claim) {
+  const model = claim.models.filter((name) => results.modelsByName.has(name));
+  const measure = claim.measures.filter((name) => results.measured.includes(name));
+  if (model.length && measure.length) {
+    const start = startState(results);
+    // What the verdict names no selection of has another's names, such as matrices.
+    const selections = measure.flatMap((name) => {
+      const found = results.series.filter((each) => each.measure === name).map((each) => each.selection);
+      return found.some((each) => claim.selections.includes(each)) ? claim.selections : found;
+    });
+    const rows = start.rows.filter((each) => selections.includes(each));
+    const href = toAddress({ ...start, view: claim.view, model, measure, rows }, start);
+    return [make("a", { href, textContent: "Show its values", ariaLabel: `Show the values of: ${claim.sentence}` })];
+  }
+  if (!model.length || !claim.figures.length) return [];
+  return [make("p", { className: "facts", textContent: `It has no curve here: see ${claim.figures.join(", ")} of this paper.` })];
+}

@@ -1,0 +1,90 @@
+// The values that are drawn as a table that every column sorts, and tables to download.
+
+const MOST_ROWS = 500; // of the page's table
+// Of a table to download: the columns of tables/estimates.csv, and the names of legends.
+const FILE_COLUMNS = {
+  model: ({ checkpoint }) => checkpoint.model,
+  model_label: ({ series }, results) => results.modelsByName.get(series.model).label,
+  revision: ({ checkpoint }) => checkpoint.revision,
+  step: ({ checkpoint }) => checkpoint.step,
+  tokens: ({ checkpoint }) => checkpoint.tokens,
+  layer: (row) => row.layer,
+  depth: (row) => row.depth,
+  estimator: ({ series }) => series.measure,
+  estimator_label: ({ series }, results) => results.measuresByName.get(series.measure).label,
+  selection: ({ series }) => series.selection,
+  value: (row) => row.value,
+  low: (row) => row.low,
+  high: (row) => row.high,
+  n: (row) => row.n,
+  verdict: ({ checkpoint }) => checkpoint.verdict,
+  reason: (row) => row.reason,
+};
+const PAGE_COLUMNS = {
+  Model: FILE_COLUMNS.model_label,
+  Checkpoint: FILE_COLUMNS.revision,
+  Step: FILE_COLUMNS.step,
+  Tokens: FILE_COLUMNS.tokens,
+  Layer: FILE_COLUMNS.layer,
+  Depth: FILE_COLUMNS.depth,
+  Measure: FILE_COLUMNS.estimator_label,
+  Selection: ({ series }) => selectionLabel(series.selection),
+  Value: FILE_COLUMNS.value,
+  Low: FILE_COLUMNS.low,
+  High: FILE_COLUMNS.high,
+  Vectors: FILE_COLUMNS.n,
+  Verdict: FILE_COLUMNS.verdict,
+  Suspect: FILE_COLUMNS.reason,
+};
+
+const isEmpty = (value) => value === null || value === "" || Number.isNaN(value);
+const cellText = (value) => (isEmpty(value) ? "" : String(value));
+
+function csvOf(results, rows) {
+  const quote = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const cells = rows.map((row) => Object.values(FILE_COLUMNS).map((read) => cellText(read(row, results))));
+  return `${[Object.keys(FILE_COLUMNS), ...cells].map((row) => row.map(quote).join(",")).join("\n")}\n`;
+}
+
+class Table {
+  constructor(results, place) {
+    this.results = results;
+    this.place = place;
+    this.order = { column: null, isDescending: false };
+  }
+
+  show(rows) {
+    const { column, isDescending } = this.order;
+    const sorted = column === null ? rows : sortRows(rows, (row) => PAGE_COLUMNS[column](row, this.results), isDescending);
+    const left = rows.length > MOST_ROWS ? `: the first ${MOST_ROWS} of ${count(rows.length, "row")}, the downloads have all` : "";
+    const row = (each) => make("tr", {}, ...Object.values(PAGE_COLUMNS).map((read) => make("td", { textContent: cellText(read(each, this.results)) })));
+    this.place.replaceChildren(
+      make(
+        "table", {},
+        make("caption", { textContent: `The values that are drawn${left}` }),
+        make("thead", {}, make("tr", {}, ...Object.keys(PAGE_COLUMNS).map((name) => this.heading(name, rows)))),
+        make("tbody", {}, ...sorted.slice(0, MOST_ROWS).map(row)),
+      ),
+    );
+  }
+
+  heading(name, rows) {
+    const { column, isDescending } = this.order;
+    const isSorted = name === column;
+    const button = make("button", { type: "button", textContent: name });
+    button.addEventListener("click", () => {
+      this.order = { column: name, isDescending: isSorted && !isDescending };
+      this.show(rows);
+      [...this.place.querySelectorAll("th button")].find((each) => each.textContent === name).focus();
+    });
+    return make("th", { scope: "col", ariaSort: isSorted ? (isDescending ? "descending" : "ascending") : "none" }, button);
+  }
+}
+
+// What is empty comes last, whatever the order.
+function sortRows(rows, read, isDescending) {
+  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+  const keyed = rows.map((row) => [read(row), row]);
+  keyed.sort(([a], [b]) => isEmpty(a) - isEmpty(b) || (isEmpty(a) ? 0 : (isDescending ? -1 : 1) * compare(a, b)));
+  return keyed.map(([, row]) => row);
+}
