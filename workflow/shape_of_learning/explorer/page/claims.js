@@ -66,7 +66,7 @@ function numbersOf({ estimate, low, high, smallest_visible }) {
 // What was judged besides: by another estimator, of other rows, or against a null model.
 function besidesWords(results, text) {
   const [name, verdict] = text.split(/: (?=[^:]*$)/);
-  const words = results.measuresByName.get(name)?.label ?? name.replaceAll("_", " ");
+  const words = results.measuresByName.get(name)?.label ?? name.replace(/^also /, "").replace(/^beyond (.*)/, "beyond the null model “$1”").replaceAll("_", " ");
   return verdict ? `${words}: ${verdict}` : words;
 }
 
