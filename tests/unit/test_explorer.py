@@ -86,6 +86,7 @@ def test_a_page_is_one_file_whose_text_is_no_program(file, tmp_path):
     assert content_in(file)["models"][0]["label"] == made.HOSTILE
     assert made.HOSTILE not in page
     assert re.findall(r'(?:src|href|action)="[^#"]', page.partition("<script>")[0]) == []
+    assert f"<li>{made.DESCRIPTION['findings'][0]}</li>" in page  # also without a program
     assert "default-src 'none'" in page
     assert "connect-src" not in page
 

@@ -51,8 +51,11 @@ def explorer_page(content: Mapping[str, Any]) -> str:
     """
     import vl_convert  # the Snakefile, which has no such package, reads this module
 
-    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    drawn = {key: value for key, value in content.items() if key != "findings"}
+    text = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     parts = {
+        # As elements, which a browser shows before it has read the program.
+        "FINDINGS": "".join(f"<li>{escape(sentence)}</li>" for sentence in content["findings"]),
         "STYLE": _part(STYLE),
         "LICENCES": escape(_part(LICENCES)),
         "CONTENT": base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii"),

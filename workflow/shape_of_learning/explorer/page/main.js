@@ -18,12 +18,11 @@ class Explorer {
     this.controls = new Controls(results, (part) => this.change(part));
     this.table = new Table(results, element("table").querySelector(".scroll"));
     this.tooltip = { id: "tip", disableDefaultStyle: true, formatTooltip: (datum) => this.tipOf(datum) };
-    element("opening").hidden = element("page").hidden = false;
+    element("page").hidden = false;
     element("about").textContent = [
       count(results.models.length, "model"), count(results.checkpoints.length, "checkpoint"),
       count(results.measured.length, "measure"), count(results.rows.length, "value"),
     ].join(" · ");
-    element("findings").replaceChildren(...results.findings.map((textContent) => make("li", { textContent })));
     element("notes").parentElement.hidden = !results.notes.length;
     element("notes").replaceChildren(...results.notes.map((textContent) => make("p", { textContent })));
     this.listen();

@@ -46,6 +46,7 @@ function showPictures(results, tooltip) {
     place.draw = () => draw(place, (width) => specification(results, state, lines, width), tooltip);
     return make("figure", {}, make("h2", { textContent: title }), place, make("figcaption", { textContent: sample }));
   });
+  element("pictures").hidden = !figures.length;
   element("pictures").replaceChildren(...figures);
   return Promise.all(all("#pictures .picture").map((place) => place.draw()));
 }
