@@ -14,9 +14,10 @@ from shape_of_learning import __version__
 project = "The shape of learning"
 author = "the shape-of-learning developers"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # the notebook has its outputs, which a test compares with a run
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["tables.css"]
@@ -25,7 +26,10 @@ html_copy_source = False
 html_show_copyright = False
 autodoc_typehints = "none"  # docstrings say shapes and dtypes, too
 napoleon_google_docstring = False
-exclude_patterns = ["_build"]
+# The page that `make demo` writes is a part of the site, if it has been run; .github/workflows/site.yml does.
+EXPLORER = Path(__file__).resolve().parents[1] / "results/explorer.html"
+html_extra_path = [str(EXPLORER)] if EXPLORER.is_file() else []
+exclude_patterns = ["_build", ".ipynb_checkpoints"]
 # Types in docstrings are words, such as "array_like, shape (n, d)".
 nitpick_ignore_regex = [
     ("py:(class|exc)", ".*"),
@@ -44,4 +48,6 @@ def by_last_name(app: Sphinx, env: Any, node: Element, text: Element) -> Element
 
 def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
+    if html_extra_path:
+        app.tags.add("explorer")
     app.connect("missing-reference", by_last_name)

@@ -1,6 +1,7 @@
 """The blocks of a page, as they are written, with the heading above them."""
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,9 @@ class Block(NamedTuple):
 
 
 def read_blocks(repository: Path, page: str) -> list[Block]:
-    """Read all fenced blocks of a page in their order."""
+    """Read all fenced blocks of a page in their order; of a notebook all its code, and all that it prints."""
+    if page.endswith(".ipynb"):
+        return read_notebook(repository, page)
     text = (repository / page).read_text(encoding="utf-8")
     blocks, heading, end = [], "", 0
     for fence in FENCE.finditer(text):
@@ -35,6 +38,25 @@ def read_blocks(repository: Path, page: str) -> list[Block]:
         language = "shell" if fence["language"] in SHELL else fence["language"]
         blocks.append(Block(Place(page, heading, language), fence["text"]))
     return blocks
+
+
+def read_notebook(repository: Path, page: str) -> list[Block]:
+    """Read the code of a notebook as one block, and what its file says that it prints as another one."""
+    cells = json.loads((repository / page).read_text(encoding="utf-8"))["cells"]
+    title = HEADING.findall("".join(cells[0]["source"]))[0]
+    of_code = [cell for cell in cells if cell["cell_type"] == "code"]
+    lines = ["".join(cell["source"]).replace("%matplotlib inline\n", "") for cell in of_code]
+    printed = [
+        "".join(output["text"])
+        for cell in of_code
+        for output in cell["outputs"]
+        if output.get("name") == "stdout"
+    ]
+    code = "\n".join(lines)
+    return [
+        Block(Place(page, title, "python"), f"{code}\n"),
+        Block(Place(page, title, "text"), "".join(printed)),
+    ]
 
 
 def show_last_value(code: str) -> str:

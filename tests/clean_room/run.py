@@ -25,9 +25,10 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 from hub_server import HubRepository, olah_environment, served  # noqa: E402
 
 README, DEMO = "README.md", "docs/tutorial/demo.md"
+NOTEBOOK = "docs/tutorial/notebook.ipynb"
 WATCH = "docs/how_to/watch_a_training.md"
 # Of the how-to, the Python alone; its commands are those of the other pages.
-PAGES = (README, DEMO, WATCH)
+PAGES = (README, DEMO, NOTEBOOK, WATCH)
 # Lines that are not run here, and why. Each must stand in its page.
 NOT_RUN = {
     (README, "make test"): "it is what follows this room",
@@ -280,6 +281,9 @@ def look_at_run(room: Room, said: str) -> Iterator[str]:
 CONTEXTS = {
     Place(README, "The shape of learning", "shell"): Context(look=look_at_demo),
     Place(DEMO, "Run Snakemake yourself", "shell"): Context(look=look_at_nothing_to_do),
+    Place(NOTEBOOK, "Two models, your own arrays, and a training", "python"): Context(
+        "demo", "home"
+    ),
     Place(README, "My model", "shell"): Context("models", look=look_at_models),
     Place(README, "My model", "python"): Context(
         "models", "home", prepare=make_models_environment, look=look_at_python

@@ -88,6 +88,14 @@ def test_a_long_text_is_split_into_windows_of_so_many_tokens(folder, model, size
         sol.measure(model, tokenizer, TEXTS, window_tokens=600)
 
 
+def test_one_vector_of_each_window_of_the_built_in_text_can_be_measured(folder):
+    table = sol.measure(folder, tokens="mean", layers=[1], measures=["anisotropy"])
+    assert table["n"].unique() == [384]
+    assert table["windows"].unique() == [384]
+    with pytest.raises(InputError, match="lower `windows`, or give `texts`"):
+        sol.measure(folder, windows=10_000)
+
+
 def test_one_vector_of_each_window_can_be_measured(folder, model):
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     texts = [f"{text} {number}" for number, text in enumerate(TEXTS * 6)]

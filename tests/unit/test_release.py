@@ -1,12 +1,18 @@
 """The files that a release is made of say the same."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+import zipfile
 from importlib import import_module
 from pathlib import Path
 
 import yaml
 
 import shape_of_learning
+from checkouts import check_out
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -39,3 +45,58 @@ def test_links_of_the_pages_lead_somewhere():
         if not (page.parent / target).exists()
     ]
     assert not dead
+
+
+def workflow_file(name):
+    return yaml.load((REPOSITORY / ".github/workflows" / name).read_text(), Loader=yaml.BaseLoader)
+
+
+def test_a_tag_publishes_what_was_built_and_nothing_else_does():
+    release = workflow_file("release.yml")
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    assert release["permissions"] == {"contents": "read"}
+    publish = release["jobs"]["publish"]
+    assert (publish["needs"], publish["permissions"]) == ("build", {"id-token": "write"})
+    assert any(step["uses"].startswith("pypa/gh-action-pypi-publish@") for step in publish["steps"])
+    ci = (REPOSITORY / ".github/workflows/ci.yml").read_text()
+    assert "publish" not in ci
+
+
+def test_the_tag_of_a_release_is_compared_with_the_version_without_any_package(tmp_path):
+    (step,) = [
+        s
+        for s in workflow_file("release.yml")["jobs"]["build"]["steps"]
+        if "GITHUB_REF_NAME" in s.get("run", "")
+    ]
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    (bare / "python").symlink_to(sys.executable)
+    python = f"{bare}/python -S"
+
+    def succeeds(tag):
+        variables = {"PATH": os.environ["PATH"], "GITHUB_REF_NAME": tag}
+        command = step["run"].replace("python -c", f"{python} -c")
+        return (
+            subprocess.run(["bash", "-c", command], cwd=REPOSITORY, env=variables).returncode == 0
+        )
+
+    assert succeeds(f"v{shape_of_learning.__version__}")
+    assert not succeeds("v0.0.0")
+
+
+def test_a_wheel_has_the_page_the_atlas_and_the_types(tmp_path):
+    checkout = check_out(tmp_path / "checkout")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, checkout.folder)
+    shutil.copytree(REPOSITORY / "atlas", checkout.folder / "atlas")
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run(
+        [uv, "build", "--quiet", "--wheel", "--out-dir", tmp_path, checkout.folder], check=True
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = REPOSITORY / "workflow/shape_of_learning"
+    wanted = [*package.glob("explorer/page/*"), *package.glob("**/*.pyi"), package / "py.typed"]
+    wanted += [*package.glob("**/*.py"), *package.glob("atlas/*/*.csv")]
+    assert {str(file.relative_to(package.parent)) for file in wanted} <= names
+    assert not [name for name in names if name.startswith(("papers/", "scripts/", "tests/"))]

@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 # What a user of Python does about what jobs and commands come upon, too, by a word of what these are told to do.
 REMEDIES = {
     "of a task": "give shorter `texts`, or `window_tokens`, by which they are split",
+    "a larger corpus": "lower `windows`, or give `texts` of your own",
     "sampling.window_characters": "give shorter `texts`, or a model whose weights have a smaller type",
     "its own tokenizer": "give the model's own `tokenizer`",
     "config.json": "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
@@ -48,6 +49,7 @@ REMEDIES = {
     "if its tokenizer": "leave it out of `texts`",
 }
 POOLS = ("all", "last", "mean")
+POOLED_WINDOWS = 384  # a vector each, among which more neighbours are searched than the usual windows would give
 UNKNOWN_TEXT = "unknown"  # of hidden states that are given
 LEAST_ADDED = -1000  # to attention, where it is masked
 
@@ -102,7 +104,8 @@ def measure(  # noqa: PLR0913 (keywords)
     tokens : {"all", "last", "mean"}
         Which vectors are measured: of all tokens, of the last token of each window, or the mean of each window.
     windows : int, optional
-        How many windows of `texts` are measured, the first ones; by default all, and 128 of the built-in text.
+        How many windows of `texts` are measured, the first ones; by default all, and of the built-in text 128, or
+        384 where one vector of each is measured.
     window_tokens : int, optional
         Tokens at which a text is split. By default none is, and one that is longer than the model's context is
         refused.
@@ -386,7 +389,8 @@ def sample_of(
     """Prepare a model for the run of texts, in evaluation mode; InputError if they cannot go through it."""
     request = request or Request()
     if texts is None:
-        texts = draw_built_in_windows(request.windows or WINDOWS, request.seed)
+        number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
+        texts = draw_built_in_windows(request.windows or number, request.seed)
     texts = listed_texts(texts)[: request.windows]
     tokenizer = tokenizer_of(loaded) if tokenizer is None else tokenizer_in(tokenizer)
     if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
