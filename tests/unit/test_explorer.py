@@ -163,6 +163,11 @@ def test_steps_of_a_fine_tuning_are_apart_from_those_of_a_pretraining(browser, t
         opened = opens(page, f"{chosen}&at=fine-tuning 8")
         assert {(row["model"], row["step"]) for row in opened.rows()} == {("tuned", "8")}
         assert "step 8 of fine-tuning" in opened.seen()[1]
+        # A range is of the pretraining.
+        opened = opens(page, f"{chosen}&from=64&at=fine-tuning 8")
+        assert {(row["model"], row["step"]) for row in opened.rows()} == {("tuned", "8")}
+        options = opened.page.get_by_label("From", exact=True).locator("option").all_inner_texts()
+        assert options == ["the first", "step 1", "step 8", "step 64", "step 512"]
         opened = opens(page, f"{chosen}&view=step")
         titles = opened.saved("svg").decode()
         assert titles.count(">Training step<") == titles.count(">Fine-tuning step<") == 1

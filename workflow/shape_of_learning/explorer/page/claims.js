@@ -49,7 +49,7 @@ function claimElement(results, claim) {
     make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
     make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
     ...[numbersOf(claim), besides, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => facts(words)),
-    ...(claim.specifications ? [specificationElement(claim)] : []),
+    ...(claim.specifications ? [specificationElement(results, claim)] : []),
     reason,
     ...curveOf(results, claim),
   );
@@ -71,11 +71,11 @@ function besidesWords(results, text) {
 }
 
 // The specification curve, drawn when it comes into view.
-function specificationElement({ sentence, specifications: { choices, rows } }) {
+function specificationElement(results, { sentence, specifications: { choices, rows } }) {
   const place = make("div", { className: "picture", role: "img", ariaLabel: `Specification curve of: ${sentence}` });
   const judged = Object.keys(VERDICT_SIGNS).map((verdict) => [rows.filter((row) => row[0] === verdict).length, verdict]);
   const words = judged.filter(([number]) => number).map((each) => each.join(" ")).join(", ");
-  const caption = make("figcaption", { textContent: `${count(rows.length, "combination")} of choices: ${words}. Bars: 95 % intervals; ring: the choices of this verdict.` });
+  const caption = make("figcaption", { textContent: `${count(rows.length, "combination")} of choices: ${words}. Bars: 95 % intervals; ring: the reference. ${results.sample}` });
   drawInView(place, (width) => specificationCurve(choices, rows, width));
   return make("figure", { className: "curve" }, place, caption);
 }

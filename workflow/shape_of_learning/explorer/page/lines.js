@@ -8,26 +8,36 @@ function chosenSeries(results, state) {
 }
 
 const ascending = (numbers) => [...new Set(numbers)].sort((a, b) => a - b);
-const isWithin = (state, place) => place >= (state.from ?? -Infinity) && place <= (state.to ?? Infinity);
+
+// The chosen range counts steps of pretrainings, if a chosen model has any; those of fine-tunings then stay.
+function isInRange(results, state, { phase, [state.by]: place }) {
+  if (state.from === null && state.to === null) return true;
+  if (phase && hasPretraining(results, state)) return true;
+  return place !== null && place >= (state.from ?? -Infinity) && place <= (state.to ?? Infinity);
+}
+
+function hasPretraining(results, state) {
+  return results.checkpoints.some((each) => state.model.includes(each.model) && !each.phase && each[state.by] !== null);
+}
 
 // The points of a series in the chosen range; those that verdicts leave out only if they are asked for.
-function shownPoints(state, series) {
-  const isBounded = state.from !== null || state.to !== null;
-  return series.points.filter(({ checkpoint }) => {
-    const place = checkpoint[state.by];
-    const isInRange = place === null ? !isBounded : isWithin(state, place);
-    return isInRange && (state.left_out || checkpoint.shown !== "no");
-  });
+function shownPoints(results, state, series) {
+  return series.points.filter(({ checkpoint }) => isInRange(results, state, checkpoint) && (state.left_out || checkpoint.shown !== "no"));
 }
 
 // Checkpoints that are chosen and have a step (or tokens), whatever the range.
 function steppedCheckpoints(results, state) {
   const whole = { ...state, from: null, to: null };
-  const points = chosenSeries(results, state).flatMap((each) => shownPoints(whole, each));
+  const points = chosenSeries(results, state).flatMap((each) => shownPoints(results, whole, each));
   return points.map((each) => each.checkpoint).filter((each) => each[state.by] !== null);
 }
 
-const allPlaces = (results, state) => ascending(steppedCheckpoints(results, state).map((each) => each[state.by]));
+// Places that a range can begin and end at.
+function allPlaces(results, state) {
+  const checkpoints = steppedCheckpoints(results, state);
+  const ranged = hasPretraining(results, state) ? checkpoints.filter((each) => !each.phase) : checkpoints;
+  return ascending(ranged.map((each) => each[state.by]));
+}
 
 // The stop of a checkpoint: its step (or tokens), and for a fine-tuning also the word, since it counts anew.
 function checkpointStop(state, { phase, [state.by]: place }) {
@@ -42,7 +52,7 @@ const byPhaseAndPlace = (a, b) => isFineTuning(a) - isFineTuning(b) || stopPlace
 // What the slider goes through.
 function stops(results, state) {
   if (state.view === "layer") {
-    const checkpoints = steppedCheckpoints(results, state).filter((each) => isWithin(state, each[state.by]));
+    const checkpoints = steppedCheckpoints(results, state).filter((each) => isInRange(results, state, each));
     return [...[...new Set(checkpoints.map((each) => checkpointStop(state, each)))].sort(byPhaseAndPlace), LAST];
   }
   const chosen = chosenSeries(results, state);
@@ -111,7 +121,7 @@ function drawnLines(results, state) {
   const lines = [];
   const lacking = [];
   for (const series of chosenSeries(results, state)) {
-    const points = shownPoints(state, series);
+    const points = shownPoints(results, state, series);
     const named = points.filter(({ checkpoint }) => checkpoint[state.by] !== null);
     for (const stop of drawnStops(results, state)) {
       const line = { series, stop, checkpoint: null, rows: [] };
