@@ -85,7 +85,7 @@ def test_a_page_is_one_file_whose_text_is_no_program(file, tmp_path):
     assert made.draw(tmp_path).read_text() == page
     assert content_in(file)["models"][0]["label"] == made.HOSTILE
     assert made.HOSTILE not in page
-    assert re.findall(r'(?:src|href|action)="[^#"]', page.partition("<script>")[0]) == []
+    assert re.findall(r'(?:src|href|action)="[^#"]', page.partition('id="drawing"')[0]) == []
     assert f"<li>{made.DESCRIPTION['findings'][0]}</li>" in page  # also without a program
     assert "default-src 'none'" in page
     assert "connect-src" not in page
@@ -290,8 +290,8 @@ def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
             figures = opened.page.locator("#pictures figure")
             assert tuple(figures.locator("h2").all_inner_texts()) == titles
             controls = opened.page.locator("#page").bounding_box()["y"]
-            for canvas in figures.locator("canvas").all():
-                box = canvas.bounding_box()
+            for drawing in figures.locator(".picture > svg").all():
+                box = drawing.bounding_box()
                 assert box["height"] > 200
                 assert box["y"] + box["height"] < controls
             sample = f"{made.DESCRIPTION['sample']}; 4,096 vectors"
@@ -381,7 +381,7 @@ def test_a_page_of_one_checkpoint_has_no_control_that_does_nothing(browser, tmp_
         inputs = opened.page.locator("input:visible, select:visible")
         names = {inputs.nth(at).get_attribute("name") for at in range(inputs.count())}
         assert names == {"measure", "intervals"}
-        assert opened.page.locator("#pictures canvas").count() == 2
+        assert opened.page.locator("#pictures .picture > svg").count() == 2
         legends = opened.page.locator("#controls legend:visible")
         assert legends.all_inner_texts() == ["Measures", "Details"]
 

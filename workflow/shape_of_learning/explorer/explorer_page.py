@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
 PROGRAM = (
     *("data.js", "lines.js", "table.js", "chart.js"),
-    *("pictures.js", "controls.js", "claims.js", "main.js"),
+    *("pictures.js", "curves.js", "controls.js", "claims.js", "main.js"),
 )
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}

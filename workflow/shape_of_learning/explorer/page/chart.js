@@ -5,7 +5,6 @@ const FONT_SIZE = 12;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const WIDE = 860; // pixels, from which on there are panels beside each other
 const NARROWEST = { layer: 420, step: 420, heat: 280 };
-const PICTURE_HEIGHT = 220;
 const AXIS_WIDTH = 38;
 const GAP = 24;
 const ENTRY_PADDING = 46; // of a legend's entry, whose sign is before its label
@@ -22,10 +21,26 @@ function styled(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+let drawing = null; // a promise of Vega
+
+// Run Vega's program, which waits in the page as text so that what opens the page need not wait for it.
+function loadDrawing() {
+  drawing ??= new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => {
+    document.head.append(make("script", { textContent: element("drawing").textContent }));
+    resolve();
+  })));
+  return drawing;
+}
+
+async function embed(place, specified, tooltip = false) {
+  await loadDrawing();
+  return vegaEmbed(place, specified, { mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY, tooltip });
+}
+
 function specification(results, state, lines, width) {
   const isHeat = state.view === "heat";
   const names = namesOfLines(results, state, lines);
-  const measures = state.together ? [null] : [...new Set(lines.map((each) => each.series.measure))];
+  const measures = [...new Set(lines.map((each) => each.series.measure))];
   const panels = isHeat ? lines.map((each) => [each]) : linePanels(results, state, lines, measures);
   // Heat maps of one model are beside each other, unless there is but one measure, or one of each.
   const models = isHeat ? [...new Set(lines.map((each) => each.series.model))] : [];
@@ -70,7 +85,7 @@ function theme(titleLimit = 0) {
 function linePanels(results, state, lines, measures) {
   const phase = (line) => (state.view === "step" ? phaseOf(results, line) : "");
   const phases = [...new Set(lines.map(phase))].sort();
-  const panels = measures.flatMap((name) => phases.map((each) => lines.filter((line) => [null, line.series.measure].includes(name) && phase(line) === each)));
+  const panels = measures.flatMap((name) => phases.map((each) => lines.filter((line) => line.series.measure === name && phase(line) === each)));
   return panels.filter((each) => each.length);
 }
 
@@ -150,8 +165,8 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
   const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
   return {
-    title: state.isPicture ? null : [titleOf(results, lines[0]), state.view === "step" && phaseOf(results, lines[0])].filter(Boolean).join(" · "),
-    height: state.isPicture ? PICTURE_HEIGHT : state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
+    title: [titleOf(results, lines[0]), state.view === "step" && phaseOf(results, lines[0])].filter(Boolean).join(" · "),
+    height: state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
     data: { values },
     layer: [
       state.intervals && {

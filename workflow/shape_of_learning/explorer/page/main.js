@@ -26,7 +26,7 @@ class Explorer {
     element("notes").parentElement.hidden = !results.notes.length;
     element("notes").replaceChildren(...results.notes.map((textContent) => make("p", { textContent })));
     this.listen();
-    this.opening = showPictures(results, this.tooltip);
+    showPictures(results);
     this.readAddress();
   }
 
@@ -40,7 +40,7 @@ class Explorer {
       element("theme").textContent = theme === "dark" ? "Light" : "Dark";
       element("theme").ariaLabel = `${element("theme").textContent} colours`;
       if (this.state) this.draw();
-      redrawPictures(() => true);
+      redraw();
     };
     open();
     wide.addEventListener("change", open);
@@ -72,7 +72,7 @@ class Explorer {
     new ResizeObserver(() => {
       if (element("chart").clientWidth !== this.width) this.draw();
     }).observe(element("chart"));
-    addEventListener("resize", () => redrawPictures());
+    addEventListener("resize", redraw);
   }
 
   readAddress() {
@@ -141,7 +141,6 @@ class Explorer {
     this.width = chart.clientWidth;
     const inside = make("div", { ariaHidden: "true" });
     let embedded = null;
-    await this.opening;
     if (drawn.lines.length) {
       embedded = await embed(inside, specification(this.results, this.state, drawn.lines, this.width - 10), this.tooltip);
     } else inside.append("Nothing to draw");
@@ -203,6 +202,11 @@ class Explorer {
     setTimeout(() => URL.revokeObjectURL(href), 10_000);
     element("said").textContent = `${download} saved`;
   }
+}
+
+// Draw pictures anew, with another width or other colours.
+function redraw() {
+  for (const place of all(".picture:has(svg, canvas)")) place.draw();
 }
 
 // Views with something to see: a training has two checkpoints or more, unless there is nothing else.

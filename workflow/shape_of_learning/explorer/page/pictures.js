@@ -1,11 +1,11 @@
-// The pictures that the page opens with, and specification curves of claims; each is drawn when it comes into view.
+// The pictures that the page opens with, drawn without Vega, which takes longer to load than they take to draw.
 
 const [ANISOTROPY_MEASURE, WITHOUT_MASSIVE] = ["anisotropy", "anisotropy_without_massive_tokens"];
 const DIMENSION_MEASURES = ["mada", "mom", "mle", "two_nn"]; // first those that copies disturb least
-const VERDICT_COLOURS = { supported: "good", contradicted: "bad", undecided: "open" };
-const VERDICT_SHAPES = { supported: "circle", contradicted: "triangle-down", undecided: "square" };
-const ROW_HEIGHT = 15; // of an option
-const WIDEST_LABELS = 0.45; // of a specification curve
+const PLOT_HEIGHT = 210;
+const MARGIN = { left: 44, right: 12, top: 8, bottom: 40 };
+const [MOST_X_TICKS, MOST_Y_TICKS] = [8, 5];
+const POINT = 2; // pixels
 
 // States of the opening pictures: anisotropy by layer, then what is left of it without massive tokens, or a dimension.
 function pictureStates(results) {
@@ -25,7 +25,7 @@ function pictureState(results, measure) {
   });
   const model = [...new Set(series.map((each) => each.model))];
   const isOfSeveralDepths = new Set(series.map((each) => each.points[0].rows.length)).size > 1;
-  const state = { ...startState(results), measure, model, rows: selections, across: isOfSeveralDepths ? "depth" : "layer", isPicture: true, together: measure.length > 1 };
+  const state = { ...startState(results), measure, model, rows: selections, across: isOfSeveralDepths ? "depth" : "layer", together: measure.length > 1 };
   const earlier = stops(results, state).slice(0, -2); // before the last step, which is the last checkpoint
   const keep = model.length === 1 ? [earlier[0], earlier[Math.ceil(earlier.length / 2)]].filter((stop) => stop !== undefined) : [];
   return { ...state, keep: [...new Set(keep)] };
@@ -37,99 +37,104 @@ function pictureTitle(results, { measure: [name], together, across, keep }) {
   return `${what} by ${across === "depth" ? "relative depth" : "layer"}${keep.length ? " and step" : ""}`;
 }
 
-function showPictures(results, tooltip) {
+function showPictures(results) {
   const figures = pictureStates(results).map((state) => {
     const { lines } = drawnLines(results, state);
     const title = pictureTitle(results, state);
     const place = make("div", { className: "picture", role: "img", ariaLabel: `${title}: ${count(lines.length, "line")}` });
     const sample = sampleWords(results, lines.flatMap((each) => each.rows));
-    place.draw = () => draw(place, (width) => specification(results, state, lines, width), tooltip);
+    place.draw = () => place.replaceChildren(...linePicture(results, state, lines, place.clientWidth));
     return make("figure", {}, make("h2", { textContent: title }), place, make("figcaption", { textContent: sample }));
   });
   element("pictures").hidden = !figures.length;
   element("pictures").replaceChildren(...figures);
-  return Promise.all(all("#pictures .picture").map((place) => place.draw()));
+  for (const place of all("#pictures .picture")) place.draw();
 }
 
-const IN_VIEW = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    if (!isIntersecting) continue;
-    IN_VIEW.unobserve(target);
-    target.draw();
+function svg(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// Legends that wrap, and lines with bands and points.
+function linePicture(results, state, lines, width) {
+  const names = namesOfLines(results, state, lines);
+  const unique = (key) => [...new Set(names.map((each) => each[key]))];
+  const [colours, seconds] = [unique("colour"), unique("second")];
+  const palette = styled("lines").split(" ");
+  const colour = (name) => palette[colours.indexOf(name) % palette.length];
+  const dash = (list, name) => DASHES[list.indexOf(name) % DASHES.length].join(" ");
+  const isDashed = seconds.length > 1; // else dashes say the same as colours
+  const entry = (label, stroke, dashes) =>
+    make("li", {}, svg("svg", { width: 24, height: 10 }, svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke, "stroke-width": 2, "stroke-dasharray": dashes })), label);
+  const legends = [
+    colours.map((name) => entry(name, colour(name), isDashed ? "none" : dash(colours, name))),
+    isDashed ? seconds.map((name) => entry(name, styled("quiet"), dash(seconds, name))) : [],
+  ].filter((entries) => entries.length);
+  const across = (row) => row[state.across];
+  const rows = lines.flatMap((each) => each.rows);
+  const finite = (values) => values.filter(Number.isFinite);
+  const heights = finite(rows.flatMap(({ value, low, high }) => [value, low, high]));
+  const yTicks = ticks(Math.min(...heights, Infinity), Math.max(...heights, -Infinity), MOST_Y_TICKS);
+  const [left, right] = [Math.min(...rows.map(across)), Math.max(...rows.map(across))];
+  const [bottom, top] = [yTicks[0], yTicks.at(-1)];
+  const x = (value) => MARGIN.left + ((value - left) / (right - left || 1)) * (width - MARGIN.left - MARGIN.right);
+  const y = (value) => MARGIN.top + (1 - (value - bottom) / (top - bottom || 1)) * PLOT_HEIGHT;
+  const xTicks = ticks(left, right, Math.min(MOST_X_TICKS, state.across === "layer" ? right - left : MOST_X_TICKS)).filter((each) => each >= left && each <= right);
+  const base = MARGIN.top + PLOT_HEIGHT;
+  const text = (words, attributes) => svg("text", { class: "tick", ...attributes }, words);
+  const drawn = [
+    ...yTicks.flatMap((value) => [
+      svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
+      text(shortNumber(value), { x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" }),
+    ]),
+    ...xTicks.map((value) => text(shortNumber(value), { x: x(value), y: base + 16, "text-anchor": "middle" })),
+    text(state.across === "depth" ? "Relative depth (layer over number of layers)" : "Layer", { x: (x(left) + x(right)) / 2, y: base + 34, "text-anchor": "middle" }),
+    ...lines.flatMap(({ rows }, at) => {
+      const stroke = colour(names[at].colour);
+      const dashes = isDashed ? dash(seconds, names[at].second) : dash(colours, names[at].colour);
+      const path = (points) => points.map((each, first) => `${first ? "L" : "M"}${each.join(" ")}`).join("");
+      const bands = runs(rows, ({ low, high }) => Number.isFinite(low) && Number.isFinite(high));
+      const edges = (run) => [...run.map((row) => [x(across(row)), y(row.high)]), ...run.map((row) => [x(across(row)), y(row.low)]).reverse()];
+      const known = rows.filter(({ value }) => Number.isFinite(value));
+      return [
+        ...bands.map((run) => svg("path", { d: `${path(edges(run))}Z`, fill: stroke, opacity: 0.14 })),
+        ...runs(rows, ({ value }) => Number.isFinite(value)).map((run) =>
+          svg("path", { d: path(run.map((row) => [x(across(row)), y(row.value)])), fill: "none", stroke, "stroke-width": 1.8, "stroke-dasharray": dashes })),
+        ...known.map((row) => point(row, x(across(row)), y(row.value), stroke, names[at])),
+      ];
+    }),
+  ];
+  return [...legends.map((entries) => make("ul", { className: "legend" }, ...entries)), svg("svg", { width, height: base + MARGIN.bottom }, ...drawn)];
+}
+
+// A value; hollow where its checkpoint is not ok, a hollow diamond where it is suspect.
+function point(row, x, y, stroke, { colour, second }) {
+  const title = svg("title", {}, `${[colour, second].filter(Boolean).join(", ")}, layer ${row.layer}: ${shortNumber(row.value)}`);
+  if (!row.mark) return svg("circle", { cx: x, cy: y, r: POINT, fill: stroke }, title);
+  const look = { fill: styled("surface"), stroke, "stroke-width": 1.4 };
+  if (row.mark === NOT_OK) return svg("circle", { cx: x, cy: y, r: 2 * POINT, ...look }, title);
+  return svg("path", { d: `M${x - 4} ${y}l4 -4l4 4l-4 4Z`, ...look }, title);
+}
+
+// Rows without a gap for which something holds.
+function runs(rows, holds) {
+  const found = [[]];
+  for (const row of rows) {
+    if (holds(row)) found.at(-1).push(row);
+    else found.push([]);
   }
-}, { rootMargin: "200px" });
-
-function drawInView(place, specify) {
-  place.draw = () => draw(place, specify);
-  IN_VIEW.observe(place);
+  return found.filter((run) => run.length);
 }
 
-async function draw(place, specify, tooltip = null) {
-  place.width = place.clientWidth;
-  const inside = make("div", { ariaHidden: "true" });
-  const embedded = await embed(inside, specify(place.width - 10), tooltip);
-  place.embedded?.finalize();
-  place.embedded = embedded;
-  place.replaceChildren(inside);
-}
-
-// Draw anew what has been drawn with another width or other colours.
-function redrawPictures(isStale = (place) => place.width !== place.clientWidth) {
-  for (const place of all(".picture")) {
-    if (place.embedded && isStale(place)) place.draw();
-  }
-}
-
-function embed(place, drawing, tooltip) {
-  const options = { mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY };
-  return vegaEmbed(place, drawing, { ...options, tooltip: tooltip ?? false });
-}
-
-// Estimates of all combinations of choices, in their order, above the options that each takes.
-function specificationCurve(choices, rows, width) {
-  const verdicts = Object.keys(VERDICT_SIGNS).filter((verdict) => rows.some((row) => row[0] === verdict));
-  const labels = choices.flatMap(({ label, options }) => [label, ...options]);
-  const firstOf = choices.map((_, at) => choices.slice(0, at).reduce((sum, each) => sum + each.options.length + 1, 0));
-  const labelWidth = Math.min(WIDEST_LABELS * width, Math.max(...labels.map(textWidth)) + 8);
-  const finite = (value) => (Number.isFinite(value) ? value : null);
-  const estimates = rows.map(([verdict, isReference, estimate, low, high], at) =>
-    ({ x: at + 1, verdict, isReference, y: finite(estimate), low: finite(low), high: finite(high) }));
-  const marks = rows.flatMap((row, at) => row.at(-1).map((option, choice) => ({ x: at + 1, verdict: row[0], option: firstOf[choice] + 1 + option })));
-  const scaled = (values) => ({ domain: verdicts, range: verdicts.map(values) });
-  const legend = { title: null, orient: "top", columns: columnsOfLegend(verdicts, width), symbolOpacity: 1 };
-  const color = { ...FACE, field: "verdict", scale: scaled((name) => styled(VERDICT_COLOURS[name] ?? "quiet")), legend };
-  const shape = { ...FACE, field: "verdict", scale: scaled((name) => VERDICT_SHAPES[name] ?? "cross"), legend };
-  const x = { field: "x", type: "quantitative", axis: null, scale: { domain: [0.3, rows.length + 0.7], nice: false } };
-  const y = (field) => ({ field, type: "quantitative", title: "Estimate", scale: { zero: false }, axis: { labelExpr: SHORT_LABEL } });
-  const size = Math.max(8, Math.min(36, ((width - labelWidth) / rows.length) ** 2));
-  const view = { width: width - labelWidth - 8 };
-  return {
-    ...theme(),
-    spacing: 10,
-    vconcat: [
-      {
-        ...view, height: 150, data: { values: estimates },
-        layer: [
-          { transform: [{ filter: "datum.low !== null && datum.high !== null" }], mark: { type: "rule", opacity: 0.6 }, encoding: { x, y: y("low"), y2: { field: "high" }, color } },
-          { mark: { type: "point", filled: true, opacity: 1, size }, encoding: { x, y: y("y"), color, shape } },
-          { transform: [{ filter: "datum.isReference" }], mark: { type: "point", filled: false, color: styled("ink"), opacity: 1, size: size + 90 }, encoding: { x, y: y("y") } },
-        ],
-      },
-      {
-        ...view, height: ROW_HEIGHT * labels.length, data: { values: marks },
-        mark: { type: "point", filled: true, opacity: 1, size },
-        encoding: {
-          x, color, shape,
-          y: {
-            field: "option", type: "ordinal", title: null, scale: { domain: [...labels.keys()] },
-            axis: {
-              domain: false, ticks: false, labelLimit: labelWidth - 6, labelExpr: `${JSON.stringify(labels)}[datum.value]`,
-              labelFontWeight: { condition: { test: `indexof(${JSON.stringify(firstOf)}, datum.value) >= 0`, value: 600 }, value: 400 },
-            },
-          },
-        },
-      },
-    ],
-    resolve: { scale: { color: "shared", shape: "shared" } },
-  };
+// Round numbers around a range.
+function ticks(low, high, most) {
+  if (!(high >= low)) return [0, 1];
+  const rough = (high - low) / most || Math.abs(high) || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough * (1 - 1e-9)) ?? 10 * power;
+  const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
