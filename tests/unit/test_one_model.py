@@ -355,6 +355,8 @@ def test_a_plot_shows_the_values_of_the_table(measured, checkpoint, tmp_path):
     for kind, head in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
         run("measure", checkpoint, *quick, "--plot", files[kind], "--csv", files["csv"])
         assert files[kind].read_bytes().startswith(head)
+    words = " ".join(re.findall(r"<!-- (.*?) -->", files["svg"].read_text()))
+    assert re.search(r"Text: \d+ windows of \S+; [\d,]+ vectors", words)
     table = pd.read_csv(files["csv"]).dropna(subset="layer")
     curves = [rows["value"].to_numpy() for _, rows in table.groupby("estimator")]
     lines = [each for each in drawn_points(files["svg"]) if len(each) == len(curves[0])]

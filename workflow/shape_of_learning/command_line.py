@@ -33,7 +33,12 @@ from shape_of_learning.machine import count_cores, total_memory
 from shape_of_learning.metrics.measure_entry import FAMILIES
 from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.defaults import BATCH_VECTORS, WINDOW_CHARACTERS, WINDOWS
+from shape_of_learning.one_model.defaults import (
+    BATCH_VECTORS,
+    BUILT_IN_TEXT,
+    WINDOW_CHARACTERS,
+    WINDOWS,
+)
 from shape_of_learning.results import (
     draw_plot,
     estimate_rows,
@@ -192,6 +197,7 @@ def measure(  # noqa: PLR0913 (options)
                 raise InputError(
                     f"{option} is for one model; write MODEL@REVISION, or measure one at a time"
                 )
+        text_name = _input_name(text) if text else BUILT_IN_TEXT
         if text is not None and is_stream(text):  # which can be read once
             text = _read_stream(text, Path(temporary))
         sample = Sample(
@@ -214,9 +220,9 @@ def measure(  # noqa: PLR0913 (options)
             if json:
                 write_objects(json, rows)
             if plot:
-                draw_plot(rows, plot, picture)
+                draw_plot(rows, plot, picture, text_name)
             if explorer:
-                write_text(explorer, make_explorer(rows))
+                write_text(explorer, make_explorer(rows, text_name))
         finally:  # also where a file could not be written
             console = results_console(*outputs)
             for measured in found:

@@ -68,14 +68,16 @@ def picture_format(path: Path) -> str:
     raise InputError(f"{path} must end in .png, .pdf or .svg; correct --plot")
 
 
-def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str) -> None:
-    """Draw a panel per measure, with a line for each model."""
+def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -> None:
+    """Draw a panel per measure, with a line for each model, and name the text."""
     from shape_of_learning.figures.output import fix_layout
     from shape_of_learning.one_model.measured import estimate_table
     from shape_of_learning.one_model.plot import draw_estimates, plot_theme
 
     with plot_theme():
-        drawing = draw_estimates(estimate_table(rows))
+        table = estimate_table(rows)
+        table.attrs["text"] = text
+        drawing = draw_estimates(table)
         fix_layout(drawing.figure)
         key, metadata = PICTURES[kind]
         with atomic_write(path) as partial:
@@ -84,8 +86,8 @@ def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str) -> None:
             )
 
 
-def make_explorer(rows: Sequence[Sequence[object]]) -> str:
-    """Return the page of the explorer of rows of estimates."""
+def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
+    """Return the page of the explorer of rows of estimates, of a text that no table names."""
     from shape_of_learning.explorer.explorer_page import content_of, explorer_page
 
     keys = ("name", "label", "axis", "description")
@@ -98,7 +100,7 @@ def make_explorer(rows: Sequence[Sequence[object]]) -> str:
         "models": [{"name": name, "label": name} for name in models],
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],
         **{"papers": [], "claims": [], "claimed": {}, "notes": []},
-        "sample": _sample(rows),
+        "sample": _sample(rows, text),
         "findings": find_all_sentences(estimate_rows(rows), _last_checkpoints(rows)),
     }
     with TemporaryDirectory() as temporary:
@@ -107,11 +109,11 @@ def make_explorer(rows: Sequence[Sequence[object]]) -> str:
         return explorer_page(content_of(description, file, [], [], []))
 
 
-def _sample(rows: Sequence[Sequence[object]]) -> str:
-    """Say how many windows were measured; which text they are of is in no table."""
+def _sample(rows: Sequence[Sequence[object]], text: str) -> str:
+    """Say how many windows were measured, and of which text where that is known."""
     place = ESTIMATE_COLUMNS.index("windows")
     numbers = sorted({int(float(str(row[place]))) for row in rows if row[place] not in ("", None)})
-    return f"{_range(numbers)} windows" if numbers else ""
+    return f"{_range(numbers)} windows" + (f" of {text}" if text else "") if numbers else ""
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -29,7 +29,7 @@ from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
 from shape_of_learning.one_model.checkpoint import WatchedStates, draw_built_in_windows
-from shape_of_learning.one_model.defaults import BATCH_VECTORS, NEIGHBOURS, WINDOWS
+from shape_of_learning.one_model.defaults import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
 from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
 from shape_of_learning.one_model.measured import Measured, measured, measures_named
 
@@ -49,7 +49,9 @@ REMEDIES = {
     "if its tokenizer": "leave it out of `texts`",
 }
 POOLS = ("all", "last", "mean")
-POOLED_WINDOWS = 384  # a vector each, among which more neighbours are searched than the usual windows would give
+POOLED_WINDOWS = (
+    384  # a vector each, among which more neighbours are searched than the usual windows would give
+)
 UNKNOWN_TEXT = "unknown"  # of hidden states that are given
 LEAST_ADDED = -1000  # to attention, where it is masked
 
@@ -229,7 +231,7 @@ def measure_request(
         loaded = LoadedModel.of(model)
         loaded.require_all_ranks("measure")
         if request.texts is None:
-            text = "the documentation that comes with Python"
+            text = BUILT_IN_TEXT
         with moved(model, request.device), left_as_it_was(loaded), in_words_of_python():
             sample = sample_of(loaded, request.tokenizer, request.texts, name, request)
             states: HiddenStates = StatesInMemory(sample)

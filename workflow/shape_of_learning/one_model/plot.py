@@ -8,6 +8,7 @@ from matplotlib import rc_context
 
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.figures.by_layer import overview
+from shape_of_learning.figures.captions import range_of
 from shape_of_learning.figures.inputs import KINDS, MEANS, DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.marks import draw_models
 from shape_of_learning.figures.output import Drawing
@@ -77,6 +78,7 @@ def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawi
 
 def inputs_of(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
     """Say which lines and panels a table has; InputError if it has no rows of layers, or not those measures."""
+    text = table.attrs.get("text")
     table = table[table["layer"].notna()]
     known = list(dict.fromkeys(table["estimator"]))
     if absent := [name for name in measures if name not in known]:
@@ -111,6 +113,7 @@ def inputs_of(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         measures=[DrawnMeasure(**measure) for measure in describe_for_figures(chosen_measures)],
         caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
         tables={"estimates": table.astype(kinds), **tables},
+        sample=f"{range_of(table['windows'])} windows" + (f" of {text}" if text else ""),
     )
 
 
