@@ -408,13 +408,13 @@ def test_a_plot_of_any_revision_of_one_block_and_with_gaps_shows_what_there_is(t
             batch_vectors=500,
             threads=1,
         ).estimates
-        draw_plot(rows, tmp_path / "plot.svg", "svg")
+        draw_plot(rows, tmp_path / "plot.svg", "svg", "a text")
         curve = re.findall(r'<path d="(M [^"z]*)" clip-path', (tmp_path / "plot.svg").read_text())
         assert len(re.findall(r"[ML]", curve[-1])) == 2  # layers 0 and 1
         layer, *numbers = map(ESTIMATE_COLUMNS.index, ("layer", "value", "low", "high"))
         for row in rows:
             for place in numbers if row[layer] == 1 else ():
                 row[place] = float("nan")
-        draw_plot(rows, tmp_path / "gap.svg", "svg")
+        draw_plot(rows, tmp_path / "gap.svg", "svg", "a text")
         gap = (tmp_path / "gap.svg").read_text()
         assert gap != (tmp_path / "plot.svg").read_text()

@@ -1,5 +1,6 @@
 """The recipes of docs/how_to: files are written and commands run as the pages say, on a tiny model and a small text."""
 
+import csv
 import os
 import re
 import shutil
@@ -27,7 +28,7 @@ MADE = {
     "own_run": "my-run/figures/heat_map.png my-run/figures/figure_2.png",
     "text": "one-key/explorer.html my-text/explorer.html",
     "measure": "my-model/tables/estimates.csv",
-    "figure": "figures/my_mle_by_layer.png",
+    "figure": "figures/my_mle_by_layer.png claims/mine.md",
     "rerun": "my-model/figures/figure_1.pdf",
     "share": "my-model/ro-crate-metadata.json ../report.zip",
     "robustness": "my-model/claims/choices.md my-model/figures/controls_by_layer.png",
@@ -93,6 +94,11 @@ def test_a_recipe_leaves_what_it_promises(page, measured, environment, tmp_path)
         follow(page, clone, environment)
     made = [clone / "results" / name for name in MADE[page].split()]
     assert [file for file in made if not file.exists()] == []
+    if page == "figure":
+        (verdict,) = csv.DictReader((clone / "results/claims/mine.csv").open())
+        # The model of the tests has random weights.
+        assert (verdict["claim"], verdict["verdict"]) == ("mle_is_low", "outside the claim")
+        assert "`my-model` (loss" in verdict["because"]
     assert page != "measure" or "spectral_entropy" in made[0].read_text()
 
 

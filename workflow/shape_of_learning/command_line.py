@@ -197,7 +197,9 @@ def measure(  # noqa: PLR0913 (options)
                 raise InputError(
                     f"{option} is for one model; write MODEL@REVISION, or measure one at a time"
                 )
-        text_name = _input_name(text) if text else BUILT_IN_TEXT
+        text_name = BUILT_IN_TEXT
+        if text is not None:
+            text_name = _input_name(text) if is_stream(text) else text.name
         if text is not None and is_stream(text):  # which can be read once
             text = _read_stream(text, Path(temporary))
         sample = Sample(
