@@ -1,5 +1,6 @@
 """Every figure of every paper, on made-up numbers: its artists hold what its CSV says, and nothing else."""
 
+import re
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -35,7 +36,7 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_POINT_COLUMNS,
 )
 from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.figures import drawn_models, opening_words
+from shape_of_learning.plan.figures import drawn_models, figure_as_drawn, opening_words
 from shape_of_learning.plan.paper_models import with_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -56,7 +57,7 @@ AXES = {
     **dict.fromkeys(("means_by_step", "isotropy_by_step", "final_norm_by_step"), BY_STEP),
     "linearity_by_step": BY_STEP,
     **dict.fromkeys(("heat_maps", "spectra", "probe_scores", "local_structure"), ((), ("value",))),
-    "controls_by_layer": (("layer",), ("value", "difference")),
+    "controls_by_layer": (("layer",), ("value", "difference", "ratio")),
     "controls_by_step": BY_STEP,
     "massive_tokens": (("layer",), ("value",)),
     "dimension_by_scale": (("n1",), ("value",)),
@@ -285,6 +286,37 @@ def numbers(table, columns):
     return set(values[np.isfinite(values)])
 
 
+def assert_footer_explains(footer, figure, panels):
+    """Marks of suspect values, bands, and panels that stand beside each other with other scales."""
+    of_lines = {str(line.get_label()) for axes in panels for line in axes.get_lines()}
+    assert ("_marked" in of_lines) == ("Hollow with a dot" in footer)
+    bands = [b for axes in panels for b in axes.collections if isinstance(b, PolyCollection)]
+    has_bands = any(len(path.vertices) for band in bands for path in band.get_paths())
+    in_legends = any(legend.get_patches() for legend in figure.legends)
+    assert not has_bands or "ands: " in footer or in_legends
+    rows = {}
+    for axes in panels:
+        rows.setdefault(axes.get_subplotspec().rowspan.start, []).append(axes)
+    for beside in rows.values():
+        is_one_label = sum(bool(axes.get_ylabel()) for axes in beside) <= 1
+        if is_one_label and len({axes.get_ylim() for axes in beside if axes.axison}) > 1:
+            assert "differ in scale" in footer
+
+
+def test_figures_of_changed_blocks_say_how_many_windows_these_read():
+    settings = DEMO["block_editing"]
+    for target, key in (
+        ("linear_figure_6", "evaluation_windows"),
+        ("linear_figure_9", "fitting_windows"),
+    ):
+        words = figure_as_drawn(RUN, target)["words"]["sample"]
+        assert re.findall(r"\d+", words) == [
+            str(settings[key]),
+            str(DEMO["sampling"]["window_characters"]),
+        ]
+        assert DEMO["corpus"]["source"] in words
+
+
 @pytest.mark.parametrize("target", sorted({*RUN.shown} & {*FIGURES} - {"linear_figure_4"}))
 def test_artists_hold_the_numbers_of_the_csv(target):
     function, inputs, options = given(target)
@@ -305,8 +337,11 @@ def test_artists_hold_the_numbers_of_the_csv(target):
             assert numbers(table, columns)
             assert set(values[np.isfinite(values)]) == numbers(table, columns)
     footer = " ".join(text.get_text() for text in drawing.figure.texts if text.get_gid())
+    footer = " ".join(footer.split())
     source = "held-out texts of the task" if "finetuning" in target else SAMPLE
-    assert ("no text" if target in OF_WEIGHTS else source) in " ".join(footer.split())
+    assert ("no text" if target in OF_WEIGHTS else source) in footer
+    assert target in OF_WEIGHTS or re.search(r"\d (vectors|tokens)", footer)
+    assert_footer_explains(footer, drawing.figure, panels)
     for axes in panels if name not in BEYOND_THE_EDGE else ():
         low, high = sorted(axes.get_ylim())
         for _, points in points_of(axes):

@@ -1,5 +1,6 @@
 """How points look, which rows are drawn at all, and what labels, captions and axes may not get wrong."""
 
+import itertools
 import math
 import re
 import unicodedata
@@ -238,6 +239,20 @@ def test_measures_near_one_are_seen_by_their_distance_to_it():
         assert high == pytest.approx(ends[1], abs=0.11)
 
 
+@pytest.mark.parametrize("steps", [STEPS, [0, 4, 16, 64, 128], range(141_000, 143_001, 100)])
+def test_steps_of_a_heat_map_are_labelled_where_their_labels_do_not_touch(steps):
+    drawing = drawn(HEAT_MAPS, made.rows_of_model("a", steps=steps))
+    drawing.figure.draw_without_rendering()
+    labels = sorted(
+        drawing.figure.axes[0].get_xticklabels(), key=lambda label: label.get_position()
+    )
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert labels[-1].get_text().replace(",", "") in (f"{steps[-1]}", "143k")
+    if len(steps) == 5:
+        assert [label.get_text() for label in labels] == [f"{step}" for step in steps]
+
+
 def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     rows = suspect_rows(*(("a", step, 2) for step in STEPS))
     rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
@@ -368,15 +383,34 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
     ]
     inputs = made.inputs_of(["a"], *names, rows=rows, controls=pd.DataFrame(null))
     drawing = made.draw("controls:controls_by_layer", inputs)
-    values, differences = drawing.figure.axes[2:4]
-    assert values.get_yscale() == "log"
+    differences, values, ratios = drawing.figure.axes[1:4]
+    assert [axes.get_yscale() for axes in (differences, values, ratios)] == ["linear", "log", "log"]
     low, high = values.get_ylim()
     drawn_values = [y for line in values.get_lines() for y in line.get_ydata()]
     assert all(low < y < high for y in drawn_values)
     assert high / low < 1e5
-    null_rows = drawing.table.query("control == 'untrained' and estimator == 'two_nn'")
-    of_model = drawing.table.query("control != 'untrained' and estimator == 'two_nn'")
-    lost = null_rows["value"].to_numpy() - of_model["value"].to_numpy()
-    np.testing.assert_allclose(null_rows["difference"], lost)
-    (line,) = [each for each in differences.get_lines() if each.get_label()[0] != "_"]
-    np.testing.assert_allclose(line.get_ydata(), lost)
+    null_rows = drawing.table[drawing.table["control"] == "untrained"]
+    of_model = drawing.table[drawing.table["control"] != "untrained"]
+    anisotropy = of_model.loc[of_model["estimator"] == "anisotropy", "value"]
+    for axes, column, compared in (
+        (differences, "difference", 99 * anisotropy),
+        (ratios, "ratio", [100] * 4),
+    ):
+        (line,) = [each for each in axes.get_lines() if each.get_label()[0] != "_"]
+        np.testing.assert_allclose(line.get_ydata(), compared)
+        np.testing.assert_allclose(null_rows[column].dropna(), compared)
+
+
+def test_panels_below_each_other_are_of_the_same_layers():
+    """Although there is no linearity of layer 0, and null models may be of fewer layers."""
+    names = ("anisotropy", "linearity")
+    rows = made.rows_of_model("a", estimators=names)
+    rows = [row for row in rows if (row["estimator"], row["layer"]) != ("linearity", 0)]
+    at = {"model": "a", "revision": "main", "control": "untrained", "value": 0.5}
+    null = [
+        {**at, "estimator": name, "layer": 2} | {f"without_{group}": 0.5 for group in range(16)}
+        for name in names
+    ]
+    inputs = made.inputs_of(["a"], *names, rows=rows, controls=pd.DataFrame(null))
+    drawing = made.draw("controls:controls_by_layer", inputs)
+    assert len({axes.get_xlim() for axes in drawing.figure.axes}) == 1

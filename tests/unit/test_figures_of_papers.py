@@ -8,6 +8,7 @@ import pytest
 
 import figure_tables as made
 from papers.finetuning.figures import adjustments
+from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -118,6 +119,39 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
         first, last = (means[row["model"], row["estimator"], step] for step in (0, 128))
         assert row["change"] == pytest.approx(last - first)
         assert (row["setting"], row["seed"]) == (row["model"], int(row["model"][1]))
+
+
+def test_bars_of_seeds_do_not_cover_each_other():
+    names, seeds = ("linearity_increment",), [f"gpt on t, seed {seed}" for seed in range(3)]
+    rows = [r for m in seeds for r in made.rows_of_model(m, steps=(0, 8), estimators=names)]
+    training = [steps_of(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
+    left_out = pd.DataFrame(
+        {
+            **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
+            **{f"without_{group}": row["value"] + group * row["step"] for group in range(16)},
+        }
+        for row in rows
+        if row["layer"] != ""
+    )
+    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, left_out=left_out)
+    (axes,) = drawing.figure.axes
+    heights = [bar[0, 1] for bar in axes.collections[0].get_segments()]
+    assert len({*heights}) == 3
+    assert np.mean(heights) == pytest.approx(0)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["gpt on t"]
+
+
+def test_bands_of_errors_have_the_colours_of_the_legend():
+    quantiles = np.sort(np.random.default_rng(0).uniform(0.001, 0.1, (4, 8)))
+    rows = [("a", "main", n + 1, n / 4, 900, 0.9, 0.1, *of) for n, of in enumerate(quantiles)]
+    errors = pd.DataFrame(rows, columns=[*FIT_ERROR_COLUMNS])
+    drawing = made.draw(
+        "papers.linear.figures:errors_of_tokens", made.inputs_of(["a"], fit_errors=errors)
+    )
+    bands = [tuple(each.get_facecolor()[0]) for each in drawing.figure.axes[0].collections]
+    named = [each.get_facecolor() for each in drawing.figure.legends[0].get_patches()]
+    assert bands == named[::-1]
+    assert all(opacity == 1 for *_, opacity in bands)
 
 
 # Matrices of a model

@@ -213,7 +213,37 @@ def test_specifications_without_a_number_are_drawn_by_their_choices(measured):
     points = {tuple(p) for line in matrix.get_lines() for p in np.transpose(line.get_data())}
     assert len({place for place, _ in points}) >= 16
     words = [text.get_text() for text in drawing.figure.texts]
-    assert any("128 windows of enwik8" in each for each in words)
+    assert any("128 windows of enwik8" in each and "vectors" not in each for each in words)
+
+
+def test_specifications_that_are_not_measured_have_small_dots_and_the_footer_counts_vectors(
+    measured,
+):
+    def value_of(rows, estimator, layer, last_layer):
+        return math.nan if estimator == "anisotropy_uncentered" else 0.8
+
+    of = judged(measured(value_of))
+    with theme():
+        drawing = specification_curve(CHOICES, of, "128 windows of enwik8")
+    (footer,) = [text.get_text() for text in drawing.figure.texts if text.get_gid()]
+    assert "128 windows of enwik8; 4,096 vectors" in footer
+    assert "Bars: " in footer
+    matrix, _ = drawing.figure.axes
+    sizes = {}
+    for line in matrix.get_lines():
+        for rank, _ in np.transpose(line.get_data()) if line.get_linestyle() == "None" else ():
+            sizes.setdefault(rank, set()).add(line.get_markersize())
+    ranks = drawing.table.set_index("rank")["verdict"]
+    small, large = (
+        {
+            size
+            for rank, of_rank in sizes.items()
+            if (ranks[rank] == "not measured") is is_small
+            for size in of_rank
+        }
+        for is_small in (True, False)
+    )
+    assert max(small) < min(large)
 
 
 def test_estimator_and_layers_are_taken_as_a_specification_says(measured):

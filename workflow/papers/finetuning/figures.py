@@ -28,6 +28,7 @@ ONLY = {
 }
 MEASURES = {"log_partition_isotropy": "Partition isotropy ln I", "average_cosine": "Mean cosine"}
 SHARES = ("top_1_share", "top_10_share")
+TOP_SHARES = "Share of variance in the\nlargest direction, or ten"
 STRUCTURE = {
     "share_between_token_types": "Share of variance between\ntoken types",
     "share_between_frequency_bands": "Share of variance between\nbands of frequency",
@@ -51,7 +52,7 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
     families = dict(list(table.groupby("family", sort=False)))
-    notes = (captions.DEFINITIONS[captions.LN_I], _describe_texts(rows))
+    notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
     figure, grid = _panels(len(MEASURES), len(families), *notes, sharex="col", sharey="row")
     measures = [DrawnMeasure(*named, axis="", from_zero=False) for named in MEASURES.items()]
     draw_columns(grid, families, measures, "before fine-tuning")
@@ -76,18 +77,22 @@ def spectra(inputs: FigureInputs) -> Drawing:
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
-    notes = (note, _describe_texts(layers))
+    notes = (
+        f"Elongated: with more than {ELONGATED} times the layer's median eigenvalue at the first step.",
+        note,
+        _describe_lines(layers, table),
+    )
     figure, rows_of_panels = _row_by_family(table, "estimator", 3, *notes)
     for row, of in rows_of_panels:
         _lines(row[0], of["eigenvalue"], "place")
-        _logarithmic(row[0], "Place of the direction", "Eigenvalue")
+        _logarithmic(row[0], "Place of the direction", "Eigenvalue, last layer")
         row[0].set_ylim(
             bottom=max(row[0].get_ylim()[0], ROUNDING * of["eigenvalue"]["value"].max())
         )
         _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
         row[1].locator_params(axis="y", integer=True)
-        lines = _lines_by_layer(row[2], of["top_1_share"], "Share of variance")
-        ten = _lines(row[2], of["top_10_share"], "layer", "in ten directions, {}", ONLY)
+        lines = _lines_by_layer(row[2], of["top_1_share"], TOP_SHARES)
+        ten = _lines(row[2], of["top_10_share"], "layer", "ten directions, {}", ONLY)
         row[2].set_ylim(top=1)
     _name_lines(figure, [*lines, *ten])
     return _drawing(inputs, figure, layers, table, note)
@@ -108,7 +113,7 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     table = _over_seeds(rows, keys)
     families = dict(list(table.groupby("family", sort=False)))
     across = min(ACROSS, len(families))
-    note = _describe_texts(rows)
+    note = _describe_lines(rows, table)
     size = {"height": style.PANEL_HEIGHT + 0.5}
     figure, grid = _panels(-(-len(families) // ACROSS), across, note, **size)
     for axes in grid.flat[len(families) :]:
@@ -124,7 +129,10 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
         axes.axhline(own["chance"].mean(), **CHANCE)
         axes.set_xticks([*TICKS], [*TICKS.values()])
         axes.set_title(marks.panel_title(family, figure, across))
-        axes.set(xlabel="Principal directions", ylabel=SCORES[own["metric"].iloc[0]])
+        axes.set(
+            xlabel="Principal directions removed, or kept alone",
+            ylabel=SCORES[own["metric"].iloc[0]],
+        )
     _name_lines(figure, [*lines, *only, Line2D([], [], **CHANCE, label="chance")], rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
     return _drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")
@@ -134,11 +142,11 @@ def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
     rows = _first_and_last(_with_family(inputs, "finetuning_structure"))
     table = _over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
-    notes = (captions.DEFINITIONS[captions.LN_I], _describe_texts(rows))
+    notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
     figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE), *notes)
     for row, of in rows_of_panels:
         _lines(row[0], of["log_partition_isotropy"], "clusters")
-        row[0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
+        row[0].set(xlabel="Centred clusters, last layer", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(row[1:], STRUCTURE.items(), strict=True):
             lines = _lines_by_layer(axes, of[quantity], label)
     _name_lines(figure, lines)
@@ -297,21 +305,18 @@ def _logarithmic(axes: Axes, x: str, y: str) -> None:
     scales.set_log_ticks(axes.yaxis)
 
 
-def _describe_texts(rows: pd.DataFrame) -> str:
-    """Say of which task's texts, and of how many tokens, the values are."""
+def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Say of which task's texts, how many tokens and how many seeds the lines are."""
     tasks = captions.enumerated([*rows["sample"].str.replace("/held_out", "").unique()])
-    return f"Text: held-out texts of the task {tasks}; {captions.range_of(rows['n'])} tokens."
+    texts = f"Text: held-out texts of the task {tasks}; {captions.range_of(rows['n'])} tokens."
+    if table["seeds"].max() == 1:
+        return f"{texts} One seed."
+    return f"{texts} Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
 
 
 def _drawing(
     inputs: FigureInputs, figure: Figure, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
     """Put a drawing together, and say what its lines are means of."""
-    of_seeds = f"Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
-    sentences = [
-        _describe_texts(rows),
-        of_seeds if table["seeds"].max() > 1 else "One seed.",
-        captions.undefined(table),
-        *more,
-    ]
+    sentences = (_describe_lines(rows, table), captions.undefined(table), *more)
     return drawing(inputs, figure, table, *sentences)

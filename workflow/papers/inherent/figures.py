@@ -41,7 +41,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
     height, number = len(rows) * ROW + marks.FRAME + 0.35, len(inputs.measures)
-    notes = _notes(inputs, table, "Panels differ in scale." if number > 1 else "")
+    notes = _notes(inputs, table, captions.SCALES_DIFFER if number > 1 else "")
     figure, (panels,) = marks.panels(1, number, height, *notes, sharey=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         for matrix in present:
@@ -149,7 +149,9 @@ def planes(inputs: FigureInputs) -> Drawing:
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     columns = [(matrix, centered) for matrix in present for centered in CENTERED]
     width, height = CLOUD * len(columns), (CLOUD + 0.15) * len(steps)
-    notes = [*captions.omissions(inputs), OF_WEIGHTS]
+    most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
+    of_weights = f"{OF_WEIGHTS} {most:,} entries of the vocabulary are drawn."
+    notes = [*captions.omissions(inputs), captions.SCALES_DIFFER, of_weights]
     figure, grid = marks.panels(len(steps), len(columns), height, *notes, width=width)
     for step, row in zip(steps, grid, strict=True):
         for (matrix, centered), axes in zip(columns, row, strict=True):
@@ -161,13 +163,8 @@ def planes(inputs: FigureInputs) -> Drawing:
     _name_points(figure)
     for (matrix, centered), axes in zip(columns, grid[0], strict=True):
         axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
-    most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
     names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
-    sentences = [
-        f"Dots: {most:,} entries of the vocabulary; cross: the origin; ring: the mean of dots. Each panel "
-        "has axes of its own, with one scale for both."
-    ]
-    return drawing(inputs, figure, table[names], *sentences)
+    return drawing(inputs, figure, table[names], "A panel has one scale for both of its axes.")
 
 
 def _name_points(figure: Figure) -> None:
@@ -205,7 +202,10 @@ def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawi
 
 def _notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[str]:
     """What stands below the panels: what is left out and undefined, and of what the values are."""
-    sample = captions.describe_sample(inputs) if "loss" in table else OF_WEIGHTS
+    sample = OF_WEIGHTS
+    if "loss" in table:
+        predicted = captions.range_of(inputs.tables["verdicts"]["predicted_tokens"])
+        sample = captions.describe_sample(inputs, f"{predicted} tokens are predicted")
     definitions = captions.define_quantities(inputs)
     said = [*captions.omissions(inputs), _without_values(table), *sentences]
     return [*said, *definitions, sample]

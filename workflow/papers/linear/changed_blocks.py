@@ -51,8 +51,13 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
     shared = {"sharex": "col", "sharey": "row"}
-    note = captions.describe_sample(inputs)
-    figure, grid = marks.panels(len(rows), len(orders), PANEL * len(rows) + FRAME, note, **shared)
+    predicted = captions.range_of(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
+    notes = (
+        "Dotted: the unchanged model.",
+        captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
+        f"Maps are fitted on {captions.range_of(errors['tokens'])} tokens of other windows.",
+    )
+    figure, grid = marks.panels(len(rows), len(orders), PANEL * len(rows) + FRAME, *notes, **shared)
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
         own = table[(table["model"] == name) & table["kind"].isin(kinds)]
@@ -70,12 +75,7 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
         lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
     for axes, of_last in zip(grid[:, -1], lines, strict=True):
         marks.label_line_ends(axes, of_last)
-    predicted = edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"]
-    sentences = [
-        f"Tokens that are predicted: {captions.range_of(predicted)}; that maps are fitted on: "
-        f"{captions.range_of(errors['tokens'])}."
-    ]
-    return drawing(inputs, figure, table, *sentences)
+    return drawing(inputs, figure, table)
 
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -28,14 +29,15 @@ QUANTITIES = {
 }
 SHARES = ("linearity_increment", "linearity_increment_adjusted", "anisotropy")
 MARGIN = 0.05  # of the scores that are drawn
-# Of the errors: from one quantile to another, with the opacity of the band between them.
+# Of the errors: from one quantile to another, and the share of colour in the band between them.
 BANDS = {
     ("quantile_0.01", "quantile_0.99"): 0.15,
-    ("quantile_0.1", "quantile_0.9"): 0.25,
-    ("quantile_0.25", "quantile_0.75"): 0.45,
+    ("quantile_0.1", "quantile_0.9"): 0.36,
+    ("quantile_0.25", "quantile_0.75"): 0.65,
 }
 MEDIAN = "quantile_0.5"
 EQUAL_ERRORS = {"color": "0.5", "linewidth": 0.6, "linestyle": (0, (1, 1))}
+SEED_PITCH = 0.08  # inches between the bars of two seeds
 HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
 FRAME_OF_ERRORS = 0.7  # inches above and below
 
@@ -87,6 +89,7 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
     counted = scales.progress_column(table)
     shown = [(title, of[f"{score}_adjusted"]) for score, title in SCORES.items()]
     notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
+    notes.append(captions.SCALES_DIFFER)
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
     for axes, score in zip(panels, SCORES, strict=True):
         for name, rows in of[score].groupby("model", sort=False):
@@ -138,7 +141,8 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
 
 def twins(inputs: FigureInputs) -> Drawing:
     """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
-    table = _twins(inputs)
+    means = over_layers(inputs)
+    table = _twins(inputs, means)
     quantities = list(dict.fromkeys(table["quantity"]))
     settings = list(dict.fromkeys(table["setting"]))
     looks = list(zip(style.COLOURS, style.MARKERS, strict=False))
@@ -149,8 +153,8 @@ def twins(inputs: FigureInputs) -> Drawing:
             f"{' '.join(QUANTITIES[quantity].split())} {_mean_and_deviation(values)}"
             for quantity, values in own.groupby("quantity", sort=False)["difference"]
         ]
-        differences.append(f"{setting[:1].upper()}{setting[1:]}: {'; '.join(parts)}.")
-    notes = [*differences, captions.describe_sample(inputs)]
+        differences.append(f"{setting[:1].upper()}{setting[1:]} less none: {'; '.join(parts)}.")
+    notes = [*differences, captions.describe_sample(inputs, captions.count_vectors(means))]
     figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT, *notes)
     for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
@@ -186,19 +190,28 @@ def _let_heights_compare(panels: Mapping[str, Axes]) -> None:
 
 def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
-    table = _changes(inputs)
+    means_by_step = over_layers(inputs)
+    table = _changes(inputs, means_by_step)
     groups = list(dict.fromkeys(table["setting"]))
-    height = marks.FRAME + 0.35 * (1 + len(groups))
+    seeds = table.groupby("setting")["model"].nunique().max()
+    height = marks.FRAME + max(0.35, SEED_PITCH * (seeds + 1)) * (1 + len(groups))
     changes = table.groupby(["estimator", "setting"], sort=False)["change"]
     labels = {measure.name: measure.label for measure in inputs.measures}
     means = [f"{labels[n]}, {group} {_mean_and_deviation(own)}" for (n, group), own in changes]
     note = f"Mean and standard deviation over seeds: {'; '.join(means)}."
-    notes = (note, captions.describe_sample(inputs))
+    notes = (
+        "Dots: seeds; bars: 95 % intervals over windows.",
+        note,
+        captions.describe_sample(inputs, captions.count_vectors(means_by_step)),
+    )
     figure, (panels,) = marks.panels(1, len(labels), height, *notes, sharex=True, sharey=True)
     dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
     for axes, (name, label) in zip(panels, labels.items(), strict=True):
         rows = table[table["estimator"] == name]
-        places = rows["setting"].map(groups.index)
+        rank = rows.groupby("setting").cumcount()
+        middle = (rows.groupby("setting")["model"].transform("size") - 1) / 2
+        # Seeds stand below each other, so that no bar covers another.
+        places = rows["setting"].map(groups.index) + (rank - middle) / (seeds + 1)
         axes.plot(rows["change"], places, **dots)
         axes.hlines(places, rows["low"], rows["high"], style.COLOURS[0], linewidth=1)
         axes.axvline(0, color=style.INK, linewidth=0.6)
@@ -207,17 +220,17 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    said = "Dots: seeds; bars: 95 % intervals over windows. Published, of other models and tasks: 0.004 to 0.382."
-    return drawing(inputs, figure, table, said)
+    published = "Published, of other models and tasks: 0.004 to 0.382."
+    return drawing(inputs, figure, table, published)
 
 
-def _twins(inputs: FigureInputs) -> pd.DataFrame:
+def _twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
     """One row for each twin and quantity, with the value of the plain one and the difference."""
     training = inputs.tables["training"]
     # Not `last()`, which would pass by the last loss of a training that diverged: it is missing.
     last = training.sort_values("step").groupby("model").tail(1).set_index("model")
-    means = over_layers(inputs).set_index(["estimator", "model"])["value"]
-    values = pd.concat([means, pd.concat({"held_out_loss": last["held_out_loss"]})])
+    of_layers = means.set_index(["estimator", "model"])["value"]
+    values = pd.concat([of_layers, pd.concat({"held_out_loss": last["held_out_loss"]})])
     rows = []
     for model in inputs.models:
         own = last.loc[model.name]
@@ -232,11 +245,11 @@ def _twins(inputs: FigureInputs) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _changes(inputs: FigureInputs) -> pd.DataFrame:
+def _changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
     """One row for each fine-tuning and estimator: its first and last value and what lies between."""
     training = inputs.tables["training"].drop_duplicates("model").set_index("model")
     settings = {model.name: model.label.partition(", seed")[0] for model in inputs.models}
-    values = over_layers(inputs).groupby(["model", "estimator"], sort=False)["value"]
+    values = means.groupby(["model", "estimator"], sort=False)["value"]
     # Not `first` and `last` of pandas, which pass by what is undefined.
     table = values.agg(first=lambda own: own.iloc[0], last=lambda own: own.iloc[-1]).reset_index()
     table = table.assign(
@@ -260,6 +273,11 @@ def _change_intervals(left_out: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"low": low, "high": high}, change.index)
 
 
+def _pale(share: float) -> tuple[float, ...]:
+    """Mix the colour of errors, of which there is so much, with white."""
+    return tuple(1 - share * (1 - part) for part in to_rgb(style.COLOURS[0]))
+
+
 def _percent_range(low: str, high: str) -> str:
     """Write the ends of a band of quantiles as "10 to 90 % of tokens"."""
     ends = [f"{100 * float(name.partition('_')[2]):g}" for name in (low, high)]
@@ -281,13 +299,15 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
     shape = {"sharex": "col", "sharey": "row", "height_ratios": HEIGHTS}
-    note = captions.describe_sample(inputs)
+    note = captions.describe_sample(inputs, f"{captions.range_of(table['tokens'])} tokens")
     figure, grid = marks.panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, note, **shape)
     for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
-        for (low, high), opacity in BANDS.items():
-            band = {"color": style.COLOURS[0], "alpha": opacity, "linewidth": 0}
-            above.fill_between(rows["layer"], rows[low], rows[high], **band)
+        for (low, high), share in BANDS.items():
+            # Opaque, so that a band over others has the colour that the legend says.
+            above.fill_between(
+                rows["layer"], rows[low], rows[high], color=_pale(share), linewidth=0
+            )
         above.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
         above.set_title(marks.panel_title(label, figure, len(labels)))
         below.plot(rows["layer"], rows["share_of_worst_tokens"], color=style.COLOURS[1], marker="o")
@@ -300,8 +320,8 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     blue = style.COLOURS[0]
     median = Line2D([], [], color=blue, marker="o", label="median token")
     bands = [
-        Patch(color=blue, alpha=opacity, linewidth=0, label=_percent_range(*ends))
-        for ends, opacity in reversed(BANDS.items())
+        Patch(color=_pale(share), linewidth=0, label=_percent_range(*ends))
+        for ends, share in reversed(BANDS.items())
     ]
     equal = Line2D([], [], **EQUAL_ERRORS, label="if all errors were equal")
     figure.legend(handles=[median, *bands, equal], loc="outside upper left", ncols=2)

@@ -203,7 +203,8 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
     of_figure = {"frame": 0.4, "labels": _most_models(by_role)}
     notes = [*captions.omissions(inputs), scales.on_progress(points, counted)]
-    notes.append(captions.describe_sample(inputs))
+    counted_tokens = captions.range_of(points["predicted_tokens"])
+    notes.append(captions.describe_sample(inputs, f"{counted_tokens} tokens are predicted"))
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, **of_figure)
     for axes in panels:
         axes.set_ylabel(marks.ALONG["loss"])

@@ -21,7 +21,6 @@ LAYER = "Layer (0 is the embedding output)"
 ROW_HEIGHT = 1.7  # inches, where there are several
 FRAME = 0.4  # inches
 ACROSS = 3  # panels of an overview beside each other
-STEP_ROOM = 0.3  # inches, for the label of one step under a heat map
 CELL_COLOURS = matplotlib.colormaps["viridis"]
 MOST_SPAN = 2  # times the span of the blocks, that layer 0 may make of the colours
 WIDE = 10  # times the smallest value, from which on a scale is logarithmic
@@ -40,7 +39,7 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per training step."""
     table, measures = by_layer(inputs), inputs.measures
     models = dict(list(table.groupby("label", sort=False)))
-    shape, notes = (len(measures), len(models)), captions.footnote(inputs, table)
+    shape, notes = (len(measures), len(models)), _footnote(inputs, table)
     figure, grid = marks.panels(*shape, _height(len(measures)), *notes, sharex="col", sharey="row")
     draw_columns(grid, models, measures)
     for axes, measure in zip(grid[:, 0], measures, strict=True):
@@ -83,7 +82,7 @@ def overview(inputs: FigureInputs) -> Drawing:
     across = min(ACROSS, number)
     rows = -(-number // across)
     width = style.COLUMN_WIDTH if across == 1 else style.TEXT_WIDTH
-    notes = captions.footnote(inputs, table)
+    notes = _footnote(inputs, table)
     figure, grid = marks.panels(rows, across, _height(rows), *notes, width=width)
     named: dict[str, Line2D] = {}
     colours = style.step_colours(_trained_steps(table))
@@ -170,10 +169,16 @@ def _height(rows: int) -> float:
 
 def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
     steps = table.groupby("label", sort=False)["step"].nunique()
-    many = ", ".join(steps[steps > MOST_BANDS].index)
-    numbers = f"Too many steps for bands: {many}." if many else ""
     said = captions.on_estimates(table, bands=steps.min() <= MOST_BANDS)
-    return drawing(inputs, figure, table, said, numbers)
+    return drawing(inputs, figure, table, said)
+
+
+def _footnote(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
+    """What stands below lines by step: as elsewhere, and which models have too many steps for bands."""
+    steps = table.groupby("label", sort=False)["step"].nunique()
+    many = ", ".join(steps[steps > MOST_BANDS].index)
+    notes = captions.footnote(inputs, table, bands=steps.min() <= MOST_BANDS)
+    return [*notes, f"Too many steps for bands: {many}." if many else ""]
 
 
 def _draw_measure(
@@ -193,15 +198,18 @@ def _draw_measure(
 def set_scales(
     panels: Iterable[Axes], table: pd.DataFrame, measures: Sequence[DrawnMeasure]
 ) -> None:
-    """Make the y axes of a quantity logarithmic, all of them, where that shows more of one of its measures."""
-    wide = {
-        measure.axis
-        for measure in measures
-        if not measure.from_zero and _is_wide(_finite_values(table, measure))
-    }
+    """Make the y axes of measures logarithmic, see :func:`log_measures`."""
+    logarithmic = log_measures(table, measures)
     for axes, measure in zip(panels, measures, strict=False):
-        if measure.axis in wide and not measure.from_zero:
+        if measure.name in logarithmic:
             scales.set_log_axis(axes)
+
+
+def log_measures(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> set[str]:
+    """Name the measures with a logarithmic axis: all of a quantity where that shows more of one of them."""
+    free = [measure for measure in measures if not measure.from_zero]
+    wide = {measure.axis for measure in free if _is_wide(_finite_values(table, measure))}
+    return {measure.name for measure in free if measure.axis in wide}
 
 
 def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
@@ -238,7 +246,7 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     centres = scales.progress_places(steps or [0])
     widths = np.diff(scales.cell_edges(centres)) * size[0] / np.ptp(axes.get_xlim())
     if steps:
-        scales.set_step_ticks(axes.xaxis, steps, STEP_ROOM / size[0])
+        scales.set_step_ticks(axes.xaxis, steps, size[0])
     else:
         axes.set(xticks=[], xlabel=ONLY.capitalize())
     side = 72 * min(widths.min(), size[1] / rows["layer"].nunique())

@@ -19,6 +19,7 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     counted = scales.progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
     notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
+    notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
     panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
     for axes in panels:

@@ -25,6 +25,7 @@ LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a do
 CELLS = Signs("Colours", "Grey with a cross", "Dot")
 # Times as many vectors per dimension, from which on a score changes by hundredths (docs/explanation/statistics.md).
 UNLIKE_WIDTHS = 1.5
+SCALES_DIFFER = "Panels differ in scale."
 LN_I = "ln I"
 # What a letter on an axis is.
 DEFINITIONS = {
@@ -71,8 +72,15 @@ def on_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) 
     return f"{signs.values}: {said}{'; bands: 95 % intervals' if has_bands else ''}."
 
 
-def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
-    """What stands below the panels: what is left out, undefined, suspect or without interval, and the sample."""
+def footnote(
+    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, *, bands: bool = True
+) -> list[str]:
+    """What stands below the panels: what is left out, undefined, suspect or without interval, sample and bands.
+
+    Parameters as of :func:`on_estimates`.
+    """
+    has_bands = bands and signs is LINES and table["low"].notna().any()
+    sample = describe_sample(inputs, count_vectors(table))
     return [
         *omissions(inputs),
         *marked(inputs, table, signs),
@@ -80,7 +88,7 @@ def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) ->
         without_interval(inputs, table) if signs is LINES else "",
         on_widths(inputs),
         *define_quantities(inputs),
-        describe_sample(inputs, table),
+        joined(sample, "Bands: 95 % intervals." if has_bands else ""),
     ]
 
 
@@ -90,14 +98,18 @@ def define_quantities(inputs: FigureInputs) -> list[str]:
     return [sentence for axis, sentence in DEFINITIONS.items() if axis in axes]
 
 
-def describe_sample(inputs: FigureInputs, table: pd.DataFrame | None = None) -> str:
-    """Say which windows of which text a figure is of and, where a table tells, how many vectors."""
-    if not inputs.sample:
+def describe_sample(inputs: FigureInputs, vectors: str = "") -> str:
+    """Say which windows of which text a figure is of, and how many vectors or tokens."""
+    parts = [part for part in (inputs.sample, vectors) if part]
+    return f"Text: {'; '.join(parts)}." if inputs.sample else ""
+
+
+def count_vectors(table: pd.DataFrame) -> str:
+    """Say how many vectors a batch of estimates has; nothing if none is known."""
+    if not table["n"].notna().any():
         return ""
-    if table is None or not table["n"].notna().any():
-        return f"Text: {inputs.sample}."
     per_batch = " a batch" if table["batch_sd"].notna().any() else ""
-    return f"Text: {inputs.sample}; {range_of(table['n'])} vectors{per_batch}."
+    return f"{range_of(table['n'])} vectors{per_batch}"
 
 
 def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:

@@ -1,6 +1,6 @@
 """A model beside its null models: curves by layer, and means over layers by training step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
-from shape_of_learning.figures.by_layer import set_scales
+from shape_of_learning.figures.by_layer import log_measures
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 from shape_of_learning.figures.style import LineStyle
@@ -49,10 +49,12 @@ CONTROLS = {
         "vectors with the mean and the covariance of the hidden states",
     ),
 }
-ROW_HEIGHT, DIFFERENCE_HEIGHT, FRAME = 1.6, 0.8, 0.5  # inches
-LESS_MODEL = " less the model"  # after an estimator, the row of panels of its differences
+ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.6, 0.8, 0.5  # inches
+SPAN_OF_RATIOS = 30  # from the lowest to the highest, up to which a low panel labels 1, 2 and 5
+COMPARED = " beside the model"  # after an estimator, the row of panels that compares
 WITHOUT = [f"without_{group}" for group in range(GROUPS)]
 COLUMNS = ["model", "revision", "step", "tokens", "estimator", "control"]
+MARKS = ["hollow", "marked", "bare"]
 
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
@@ -90,7 +92,7 @@ def _controls(inputs: FigureInputs) -> pd.DataFrame:
 
 def _with_intervals(rows: pd.DataFrame) -> pd.DataFrame:
     low, high = interval(rows["value"].to_numpy(float), rows[WITHOUT].to_numpy(float))
-    return rows.assign(low=low, high=high, bare=False)
+    return rows.assign(low=low, high=high, bare=False, hollow=False, marked=False)
 
 
 def _at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
@@ -106,7 +108,7 @@ def _drawing(
 ) -> Drawing:
     place = ["layer", "depth"] if x == "layer" else []
     table = with_labels(
-        table[[*COLUMNS, *place, "value", "low", "high", "batch_sd", "bare"]], inputs
+        table[[*COLUMNS, *place, "value", "low", "high", "batch_sd", *MARKS]], inputs
     )
     looks = {name: look for name, (_, look, _) in CONTROLS.items()}
     words = {name: said for name, (said, _, _) in CONTROLS.items()}
@@ -116,43 +118,52 @@ def _drawing(
     }
     *defined, adds = _on_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])
-    heights, measured = [ROW_HEIGHT] * len(rows), list(rows)
+    heights, logarithmic = [ROW_HEIGHT] * len(rows), log_measures(table, inputs.measures)
     if x == "layer":
         # Null models that coincide with the model are told apart by what they differ in.
-        table = _with_differences(table)
-        differences = table[table["control"] != MODEL]
-        differences = differences.assign(
-            row=differences["estimator"] + LESS_MODEL,
-            kind=differences["control"],
-            value=differences["difference"],
+        table = _compare_with_model(table, logarithmic)
+        compared = table[table["control"] != MODEL]
+        compared = compared.assign(
+            row=compared["estimator"] + COMPARED,
+            kind=compared["control"],
+            value=compared["difference"].fillna(compared["ratio"]),
             low=np.nan,
             high=np.nan,
         )
-        lines = pd.concat([lines, differences])
-        names = [name for estimator in rows for name in (estimator, estimator + LESS_MODEL)]
-        rows = {name: rows.get(name, "less the\nmodel") for name in names}
-        heights = [ROW_HEIGHT, DIFFERENCE_HEIGHT] * len(inputs.measures)
+        lines = pd.concat([lines, compared])
+        both: dict[str, str] = {}
+        for name, label in rows.items():
+            word = "over" if name in logarithmic else "less"
+            both |= {name: label, name + COMPARED: f"{word} the\nmodel"}
+        rows = both
+        heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
     notes = [*captions.footnote(inputs, own), *defined]
     figure, grid = line_panels(inputs, lines, x, rows, (looks, words), *notes, heights=heights)
-    for column in grid[[name in measured for name in rows]].T:
-        set_scales(column, table, inputs.measures)
-    for name, panels in zip(rows, grid, strict=True):
-        for axes in panels:
-            if name.endswith(LESS_MODEL):
-                axes.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
-            else:
-                measure = next(each for each in inputs.measures if each.name == name)
-                scales.begin_at_zero(axes, [measure])
+    panels_by_row = dict(zip(rows, grid, strict=True))
+    for measure in inputs.measures:
+        for axes in panels_by_row[measure.name]:
+            if measure.name in logarithmic:
+                scales.set_log_axis(axes)
+            scales.begin_at_zero(axes, [measure])
+        for axes in panels_by_row.get(measure.name + COMPARED, ()):
+            is_ratio = measure.name in logarithmic
+            axes.axhline(1 if is_ratio else 0, color=style.INK, linewidth=0.6, zorder=1)
+            if is_ratio:
+                scales.set_log_axis(axes, SPAN_OF_RATIOS)
     return drawing(inputs, figure, table, captions.on_estimates(own), *sentences, adds)
 
 
-def _with_differences(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the column ``difference``: the value of a null model less the model's at the same layer."""
+def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd.DataFrame:
+    """Compare null models with the model at the same layer: by ``difference``, on a log axis by ``ratio``."""
     keys = [*CHECKPOINT, "estimator", "layer"]
-    model = table[table["control"] == MODEL].set_index(keys)["value"].rename("of_model")
-    of_model = table.join(model, on=keys)["of_model"]
     is_model = table["control"] == MODEL
-    return table.assign(difference=(table["value"] - of_model).mask(is_model))
+    model = table[is_model].set_index(keys)["value"].rename("of_model")
+    of_model = table.join(model, on=keys)["of_model"].mask(is_model)
+    is_ratio = table["estimator"].isin(logarithmic)
+    return table.assign(
+        difference=(table["value"] - of_model).mask(is_ratio),
+        ratio=(table["value"] / of_model).where(is_ratio),
+    )
 
 
 def line_panels(
@@ -166,7 +177,8 @@ def line_panels(
 ) -> tuple[Figure, np.ndarray]:
     """Draw a panel per quantity (row) and model (column), with one line per kind and a legend.
 
-    The panels of a row have one y axis. Rows with lines of other kinds have legends of their own.
+    The panels of a row have one y axis, those of a column one x axis. Rows with lines of other kinds have legends
+    of their own.
 
     Parameters
     ----------
@@ -185,7 +197,8 @@ def line_panels(
     """
     models = dict([*table.groupby("label", sort=False)])
     heights = heights or [ROW_HEIGHT] * len(rows)
-    shape: dict[str, Any] = {"sharey": "row", "height_ratios": heights, "width": style.TEXT_WIDTH}
+    shape: dict[str, Any] = {"height_ratios": heights, "width": style.TEXT_WIDTH}
+    shape |= {"sharex": "col", "sharey": "row"}
     figure, grid = marks.panels(len(rows), len(models), FRAME + sum(heights), *notes, **shape)
     named: list[dict[str, Line2D]] = [{} for _ in rows]
     for (row, name), (column, of) in product(enumerate(rows), enumerate(models.values())):

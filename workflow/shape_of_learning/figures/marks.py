@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from shape_of_learning.figures import style
 from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
 from shape_of_learning.figures.scales import set_progress_axis
-from shape_of_learning.figures.style import LineStyle
+from shape_of_learning.figures.style import LineStyle, width_of
 
 # What columns of tables are called along an x axis.
 ALONG = {
@@ -46,7 +44,9 @@ MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
 NOTE: dict[str, Any] = {"fontsize": 6, "color": "0.35", "va": "bottom", "linespacing": 1.25}
 SIDE = 0.04  # inches at both sides and below
 ABOVE = 0.07  # inches between the panels and the note
-HELD_TOGETHER = re.compile(r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)")
+HELD_TOGETHER = re.compile(
+    r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)|(?<=\bn) (?=\d)"
+)
 BOUND = "\N{NO-BREAK SPACE}"
 PIXEL_SHARE = 0.036  # a PNG sets letters on whole pixels: half of one to a letter of 14 at 300 dpi
 NARROWEST = 8  # characters; less than any figure's or panel's width holds
@@ -377,9 +377,3 @@ def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
         if all(width_of(line, size) <= width * (1 - PIXEL_SHARE) for line in lines):
             break
     return "\n".join(lines)
-
-
-def width_of(line: str, size: float) -> float:
-    """Inches that a line takes in the PDF."""
-    font = FontProperties(size=size)
-    return text_to_path.get_text_width_height_descent(line, font, ismath=False)[0] / 72

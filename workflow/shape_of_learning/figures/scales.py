@@ -19,6 +19,7 @@ from matplotlib.ticker import (
 
 from shape_of_learning.figures.captions import joined, short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.figures.style import width_of
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
@@ -29,6 +30,7 @@ NARROW = 5  # times the lower end of a log axis, up to which its labels are thos
 MOST_RANKS = 14  # labels of steps along a panel
 NEAR_ONE = 0.5  # from which on distances to 1 are seen, not those to 0
 MARGIN = 0.05  # of what is drawn
+LABEL_GAP = 0.06  # inches between two labels
 _exact = "{:,.0f}".format
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
@@ -120,16 +122,16 @@ def _least_value(panels: Iterable[Axes]) -> float:
     return min((own.min() for own in finite if own.size), default=0.0)
 
 
-def set_log_axis(axes: Axes) -> None:
+def set_log_axis(axes: Axes, span: float = FEW_POWERS) -> None:
     """Make the y axis logarithmic, see :func:`set_log_ticks`; call it when all is drawn."""
     axes.set_yscale("log")
-    set_log_ticks(axes.yaxis)
+    set_log_ticks(axes.yaxis, span)
 
 
-def set_log_ticks(axis: Axis) -> None:
-    """Label powers of ten with plain numbers and, of few of them, some of their multiples, too."""
+def set_log_ticks(axis: Axis, span: float = FEW_POWERS) -> None:
+    """Label powers of ten with plain numbers and, up to `span` times the lower end, some of their multiples."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1,) if high > FEW_POWERS * low else (1, 2, 5)))
+    axis.set_major_locator(LogLocator(subs=(1,) if high > span * low else (1, 2, 5)))
     if high < NARROW * low:  # which may hold none of these
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
@@ -168,16 +170,21 @@ def cell_edges(places: np.ndarray) -> np.ndarray:
     return np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
 
 
-def set_step_ticks(axis: Axis, steps: Sequence[int], room: float) -> None:
-    """Label steps at their :func:`progress_places`, all that have so much of the axis to themselves."""
-    places = progress_places(steps)
-    ends = cell_edges(places)
-    least, shown = room * (ends[-1] - ends[0]), [len(steps) - 1]
-    for rank in range(len(steps) - 2, -1, -1):
-        if places[shown[-1]] - places[rank] >= least:
-            shown.append(rank)
-    words = _exact if _look_alike([steps[rank] for rank in shown]) else short_number
-    axis.set_ticks(places[shown], labels=[words(steps[rank]) for rank in shown])
+def set_step_ticks(axis: Axis, steps: Sequence[int], length: float) -> None:
+    """Label steps at their :func:`progress_places` along so many inches: the last, and all that do not touch."""
+    edges = cell_edges(progress_places(steps))
+    places = length * (progress_places(steps) - edges[0]) / (edges[-1] - edges[0])
+    shown: list[int] = []
+    for words in (short_number, _exact):
+        widths, shown = [width_of(words(step)) for step in steps], [len(steps) - 1]
+        for rank in range(len(steps) - 2, -1, -1):
+            needed = (widths[rank] + widths[shown[-1]]) / 2 + LABEL_GAP
+            if places[shown[-1]] - places[rank] >= needed:
+                shown.append(rank)
+        if not _look_alike([steps[rank] for rank in shown]):
+            break
+    labels = [words(steps[rank]) for rank in shown]
+    axis.set_ticks(progress_places(steps)[shown], labels=labels)
     axis.set_minor_locator(NullLocator())
 
 

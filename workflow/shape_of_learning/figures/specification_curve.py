@@ -62,7 +62,10 @@ def specification_curve(of: ClaimChoices, judged: Specified, sample: str = "") -
     options = sum(map(len, of.varied.values()))
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.varied) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
-    below = TITLE_HEIGHT + 0.1
+    note = marks.wrapped(
+        _footnote(of, judged, table, sample), TEXT_WIDTH - 2 * marks.SIDE, marks.NOTE["fontsize"]
+    )
+    below = TITLE_HEIGHT * (note.count("\n") + 1) + 0.1
     curve_height = CURVE_HEIGHT if has_curve else 0.0
     height = above + curve_height + matrix_height + 0.1 + below
     figure = Figure(figsize=(TEXT_WIDTH, height))
@@ -99,11 +102,10 @@ def specification_curve(of: ClaimChoices, judged: Specified, sample: str = "") -
         reference_ring.set_label("reference")
         handles.append(reference_ring)
     _draw_matrix(matrix, table, of, size)
-    vectors = range_of(
-        [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
+    figure.text(
+        *(marks.SIDE, marks.SIDE, note),
+        **{"transform": figure.dpi_scale_trans, "gid": "footnote", **marks.NOTE},
     )
-    words = f"Text: {sample}; {vectors} vectors a batch." if sample else ""
-    figure.text(marks.SIDE, marks.SIDE, words, transform=figure.dpi_scale_trans, **marks.NOTE)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
@@ -129,17 +131,32 @@ def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
 def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
     claim, counts = of.claim, table["verdict"].value_counts()
     verdicts = enumerated([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
-    over = "pairs" if claim.statistic == "twins_less_originals" else "windows"
-    if any(OTHER_SEEDS in part.unit for each in judged.values() for part in each.parts):
-        over = "seeds and windows"
     return joined(
         claim.sentence,
-        f"All {len(table):,} combinations of choices: {verdicts}. Bars: 95 % over {over}.",
+        f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(of, judged)}",
         "The page of claims has another verdict, of all windows and vectors."
         if of.less
         else "Ring: the verdict on the page of claims.",
         "Without weights of plausibility, a curve of all choices is no verdict.",
     )
+
+
+def _describe_bars(of: ClaimChoices, judged: Specified) -> str:
+    """Say what intervals are over."""
+    over = "pairs" if of.claim.statistic == "twins_less_originals" else "windows"
+    if any(OTHER_SEEDS in part.unit for each in judged.values() for part in each.parts):
+        over = "seeds and windows"
+    return f"Bars: 95 % intervals over {over}."
+
+
+def _footnote(of: ClaimChoices, judged: Specified, table: pd.DataFrame, sample: str) -> list[str]:
+    """What stands below the choices: what bars and levels are, which text, and how many vectors."""
+    n = [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
+    vectors = f"; {range_of(n)} vectors a batch" if n else ""
+    text = f"Text: {sample}{vectors}." if sample else ""
+    if table["estimate"].isna().all():
+        return [text]
+    return [f"{_describe_bars(of, judged)} Level lines: where the verdict changes.", text]
 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> None:
@@ -172,9 +189,9 @@ def _dots(axes: Axes, rows: pd.DataFrame, size: float, **look: Any) -> None:
 
 def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float) -> None:
     """Mark which option of each choice a specification has, in the colour of its verdict."""
-    mark = {"marker": "o", "markersize": size, "markeredgewidth": 0}
+    mark: dict[str, Any] = {"marker": "o", "markeredgewidth": 0}
     if len(table) > MOST_DOTS:
-        mark = {"marker": "|", "markersize": 5.5, "markeredgewidth": min(1, size / 2)}
+        mark, size = {"marker": "|", "markeredgewidth": min(1, size / 2)}, 5.5
     labels, height = {}, 0.0
     for choice, options in of.varied.items():
         axes.annotate(
@@ -192,6 +209,8 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
             for verdict, look in LOOKS.items():
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
+                # Small ones are not measured, in the legend, too: another verdict is grey as well.
+                mark["markersize"] = size / 2 if verdict == NOT_MEASURED else size
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
             labels[height] = option_words(choice, option)
             height += 1

@@ -8,6 +8,8 @@ import matplotlib
 import numpy as np
 import seaborn
 from matplotlib.colors import to_hex
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from shape_of_learning.figures.inputs import DrawnModel
 
@@ -103,6 +105,12 @@ def step_colours(steps: Sequence[int]) -> dict[int, str]:
     ranks = np.linspace(1, 0.08, len(steps))[::-1]
     shades = matplotlib.colormaps["viridis_r"](ranks)
     return {step: to_hex(shade) for step, shade in zip(sorted(steps), shades, strict=True)}
+
+
+def width_of(line: str, size: float = SIZE_OF_TYPE) -> float:
+    """Return the inches that a line of text takes in the PDF."""
+    font = FontProperties(size=size)
+    return text_to_path.get_text_width_height_descent(line, font, ismath=False)[0] / 72
 
 
 def _shades(colour: str, members: int) -> list[str]:

@@ -48,11 +48,16 @@ def opening_words(
         each.label.rpartition(", seed")[0] if each.seeds_of else each.label for each in models
     ]
     labels = {"measures": _listed([each.label for each in measures]), "models": _listed(curves)}
+    return _with_settings("caption", figure.caption, {**settings, **labels})
+
+
+def _with_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
+    """Put settings into words of a paper.yaml."""
     try:
-        return figure.caption.format(**{**settings, **labels})
+        return words.format(**settings)
     except (KeyError, ValueError) as error:
         raise InputError(
-            f"the caption {figure.caption!r} has {error}, which is no setting of the configuration, nor "
+            f"the {key} {words!r} has {error}, which is no setting of the configuration, nor "
             "`models` or `measures`; correct it in paper.yaml"
         ) from None
 
@@ -117,6 +122,7 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
     figure, names = run.figures[target], run.shown[target]
     models = [run.models[name] for name in names]
     measures = [run.every_measure[name] for name in figure.estimators]
+    sample = _with_settings("sample", figure.sample, run.settings)
     last = {} if figure.draws_every_checkpoint else {n: run.last_checkpoint(n).name for n in names}
     return {
         "function": figure.draw,
@@ -126,7 +132,7 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
         "words": {
             "caption": opening_words(figure, models, measures, run.settings),
             "note": _on_checkpoints(run, figure, names),
-            "sample": describe_sample(models, run.settings),
+            "sample": sample or describe_sample(models, run.settings),
         },
     }
 

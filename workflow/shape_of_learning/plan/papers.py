@@ -71,12 +71,15 @@ class FigureSpecification(Specification):
         arguments of the function
     settings
         further ones, by the keys of ``figures`` in the configuration that hold them
+    sample
+        which windows of which text it is of, if not those of ``sampling``; it may hold settings as `caption` does
     """
 
     draw: str
     estimators: Annotated[Literal["all"] | Words, must_be("`all` or a list of measures, each once")]
     options: dict[str, Any] = {}
     settings: Annotated[list[Literal["average_over"]], unique] = []
+    sample: str = ""
 
 
 class TableSpecification(Specification):
