@@ -401,6 +401,16 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
         np.testing.assert_allclose(null_rows[column].dropna(), compared)
 
 
+def test_a_single_layer_has_a_whole_number():
+    rows = [r for r in made.rows_of_model("a", layers=1, estimators=["linearity"]) if r["layer"]]
+    axes = made.draw(
+        "by_layer:overview", made.inputs_of(["a"], "linearity", rows=rows)
+    ).figure.axes[0]
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert ticks == [1]
+
+
 def test_panels_below_each_other_are_of_the_same_layers():
     """Although there is no linearity of layer 0, and null models may be of fewer layers."""
     names = ("anisotropy", "linearity")

@@ -253,6 +253,30 @@ def test_elongated_directions_are_counted_against_the_median_of_the_start():
     assert "there may be more" in capped.caption
 
 
+@pytest.mark.parametrize("rounded", [1e-14, 0.0, -1e-15])
+def test_eigenvalues_that_are_zero_but_for_rounding_do_not_stretch_the_axis(rounded):
+    values = (30.0, 9.0, 6.0, rounded)
+    drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}, values), ["m"], ["M"])
+    low, high = drawing.figure.axes[0].get_ylim()
+    assert 1 < low < 6 < 60 < high < 100
+    assert "rounding" in made.words_of(drawing)
+    whole = drawn_tuned("spectra", spectra({0: 1, 4: 2}), ["m"], ["M"])
+    assert "rounding" not in made.words_of(whole)
+
+
+@pytest.mark.parametrize("adjustments", [["none", "without_directions"], ["none"]])
+def test_probes_of_any_adjustments_stand_beside_a_line_at_chance(adjustments):
+    rows = probes()["finetuning_probes"]
+    rows = rows[rows["adjustment"].isin(adjustments)]
+    drawing = drawn_tuned("probe_scores", {"finetuning_probes": rows})
+    names = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert names.count("chance") == 1
+    assert len({*names}) == len(names) == 1 + 2 * (len(adjustments) - 1)
+    for axes in drawing.figure.axes[:2]:
+        level = [line for line in axes.get_lines() if line.get_transform() != axes.transData]
+        assert [line.get_ydata()[0] for line in level] == [0.5]
+
+
 def probes():
     """Scores by (model, step, fitted on) that tell where each comes from."""
     kinds = [("none", np.nan, np.nan, "nothing")]

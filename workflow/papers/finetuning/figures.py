@@ -38,9 +38,11 @@ SCORES = {
     "matthews": "Matthews correlation",
     "spearman": "Spearman correlation",
 }
+MARGIN = 1.3  # times beyond the eigenvalues
 CHANCE = {"color": style.INK, "linewidth": 0.6, "linestyle": (0, (1, 1))}
 ACROSS = 2  # panels beside each other that have room for long words below
 # Places on the axis of removed directions for what has no number of them.
+ADJUSTMENTS = ("none", "without_directions", "only_directions", "cluster_based")
 AS_IT_IS, CLUSTERED = -5, (41, 51)
 TICKS = {AS_IT_IS: "as\nit is"} | {k: str(k) for k in (0, 8, 16, 24, 32)}
 TICKS |= {CLUSTERED[0]: "27\nclusters\ncentred", CLUSTERED[1]: "less 12\ndirections\nof each"}
@@ -77,7 +79,11 @@ def spectra(inputs: FigureInputs) -> Drawing:
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
+    rounded = f"Lines leave the panel at eigenvalues below {ROUNDING:g} of the largest, which are 0 but for rounding."
+    in_panels = table[table["estimator"] == "eigenvalue"].groupby("family")["value"]
+    is_rounded = any(_rounded(own).any() for _, own in in_panels)
     notes = (
+        rounded if is_rounded else "",
         f"Elongated: with more than {ELONGATED} times the layer's median eigenvalue at the first step.",
         note,
         _describe_lines(layers, table),
@@ -85,12 +91,9 @@ def spectra(inputs: FigureInputs) -> Drawing:
     figure, rows_of_panels = _row_by_family(table, "estimator", 3, *notes)
     for row, of in rows_of_panels:
         _lines(row[0], of["eigenvalue"], "place")
-        _logarithmic(row[0], "Place of the direction", "Eigenvalue, last layer")
-        row[0].set_ylim(
-            bottom=max(row[0].get_ylim()[0], ROUNDING * of["eigenvalue"]["value"].max())
-        )
+        _set_spectrum_axes(row[0], of["eigenvalue"]["value"])
         _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
-        row[1].locator_params(axis="y", integer=True)
+        scales.set_whole_ticks(row[1].yaxis)
         lines = _lines_by_layer(row[2], of["top_1_share"], TOP_SHARES)
         ten = _lines(row[2], of["top_10_share"], "layer", "ten directions, {}", ONLY)
         row[2].set_ylim(top=1)
@@ -118,11 +121,14 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     figure, grid = _panels(-(-len(families) // ACROSS), across, note, **size)
     for axes in grid.flat[len(families) :]:
         axes.set_axis_off()
+    lines: list[Line2D] = []
+    only: list[Line2D] = []
     for axes, (family, own) in zip(grid.flat, families.items(), strict=False):
-        of = dict(list(own.groupby("adjustment")))
-        lines = _lines(axes, of["without_directions"], "directions")
+        # Spaces with NaN have no adjustments, and few tokens no clusters.
+        of = {name: own[own["adjustment"] == name] for name in ADJUSTMENTS}
+        lines += _lines(axes, of["without_directions"], "directions")
         words = "only these directions, {}"
-        only = _lines(axes, of["only_directions"], "directions", words, ONLY)
+        only += _lines(axes, of["only_directions"], "directions", words, ONLY)
         _draw_beside(axes, of["none"], AS_IT_IS)
         for is_without, rows_beside in of["cluster_based"].groupby(own["directions"] > 0):
             _draw_beside(axes, rows_beside, CLUSTERED[int(is_without)])
@@ -133,7 +139,9 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
             xlabel="Principal directions removed, or kept alone",
             ylabel=SCORES[own["metric"].iloc[0]],
         )
-    _name_lines(figure, [*lines, *only, Line2D([], [], **CHANCE, label="chance")], rows=2)
+    named = {line.get_label(): line for line in (*lines, *only)}
+    chance = Line2D([], [], **CHANCE, label="chance")
+    _name_lines(figure, [*named.values(), chance], rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
     return _drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")
 
@@ -277,7 +285,7 @@ def _lines(
 def _lines_by_layer(axes: Axes, table: pd.DataFrame, quantity: str) -> list[Line2D]:
     lines = _lines(axes, table, "layer")
     axes.set(xlabel="Layer", ylabel=quantity, ylim=(0, None))
-    axes.locator_params(axis="x", integer=True)
+    scales.set_whole_ticks(axes.xaxis)
     return lines
 
 
@@ -298,11 +306,21 @@ def _draw_beside(axes: Axes, table: pd.DataFrame, x: int) -> None:
             axes.vlines([x], row["low"], row["high"], look.colour, linewidth=1)
 
 
-def _logarithmic(axes: Axes, x: str, y: str) -> None:
-    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+def _set_spectrum_axes(axes: Axes, eigenvalues: pd.Series) -> None:
+    """Make both axes logarithmic, as long as eigenvalues that are more than rounding need."""
+    labels = {"xlabel": "Place of the direction", "ylabel": "Eigenvalue, last layer"}
+    axes.set(xscale="log", yscale="log", **labels)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
+    is_rounded = _rounded(eigenvalues)
+    if is_rounded.any() and not is_rounded.all():
+        axes.set_ylim(eigenvalues[~is_rounded].min() / MARGIN, eigenvalues.max() * MARGIN)
     scales.set_log_ticks(axes.yaxis)
+
+
+def _rounded(eigenvalues: pd.Series) -> pd.Series:
+    """Which eigenvalues are 0 but for rounding."""
+    return eigenvalues < ROUNDING * eigenvalues.max()
 
 
 def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:

@@ -80,7 +80,7 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:
     """Draw a line per kind; of blocks changed alone, against their numbers."""
-    axes.locator_params(axis="x", integer=True)
+    scales.set_whole_ticks(axes.xaxis)
     x = table["blocks"].astype("int64") if order == "alone" else table["k"]
     table = table.assign(x=x).sort_values("x", kind="stable")
     return [

@@ -190,7 +190,7 @@ def _draw_measure(
 ) -> dict[str, Line2D]:
     """Draw a measure; return the lines that a legend names."""
     named = _draw_steps(axes, table[table["estimator"] == measure.name], start, colours)
-    axes.locator_params(axis="x", integer=True)
+    scales.set_whole_ticks(axes.xaxis)
     scales.begin_at_zero(axes, [measure])
     return named
 
@@ -236,7 +236,7 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     axes.pcolormesh(
         *edges, cells.where(np.isfinite(cells)), norm=norm, cmap=CELL_COLOURS, rasterized=True
     )
-    axes.locator_params(axis="y", integer=True)
+    scales.set_whole_ticks(axes.yaxis)
 
 
 def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:

@@ -216,7 +216,7 @@ def line_panels(
         if x == "step":
             scales.set_progress_axis(axes, of["step"])
         else:
-            axes.locator_params(axis="x", integer=True)
+            scales.set_whole_ticks(axes.xaxis)
     for label, axes in zip(models, grid[0], strict=True):
         axes.set_title(marks.panel_title(label, figure, len(models)))
     for axes in grid[-1]:

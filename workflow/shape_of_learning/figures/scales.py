@@ -138,6 +138,11 @@ def set_log_ticks(axis: Axis, span: float = FEW_POWERS) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def set_whole_ticks(axis: Axis) -> None:
+    """Label whole numbers alone, as layers are, also where there is a single one."""
+    axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+
 def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
     """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many.
 
