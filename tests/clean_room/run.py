@@ -7,6 +7,7 @@ is one on loopback, with random models under the names that the pages have. The 
 What is left in FOLDER serves the tests that follow: the clone with its `.venv`, and `olah`, the Hub's server.
 """
 
+import argparse
 import os
 import re
 import subprocess
@@ -398,7 +399,9 @@ print(sol.anisotropy(X), sol.two_nn(distances[:, :2]), sol.mada(distances), sol.
 
 
 def main() -> None:
-    room = Room(Path(sys.argv[1]).resolve())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="a new folder, in which all is left")
+    room = Room(parser.parse_args().folder.resolve())
     room.home.mkdir(parents=True)
     room.variables |= bare_variables(room)
     blocks = read_all()
