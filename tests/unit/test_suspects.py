@@ -63,7 +63,7 @@ def test_sentences_say_where_a_model_is_anisotropic_and_whether_few_tokens_make_
 def test_a_sentence_says_which_dimensions_not_to_trust():
     rows = rows_of("mada", [40, 30, 20, 10]) + rows_of("two_nn", [9, 8, 7, 6], reason="copies")
     [sentence] = find_sentences("M", rows)
-    assert "by MADA is highest in block 1, 30, and 10 in the last block" in sentence
+    assert "by MADA peaks at 30 in block 1 and is 10 in the last block" in sentence
     assert "do not trust 3 of 3 values of TwoNN (copies)" in sentence
 
 

@@ -92,9 +92,9 @@ def _say_dimension(label: str, curves: Mapping[str, Mapping[int, Row]]) -> str:
     rows = curves[found]
     values = {layer: _number(row["value"]) for layer, row in rows.items()}
     peak, last = max(values, key=values.__getitem__), max(values)
-    sentence = f"{label}: the intrinsic dimension by {DIMENSIONS[found]} is highest in block {peak}, {values[peak]:.0f}"
+    sentence = f"{label}: the intrinsic dimension by {DIMENSIONS[found]} peaks at {values[peak]:.0f} in block {peak}"
     if last != peak:
-        sentence += f", and {values[last]:.0f} in the last block"
+        sentence += f" and is {values[last]:.0f} in the last block"
     for name, rows in curves.items():
         if name not in DIMENSIONS:
             continue
