@@ -18,7 +18,7 @@ demo: $(ENVIRONMENT)/demo
 	snakemake figure_1 massive_tokens $(DEMO_OPTIONS)
 	snakemake $(DEMO_OPTIONS)
 	@echo
-	@head -n 3 results/findings.txt
+	@cat results/findings.txt
 	@echo
 	@echo "In one page, for a browser: results/explorer.html"
 	@echo "Your own model: source .venv/bin/activate; shape-of-learning measure MODEL"

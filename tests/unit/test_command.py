@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny_models
+from shape_of_learning.checkpoints.local import local_name
 from shape_of_learning.command_line import app
 from shape_of_learning.machine import count_cores, total_memory
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
@@ -323,12 +324,28 @@ def test_several_models_are_measured_into_one_table_of_80_columns(place, monkeyp
     assert len(numbers[0]) == len(numbers[1])
     rows = [line for line in printed.output.splitlines() if re.match(r" +(layer|mean|\d)", line)]
     assert max(map(len, rows)) <= 80
-    said = [
-        line for line in printed.output.splitlines() if line.startswith(("model: ", "./model: "))
-    ]
+    said = [line for line in printed.output.splitlines() if "block" in line and "model" in line]
     assert len(said) == 4  # of each its anisotropy and its dimension
     assert "one model; write MODEL@REVISION" in refused("measure", "model", "b", "--name", "x")
     assert "device `nowhere`" in refused("measure", "model", *options, "--device", "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/models/pythia-70m", "pythia-70m"),
+        ("/models/pythia-70m/main", "pythia-70m"),
+        ("~/pythia-70m/main/", "pythia-70m"),
+        ("package:minilm/model", "minilm"),
+        ("/home/run/checkpoint-500", "run/checkpoint-500"),
+        ("/home/run/step1000", "run/step1000"),
+        ("/home/stepwise", "stepwise"),
+        ("checkpoint-500", "checkpoint-500"),
+        ("/home/model.gguf", "home"),
+    ],
+)
+def test_a_folder_is_called_by_what_tells_it_from_other_models(path, name):
+    assert local_name(path) == name
 
 
 def test_a_comparison_names_its_direction(place, monkeypatch):

@@ -299,7 +299,10 @@ def test_one_model_is_drawn_by_all_figures_that_can_and_one_note_names_the_other
     (note,) = said
     assert all(name in note for name in {*first.figures, *first.tables} - able)
     # An empty list is no list of other models.
-    assert "overview" not in planned(paper(models=["gpt2"], figures={"overview": []})).shown
+    said.clear()
+    empty = planned(paper(models=["gpt2"], figures={"overview": []}), say=said.append)
+    assert "overview" not in empty.shown
+    assert not any("overview" in line for line in said)  # who leaves it empty knows
 
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from shape_of_learning.findings import find_sentences
+from shape_of_learning.findings import find_all_sentences, find_sentences
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.suspects import (
     COPIES,
     FEW_WINDOWS,
     NEAR_THE_WIDTH,
-    REACHES_0,
+    WIDE_INTERVAL,
     find_reasons,
     read_reasons,
     write_reasons,
@@ -19,52 +19,103 @@ from shape_of_learning.terminal_table import Cell, format_cell
 
 WIDTH = 64
 CASES = {
-    "a sound dimension": ("mada", (20.0, 18.0), {}, []),
-    "near-copies": ("two_nn", (20.0, 18.0), {"near_duplicates": 0.11}, [COPIES]),
-    "copies of tokens": ("two_nn", (20.0, 18.0), {"same_token": 0.51}, [COPIES]),
-    "a measure that looks further": ("mada", (20.0, 18.0), {"same_token": 0.9}, []),
-    "as many dimensions as coordinates": ("mle", (52.0, 50.0), {}, [NEAR_THE_WIDTH]),
-    "far more": ("two_nn", (1270.0, 900.0), {}, [NEAR_THE_WIDTH]),
-    "an interval below 0": ("mada", (20.0, -3.0), {}, [REACHES_0]),
-    "a cosine below 0": ("average_cosine", (0.1, -0.1), {}, []),
-    "too few windows": ("anisotropy", (0.9, math.nan), {}, [FEW_WINDOWS]),
-    "a measure without intervals": ("gride_32", (20.0, math.nan), {}, []),
-    "no value": ("two_nn", (math.nan, math.nan), {"near_duplicates": 0.9}, []),
+    "a sound dimension": ("mada", (20.0, 18.0, 22.0), {}, []),
+    "near-copies": ("two_nn", (20.0, 18.0, 22.0), {"near_duplicates": 0.11}, [COPIES]),
+    "copies of tokens": ("two_nn", (20.0, 18.0, 22.0), {"same_token": 0.51}, [COPIES]),
+    "a measure that looks further": ("mada", (20.0, 18.0, 22.0), {"same_token": 0.9}, []),
+    "as many dimensions as coordinates": ("mle", (52.0, 50.0, 54.0), {}, [NEAR_THE_WIDTH]),
+    "far more": ("two_nn", (1270.0, 1000.0, 1540.0), {}, [NEAR_THE_WIDTH]),
+    "an interval from a quarter below to a quarter above": ("mada", (20.0, 15.0, 25.0), {}, []),
+    "MADA of MiniLM's first block": ("mada", (31.4, 8.9, 53.9), {}, [WIDE_INTERVAL]),
+    "TwoNN of the last block of GPT-2": ("two_nn", (1.7, 1.1, 2.4), {}, [WIDE_INTERVAL]),
+    "an interval below 0": ("mada", (20.0, -3.0, 43.0), {}, [WIDE_INTERVAL]),
+    "a cosine that is near 0": ("average_cosine", (0.1, -0.1, 0.3), {}, []),
+    "too few windows": ("anisotropy", (0.9, math.nan, math.nan), {}, [FEW_WINDOWS]),
+    "a measure without intervals": ("gride_32", (20.0, math.nan, math.nan), {}, []),
+    "no value": ("two_nn", (math.nan, math.nan, math.nan), {"near_duplicates": 0.9}, []),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_value_is_suspect_for_these_reasons_and_no_others(name):
-    measure, (value, low), shares, expected = CASES[name]
-    found = find_reasons(MEASURES[measure].conditions, value, low, width=WIDTH, **shares)
+    measure, numbers, shares, expected = CASES[name]
+    found = find_reasons(MEASURES[measure].conditions, *numbers, width=WIDTH, **shares)
     assert found == expected
     assert read_reasons(write_reasons(found)) == found
 
 
-def rows_of(estimator, values, *, n=4096, reason=""):
-    named = {"estimator": estimator, "n": n, "reason": reason}
-    return [{**named, "layer": layer, "value": value} for layer, value in enumerate(values)]
-
-
-def test_sentences_say_where_a_model_is_anisotropic_and_whether_few_tokens_make_it_so():
-    rows = rows_of("anisotropy", [0.9, 0.2, 0.98, 0.99, 0.97, 0.3])
-    few = rows_of("anisotropy_without_massive_tokens", [0.1, 0.1, 0.07, 0.08, 0.09, 0.1], n=4055)
-    assert find_sentences("M", rows + few) == [
-        "M: anisotropy is 0.97 to 0.99 in blocks 2 to 4; without massive tokens (1.0 % of the vectors) it is 0.07 "
-        "to 0.09 there."
+def rows_of(estimator, values, *, half=0.01, n=4096, reason=""):
+    """Rows of layers from 0 on, whose intervals reach a share of each value to both sides."""
+    named = {"estimator": estimator, "n": n, "windows": 128}
+    reasons = dict.fromkeys(range(len(values)), reason) if isinstance(reason, str) else reason
+    return [
+        {
+            **named,
+            **{"layer": layer, "value": value, "reason": reasons.get(layer, "")},
+            **{"low": value * (1 - half), "high": value * (1 + half)},
+        }
+        for layer, value in enumerate(values)
     ]
-    all_along = rows_of("anisotropy_without_massive_tokens", [0.9] * 6)
-    [sentence] = find_sentences("M", rows + all_along)
-    assert "without massive tokens still 0.90" in sentence
-    [sentence] = find_sentences("M", rows_of("anisotropy", [0.9, 0.1, 0.2]))
-    assert sentence == "M: no block is anisotropic; the highest anisotropy is 0.20, in block 2."
 
 
-def test_a_sentence_says_which_dimensions_not_to_trust():
-    rows = rows_of("mada", [40, 30, 20, 10]) + rows_of("two_nn", [9, 8, 7, 6], reason="copies")
+def test_a_sentence_lists_every_anisotropic_block_and_what_massive_tokens_leave_of_it():
+    rows = rows_of("anisotropy", [0.9, 0.2, 0.6, 0.98, 0.99, 0.3, 0.7, 0.4])
+    few = rows_of("anisotropy_without_massive_tokens", [0.1, 0.1, 0.2, 0.07, 0.08, 0.1, 0.3, 0.1])
+    few = [row | {"n": 3891 if row["layer"] == 6 else 4055} for row in few]
+    [sentence] = find_sentences("M", rows + few)
+    assert "128 windows" in sentence
+    assert "0.5 or more in blocks 2 to 4 and 6 (0.98 to 0.99 in blocks 3 and 4)" in sentence
+    assert "(1.0 to 5.0 % of the vectors) it is 0.07 to 0.30 there." in sentence
+    still = rows_of("anisotropy_without_massive_tokens", [0.9] * 7 + [0.4], n=4055)
+    [sentence] = find_sentences("M", rows + still)
+    assert "it is 0.90 there, still 0.5 or more in blocks 2 to 4 and 6" in sentence
+
+
+def test_a_sentence_says_the_bound_below_which_no_block_is_anisotropic():
+    values = [0.9, 0.1, 0.2, 0.15]
+    rows = rows_of("anisotropy", values)
     [sentence] = find_sentences("M", rows)
-    assert "by MADA peaks at 30 in block 1 and is 10 in the last block" in sentence
-    assert "do not trust 3 of 3 values of TwoNN (copies)" in sentence
+    assert "no block is anisotropic (0.5 or more)" in sentence
+    assert "the highest anisotropy is 0.20, in block 2" in sentence
+    assert "massive" not in sentence
+    [sentence] = find_sentences("M", rows + rows_of("anisotropy_without_massive_tokens", values))
+    assert "no block has massive tokens" in sentence
+
+
+def test_a_peak_is_where_its_interval_is_apart_from_those_of_other_blocks():
+    values = [0.3, 0.1, 0.191, 0.188, 0.1]
+    [sentence] = find_sentences("M", rows_of("anisotropy", values))
+    assert "0.19, in blocks 2 and 3" in sentence
+    [sentence] = find_sentences("M", rows_of("anisotropy", values, half=2))
+    assert "anisotropy is 0.10 to 0.19" in sentence
+    assert "block 2" not in sentence
+    [sentence] = find_sentences("M", rows_of("mada", [42, *[14.1, 14.2, 14.0] * 3, 13]))
+    assert "highest in blocks 1 to 9 of M (14; 13 in the last, 42 in the embeddings)" in sentence
+    [sentence] = find_sentences("M", rows_of("mada", [42, 30, 10], half=2))
+    assert "10 to 30 in those of M (42 in the embeddings)" in sentence
+
+
+def test_a_sentence_counts_blocks_whose_dimensions_not_to_trust():
+    trusted = rows_of("mada", [40, 30, 99, 20, 10], reason={2: "wide interval"})
+    copied = rows_of("two_nn", [9, 8, 7, 6, 5], reason=dict.fromkeys((0, 1, 2, 3), "copies"))
+    [sentence] = find_sentences("M", trusted + copied)
+    assert "highest in block 1 of M (30; 10 in the last, 40 in the embeddings)" in sentence
+    assert f"do not trust TwoNN in 3 of 4 blocks ({COPIES.cause})" in sentence
+    assert f"MADA in 1 of 4 blocks ({WIDE_INTERVAL.cause})" in sentence
+
+
+def test_two_models_have_a_sentence_each_on_anisotropy_and_one_on_both_dimensions():
+    def rows(model, reason):
+        found = rows_of("anisotropy", [0.1, 0.2]) + rows_of("mada", [9, 8])
+        found += rows_of("two_nn", [9, 8], reason=reason)
+        return [row | {"model": model, "revision": "main"} for row in found]
+
+    models = [("a", "A", "main"), ("b", "B", "main")]
+    sentences = find_all_sentences(rows("a", "") + rows("b", "copies"), models)
+    assert len(sentences) == 3
+    assert "do not trust TwoNN in 1 of 1 blocks of B" in sentences[-1]
+    sentences = find_all_sentences(rows("a", "copies") + rows("b", "copies"), models)
+    assert "do not trust TwoNN in 1 of 1 and 1 of 1 blocks" in sentences[-1]
 
 
 @pytest.mark.parametrize(

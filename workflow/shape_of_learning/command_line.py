@@ -30,8 +30,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import file_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_sentences
 from shape_of_learning.machine import count_cores, total_memory
-from shape_of_learning.metrics.measure_entry import FAMILIES
-from shape_of_learning.metrics.registry import MEASURES, OF_THE_PAPER
+from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.defaults import (
     BATCH_VECTORS,
@@ -56,7 +55,14 @@ if TYPE_CHECKING:
 EXIT_CODES = "Exit codes: 0, done; 1, what you gave cannot be used (see the last line); 2, a wrong command line."
 ALL = "all"
 COMPACT = "anisotropy,anisotropy_without_massive_tokens,two_nn,mada,mle"
-KNOWN = [n for n, m in MEASURES.items() if m.family in FAMILIES and "last_layer" not in m.rows]
+EXAMPLES = (
+    "average_cosine",
+    "mom",
+    "gride_4",
+    "effective_rank",
+    "linearity",
+    "intra_window_cosine",
+)
 app = typer.Typer(
     help="The shape of what transformers learn: anisotropy and intrinsic dimension by layer.",
     epilog=EXIT_CODES,
@@ -104,7 +110,8 @@ Text = Annotated[
 Measures = Annotated[
     str,
     typer.Option(
-        help=f"Names with commas between, or {ALL} for all of the first paper. Names: {', '.join(KNOWN)}."
+        help=f"Names with commas between, or {ALL} for those of the first paper. Others are such as "
+        f"{', '.join(EXAMPLES)}; docs/reference/measures.md has all."
     ),
 ]
 Windows = Annotated[int, typer.Option(help="Number of windows of text.", min=1)]
@@ -370,7 +377,7 @@ def _measure_all(
     shares_batches: bool = False,
 ) -> "list[Measured]":
     """Fetch models and measure them, with a bar on the terminal; names that are wrong are refused first."""
-    from shape_of_learning.checkpoints.local import is_local, named_checkpoint
+    from shape_of_learning.checkpoints.local import is_local, local_name, named_checkpoint
 
     split = [_split_revision(model) for model in given]
     if revision != "main":
@@ -387,10 +394,10 @@ def _measure_all(
                 "folder of the checkpoint that you mean"
             )
         named_checkpoint(model, at)  # before any other is measured
-    last_parts = [Path(model).name for model, _ in split]
+    names = [local_name(model) if is_local(model) else Path(model).name for model, _ in split]
     found: list[Measured] = []
-    for text, (model, at), last in zip(given, split, last_parts, strict=True):
-        own = name or (text if last_parts.count(last) > 1 else "")
+    for text, (model, at), last in zip(given, split, names, strict=True):
+        own = name or (text if names.count(last) > 1 else "")
         shuffled_as = found[0].model.name if found and shares_batches else ""
         found.append(_measure(model, at, sample, own, shuffled_as))
     return found
@@ -402,7 +409,9 @@ def _measure(model: str, revision: str, sample: Sample, name: str, shuffled_as: 
     else:
         chosen = [measure.strip() for measure in sample.measures.split(",") if measure.strip()]
     if not chosen:
-        raise InputError("--measures names no measure; leave it out, or name some of --help")
+        raise InputError(
+            "--measures names no measure; leave it out, or name some of docs/reference/measures.md"
+        )
     text = sample.text
     if text is not None and not text.is_file():
         wrong = "is a folder" if text.is_dir() else "is missing"

@@ -1,10 +1,10 @@
-"""What stands out in the estimates of one checkpoint, in sentences with numbers."""
+"""What stands out in the estimates of checkpoints, in sentences with numbers."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from shape_of_learning.metrics.suspects import FEW_WINDOWS, read_reasons
+from shape_of_learning.metrics.suspects import FEW_WINDOWS, REASONS, Reason, read_reasons
 
 Row = Mapping[str, Any]
 ANISOTROPY, WITHOUT_MASSIVE = "anisotropy", "anisotropy_without_massive_tokens"
@@ -16,11 +16,33 @@ DIMENSIONS = {
 }  # first those that copies disturb least
 ANISOTROPIC = 0.5  # from which on one direction has most of the variance
 PLATEAU = 0.05  # below the peak
-FEW_TOKENS = 0.5  # of the anisotropy is gone without massive tokens
+MOST_TOGETHER = 2  # models whose dimensions one sentence can hold
+
+
+class Curves(NamedTuple):
+    """The values of one checkpoint: what it is called, and the rows of each measure by layer."""
+
+    label: str
+    rows: Mapping[str, Mapping[int, Row]]
+
+    def blocks(self, measure: str) -> dict[int, Row]:
+        """Return the rows of the blocks; the embeddings, layer 0, are none."""
+        return {layer: row for layer, row in self.rows.get(measure, {}).items() if layer >= 1}
+
+    @property
+    def windows(self) -> str:
+        """How many windows were measured, as a sentence says it."""
+        numbers = {
+            round(number)
+            for of_measure in self.rows.values()
+            for row in of_measure.values()
+            if math.isfinite(number := _number(row.get("windows")))
+        }
+        return f", {max(numbers)} windows" if numbers else ""
 
 
 def find_sentences(label: str, rows: Iterable[Row]) -> list[str]:
-    """Say what stands out in the layers of one checkpoint.
+    """Say what stands out in the blocks of one checkpoint.
 
     Parameters
     ----------
@@ -34,17 +56,14 @@ def find_sentences(label: str, rows: Iterable[Row]) -> list[str]:
     list of str
         At most one sentence on anisotropy and one on the intrinsic dimension.
     """
-    curves: dict[str, dict[int, Row]] = {}
-    for row in rows:
-        layer, value = _number(row["layer"]), _number(row["value"])
-        if layer >= 1 and math.isfinite(value):  # not the embeddings, which are no block
-            curves.setdefault(str(row["estimator"]), {})[int(layer)] = row
-    said = [_say_anisotropy(label, curves), _say_dimension(label, curves)]
-    return [sentence for sentence in said if sentence]
+    curves = _read_curves(label, rows)
+    return [
+        sentence for sentence in (_say_anisotropy(curves), _say_dimension([curves])) if sentence
+    ]
 
 
 def find_all_sentences(rows: Iterable[Row], models: Sequence[Sequence[str]]) -> list[str]:
-    """Say what stands out in several models: first of all their anisotropy, then their dimensions.
+    """Say what stands out in several models: first the anisotropy of each, then their dimensions.
 
     Parameters
     ----------
@@ -53,64 +72,147 @@ def find_all_sentences(rows: Iterable[Row], models: Sequence[Sequence[str]]) -> 
     models : sequence of (name, label, revision)
     """
     listed = list(rows)
-    by_model = [
-        find_sentences(
+    curves = [
+        _read_curves(
             label, [row for row in listed if (row["model"], row["revision"]) == (name, revision)]
         )
         for name, label, revision in models
     ]
-    return [*(said[0] for said in by_model if said), *(s for said in by_model for s in said[1:])]
+    together = [curves] if len(curves) <= MOST_TOGETHER else [[each] for each in curves]
+    sentences = [*map(_say_anisotropy, curves), *map(_say_dimension, together)]
+    return [sentence for sentence in sentences if sentence]
 
 
-def _say_anisotropy(label: str, curves: Mapping[str, Mapping[int, Row]]) -> str:
-    rows = curves.get(ANISOTROPY)
+def _read_curves(label: str, rows: Iterable[Row]) -> Curves:
+    found: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        layer, value = _number(row["layer"]), _number(row["value"])
+        if math.isfinite(layer) and math.isfinite(value):
+            found.setdefault(str(row["estimator"]), {})[int(layer)] = row
+    return Curves(label, found)
+
+
+def _say_anisotropy(curves: Curves) -> str:
+    rows = curves.blocks(ANISOTROPY)
     if not rows:
         return ""
-    values = {layer: _number(row["value"]) for layer, row in rows.items()}
-    peak = max(values, key=values.__getitem__)
-    if values[peak] < ANISOTROPIC:
-        return f"{label}: no block is anisotropic; the highest anisotropy is {values[peak]:.2f}, in block {peak}."
-    high = _around(values, peak)
-    inside = [values[layer] for layer in high]
-    sentence = f"{label}: anisotropy is {_range(inside)} in {name_blocks(high)}"
-    without = curves.get(WITHOUT_MASSIVE, {})
-    others = [_number(without[layer]["value"]) for layer in high if layer in without]
-    if not others:
-        return f"{sentence}."
-    vectors = [_number(rows[layer]["n"]) for layer in high]
-    kept = [_number(without[layer]["n"]) for layer in high if layer in without]
-    share = 1 - sum(kept) / len(kept) / (sum(vectors) / len(vectors))
-    if max(others) > FEW_TOKENS * min(inside):
-        return f"{sentence}, and without massive tokens still {_range(others)}."
-    return f"{sentence}; without massive tokens ({100 * share:.1f} % of the vectors) it is {_range(others)} there."
+    begin = f"{curves.label}{curves.windows}: "
+    values = _values(rows)
+    high = [layer for layer, value in values.items() if value >= ANISOTROPIC]
+    if not high:
+        sentence = f"no block is anisotropic ({ANISOTROPIC:g} or more); {_say_highest(rows)}"
+        without = "; no block has massive tokens" if _has_none_massive(curves) else ""
+        return f"{begin}{sentence}{without}."
+    plateau = _around(values, max(values, key=values.__getitem__))
+    where = f" in {name_blocks(plateau)}" if plateau != high else ""
+    inside = f"({_range(values[layer] for layer in plateau)}{where})"
+    blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
+    sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
+    return f"{begin}{sentence}{_say_without_massive(curves, high)}."
 
 
-def _say_dimension(label: str, curves: Mapping[str, Mapping[int, Row]]) -> str:
-    found = next((name for name in DIMENSIONS if name in curves), None)
-    if found is None:
+def _say_highest(rows: Mapping[int, Row]) -> str:
+    """Say how high anisotropy is, and where, if its intervals tell some blocks from the others."""
+    values = _values(rows)
+    top = highest_blocks(rows)
+    if len(top) == len(rows):
+        return f"anisotropy is {_range(values.values())}"
+    return (
+        f"the highest anisotropy is {_range(values[layer] for layer in top)}, in {name_blocks(top)}"
+    )
+
+
+def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
+    """Say what is left of the anisotropy of blocks without their massive tokens."""
+    rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
+    known = [layer for layer in high if layer in without]
+    if not known:
         return ""
-    rows = curves[found]
-    values = {layer: _number(row["value"]) for layer, row in rows.items()}
-    peak, last = max(values, key=values.__getitem__), max(values)
-    sentence = f"{label}: the intrinsic dimension by {DIMENSIONS[found]} peaks at {values[peak]:.0f} in block {peak}"
-    if last != peak:
-        sentence += f" and is {values[last]:.0f} in the last block"
-    for name, rows in curves.items():
-        if name not in DIMENSIONS:
-            continue
-        reasons = {layer: _reasons(row) for layer, row in rows.items()}
-        suspect = [layer for layer, names in reasons.items() if names]
+    if _has_none_massive(curves):
+        return "; no block has massive tokens"
+    left = {layer: _number(without[layer]["value"]) for layer in known}
+    shares = [1 - _number(without[n]["n"]) / _number(rows[n]["n"]) for n in known]
+    # A batch without them may be larger where the text is divided into fewer batches.
+    is_known = all(0 <= share < 0.5 for share in shares)
+    share = f" ({_range((100 * s for s in shares), 1)} % of the vectors)" if is_known else ""
+    still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
+    also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
+    return f"; without massive tokens{share} it is {_range(left.values())} there{also}"
+
+
+def _has_none_massive(curves: Curves) -> bool:
+    """Return whether no vector of any block is massive, so that it is as if they were left out."""
+    rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
+    return bool(without) and all(
+        layer in rows
+        and all(_number(row[key]) == _number(rows[layer][key]) for key in ("value", "n"))
+        for layer, row in without.items()
+    )
+
+
+def _say_dimension(models: Sequence[Curves]) -> str:
+    measure = next((name for name in DIMENSIONS if any(each.blocks(name) for each in models)), None)
+    if measure is None:
+        return ""
+    parts = [_say_dimension_of(each, measure) for each in models if each.blocks(measure)]
+    doubts = filter(None, (_say_doubts(models, name) for name in DIMENSIONS))
+    sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {_join(parts)}"
+    return f"{'; '.join([sentence, *doubts])}."
+
+
+def _say_dimension_of(curves: Curves, measure: str) -> str:
+    """Say where it is highest, if its intervals tell some blocks from the others, of values that are not suspect."""
+    rows = curves.blocks(measure)
+    sound = {layer: row for layer, row in rows.items() if not _reasons(row)} or rows
+    values, top = _values(sound), highest_blocks(sound)
+    highest = _range((values[layer] for layer in top), 0)
+    beside = []
+    if (last := max(rows)) in values and last not in top:
+        beside.append(f"{values[last]:.0f} in the last")
+    if embeddings := curves.rows[measure].get(0):
+        beside.append(f"{_number(embeddings['value']):.0f} in the embeddings")
+    if len(top) == len(sound):
+        inside = f" ({', '.join(beside)})" if beside else ""
+        return f"{highest} in those of {curves.label}{inside}"
+    inside = "; ".join(filter(None, (highest, ", ".join(beside))))
+    return f"highest in {name_blocks(top)} of {curves.label} ({inside})"
+
+
+def _say_doubts(models: Sequence[Curves], measure: str) -> str:
+    """Say in how many blocks not to trust a measure, and why."""
+    counts: list[tuple[str, str]] = []
+    reasons: set[Reason] = set()
+    for curves in models:
+        rows = curves.blocks(measure)
+        suspect = [_reasons(row) for row in rows.values() if _reasons(row)]
+        reasons.update(reason for found in suspect for reason in found)
         if suspect:
-            words = sorted({word for layer in suspect for word in reasons[layer]})
-            many = f"{len(suspect)} of {len(rows)} values"
-            sentence += f"; do not trust {many} of {DIMENSIONS[name]} ({', '.join(words)})"
-    return f"{sentence}."
+            counts.append((f"{len(suspect)} of {len(rows)}", curves.label))
+    if not counts:
+        return ""
+    if len(counts) == len(models):
+        where = f"{' and '.join(count for count, _ in counts)} blocks"
+    else:
+        where = " and ".join(f"{count} blocks of {label}" for count, label in counts)
+    causes = ", ".join(reason.cause for reason in REASONS.values() if reason in reasons)
+    return f"do not trust {DIMENSIONS[measure]} in {where} ({causes})"
 
 
-def _reasons(row: Row) -> list[str]:
+def _reasons(row: Row) -> list[Reason]:
     cell = row.get("reason")
     reasons = read_reasons(cell) if isinstance(cell, str) else []
-    return [r.name for r in reasons if r is not FEW_WINDOWS]
+    return [reason for reason in reasons if reason is not FEW_WINDOWS]
+
+
+def highest_blocks(rows: Mapping[int, Row]) -> list[int]:
+    """List the block with the highest value, and those that its interval does not tell from it.
+
+    Without intervals nothing tells blocks apart, so that all are listed.
+    """
+    values = _values(rows)
+    peak = max(values, key=values.__getitem__)
+    least = _number(rows[peak].get("low"))
+    return [n for n, row in rows.items() if n == peak or not _number(row.get("high")) < least]
 
 
 def _around(values: Mapping[int, float], peak: int) -> list[int]:
@@ -118,27 +220,44 @@ def _around(values: Mapping[int, float], peak: int) -> list[int]:
     found = [peak]
     for step in (-1, 1):
         layer = peak + step
-        while values.get(layer, -math.inf) >= values[peak] - PLATEAU:
+        while values.get(layer, -math.inf) >= max(values[peak] - PLATEAU, ANISOTROPIC):
             found.append(layer)
             layer += step
     return sorted(found)
 
 
 def name_blocks(layers: Sequence[int]) -> str:
-    """Write layers without a gap as blocks.
+    """Name blocks, those without a gap by the first and the last.
 
     Examples
     --------
-    >>> name_blocks([12, 13, 14])
-    'blocks 12 to 14'
+    >>> name_blocks([3, 4, 5, 8, 12, 13])
+    'blocks 3 to 5, 8, 12 and 13'
     """
-    if len(layers) == 1:
-        return f"block {layers[0]}"
-    return f"blocks {layers[0]} to {layers[-1]}"
+    runs: list[list[int]] = []
+    for layer in sorted(layers):
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    names: list[str] = []
+    for run in runs:
+        names += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(layer) for layer in run]
+    return f"block{'s' * (len(layers) > 1)} {_join(names)}"
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = (f"{number:.2f}" for number in (min(values), max(values)))
+def _join(items: Sequence[str]) -> str:
+    *others, last = items
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _values(rows: Mapping[int, Row]) -> dict[int, float]:
+    return {layer: _number(row["value"]) for layer, row in rows.items()}
+
+
+def _range(values: Iterable[float], decimals: int = 2) -> str:
+    known = list(values)
+    low, high = (f"{number:.{decimals}f}" for number in (min(known), max(known)))
     return low if low == high else f"{low} to {high}"
 
 

@@ -9,6 +9,8 @@ from shape_of_learning.checkpoints.gguf_files import unpack
 from shape_of_learning.errors import InputError
 
 PACKAGE, GGUF = "package:", ".gguf"
+WITHOUT_MODEL = ("main", "model")  # names of folders, as in `package:NAME/model`
+STEP = re.compile(r"(checkpoint|step)[-_]?\d+")  # names that many trainings have
 REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)  # names that one on the Hub can have
 
 
@@ -64,19 +66,32 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
     InputError
         If there is none.
     """
-    path = Path(model)
-    with suppress(RuntimeError):
-        path = path.expanduser()
     if is_local(model):
         folder = local_checkpoint(model)
         if not folder.exists():
             raise InputError(f"{model}: there is no folder {folder.absolute()}; correct the path")
-        name = path.stem if path.suffix.lower() == GGUF else path.name
-        if (
-            name == "model" and len(path.parts) > 1
-        ):  # which says nothing, as in `package:NAME/model`
-            name = path.parent.name.removeprefix(PACKAGE)
-        return name or path.resolve().name, folder
+        return local_name(model), folder
     from shape_of_learning.checkpoints.hub_snapshot import download_snapshot
 
-    return path.name, download_snapshot(model, revision)
+    return Path(model).name, download_snapshot(model, revision)
+
+
+def local_name(model: str) -> str:
+    """Name a checkpoint on this machine after its folder or file, and after the folder around what names no model.
+
+    Examples
+    --------
+    >>> [local_name(path) for path in ("/models/gpt2", "/models/gpt2.gguf", "/models/gpt2/main")]
+    ['gpt2', 'gpt2', 'gpt2']
+    >>> local_name("/work/run/checkpoint-500")
+    'run/checkpoint-500'
+    """
+    path = Path(model)
+    with suppress(RuntimeError):  # nobody is called what follows the tilde
+        path = path.expanduser()
+    path = path.resolve() if path.name in ("", "..") else path
+    name = path.stem if path.suffix.lower() == GGUF else path.name
+    around = path.parent.name.removeprefix(PACKAGE)
+    if around and name in WITHOUT_MODEL:
+        return around
+    return f"{around}/{name}" if around and STEP.fullmatch(name) else name

@@ -9,35 +9,45 @@ NEAR_DUPLICATES = (
 )
 SAME_TOKEN = 0.5  # share of nearest neighbours; most say how copies of a token differ
 NEAR_WIDTH = 0.8  # share of the coordinates from which on an intrinsic dimension is none
+WIDE = 0.5  # of the value; a wider interval hardly says how large a number of directions is
 
 
 class Reason(NamedTuple):
-    """Why a value is suspect: its name in tables, its mark on the terminal, and a sentence."""
+    """Why a value is suspect: its name in tables, its mark on the terminal, the cause, and what follows."""
 
     name: str
     mark: str
-    sentence: str
+    cause: str
+    consequence: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Cause and consequence."""
+        return f"{self.cause}, so {self.consequence}" if self.consequence else self.cause
 
 
 COPIES = Reason(
     "copies",
     "*",
-    "most nearest neighbours are copies or the same token, so the value says more about the text than about the model",
+    "nearest neighbours are mostly the same token or copies",
+    "the value says more about the text than about the model",
 )
 NEAR_THE_WIDTH = Reason(
     "near the width",
     "^",
-    "the dimension is near the number of coordinates or above it; near-copies or too few vectors decide it",
+    "the dimension is near the number of coordinates or above it",
+    "near-copies or too few vectors decide it",
 )
-REACHES_0 = Reason(
-    "interval reaches 0",
-    "<",
-    "the interval reaches 0, so the data do not say how large the value is",
+WIDE_INTERVAL = Reason(
+    "wide interval",
+    "?",
+    "the interval is wider than half the value",
+    "the data hardly say how large the value is",
 )
 FEW_WINDOWS = Reason(
-    "few windows", "~", "too few windows, or a few of them, decide the value, so it has no interval"
+    "few windows", "~", "too few windows, or a few of them, decide the value", "it has no interval"
 )
-REASONS = {reason.name: reason for reason in (COPIES, NEAR_THE_WIDTH, REACHES_0, FEW_WINDOWS)}
+REASONS = {reason.name: reason for reason in (COPIES, NEAR_THE_WIDTH, WIDE_INTERVAL, FEW_WINDOWS)}
 SEPARATOR = "; "
 
 
@@ -64,6 +74,7 @@ def find_reasons(
     conditions: Conditions,
     value: float,
     low: float,
+    high: float,
     *,
     near_duplicates: float = math.nan,
     same_token: float = math.nan,
@@ -75,7 +86,7 @@ def find_reasons(
     ----------
     conditions : Conditions
         Of its measure.
-    value, low : float
+    value, low, high : float
         NaN where the value is undefined, and where there is no interval.
     near_duplicates, same_token : float
         As in ``tables/estimates.csv``.
@@ -85,20 +96,20 @@ def find_reasons(
     Examples
     --------
     >>> two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicates=0.1)
-    >>> [reason.name for reason in find_reasons(two_nn, 60.0, -2.0, same_token=0.7, width=64)]
-    ['copies', 'near the width', 'interval reaches 0']
+    >>> [reason.name for reason in find_reasons(two_nn, 60.0, 40.0, 80.0, same_token=0.7, width=64)]
+    ['copies', 'near the width', 'wide interval']
     """
     if math.isnan(value):
         return []
     limit = conditions.near_duplicates
     has_copies = limit is not None and (near_duplicates > limit or same_token > SAME_TOKEN)
     is_near = conditions.is_dimension and width > 0 and value >= NEAR_WIDTH * width
-    reaches_0 = conditions.is_positive and low <= 0
+    is_wide = conditions.is_positive and high - low > WIDE * value
     is_bare = conditions.has_interval and math.isnan(low)
     holds = {
         COPIES: has_copies,
         NEAR_THE_WIDTH: is_near,
-        REACHES_0: reaches_0,
+        WIDE_INTERVAL: is_wide,
         FEW_WINDOWS: is_bare,
     }
     return [reason for reason, is_so in holds.items() if is_so]

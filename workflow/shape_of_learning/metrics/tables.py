@@ -290,7 +290,7 @@ def _estimate(
     reasons = find_reasons(
         curve.conditions,
         row.value,
-        bars[1],
+        *bars[1:],
         near_duplicates=row.near_duplicates,
         same_token=row.same_token,
         width=width,

@@ -14,8 +14,8 @@ from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
 from shape_of_learning.metrics.suspects import (
     FEW_WINDOWS,
-    REACHES_0,
     REASONS,
+    WIDE_INTERVAL,
     Reason,
     read_reasons,
     write_reasons,
@@ -103,7 +103,7 @@ class Measured:
         rows = (dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in self.estimates)
         return {
             (row["estimator"], row["layer"]): [
-                r for r in read_reasons(str(row["reason"])) if r not in (REACHES_0, FEW_WINDOWS)
+                r for r in read_reasons(str(row["reason"])) if r not in (WIDE_INTERVAL, FEW_WINDOWS)
             ]
             for row in rows
         }

@@ -11,6 +11,7 @@ from shape_of_learning.plan.entry_files import Entries, read_entries, with_seeds
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.models import Model, origins_of, read_models
 from shape_of_learning.plan.paper_models import (
+    IS_EMPTY,
     check_targets,
     chosen_papers,
     models_of_targets,
@@ -116,7 +117,8 @@ def read_run(
     )
     for each in run.models.values():  # of which the run may have found the roles
         _check_task(each, typed.tasks)
-    for notice in _said_together(notices):  # when nothing can be refused any more
+    # When nothing can be refused any more; who leaves a figure empty knows that it is left out.
+    for notice in _said_together([each for each in notices if not each.endswith(IS_EMPTY)]):
         say(f"NOTE: {notice}")
     return run
 

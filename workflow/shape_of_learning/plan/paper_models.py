@@ -12,6 +12,8 @@ from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Speci
 from shape_of_learning.plan.settings import Figures
 from shape_of_learning.refusals import unknown_name
 
+IS_EMPTY = "is an empty list"  # ends the notice on a target that the configuration shows nothing of
+
 
 def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
     """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
@@ -130,7 +132,7 @@ def models_of_targets(
         if names and others and listed != ALL:
             notices.append(f"{target} is drawn without {others}: it shows models{kind}")
         elif listed == []:
-            notices.append(f"{target} is left out: key `figures.{target}` is an empty list")
+            notices.append(f"{target} is left out: key `figures.{target}` {IS_EMPTY}")
         elif not names:
             notices.append(f"{target} is left out: key `models` names {asked}{kind}")
     return found
