@@ -9,6 +9,7 @@ import PIL.Image
 
 from checkouts import REPOSITORY
 from shape_of_learning.figures.style import COLOURS
+from shape_of_learning.findings import find_sentences
 
 sys.path.insert(0, str(REPOSITORY / "docs"))
 import write_showcase
@@ -36,31 +37,50 @@ DEMO = REPOSITORY / "docs/demo"
 DECODER, ENCODER, HIGH = "smollm2-135m-4bit", "minilm-l6", range(12, 29)
 
 
+def page_of_demo() -> str:
+    return " ".join((REPOSITORY / "docs/tutorial/demo.md").read_text().split())
+
+
 def number(sentence: str) -> list[float]:
     """The numbers of a sentence of the demo's page, of which `#` stands for one."""
-    words = " ".join((REPOSITORY / "docs/tutorial/demo.md").read_text().split())
+    words = page_of_demo()
     pattern = re.escape(sentence).replace(r"\#", r"([\d,.]*\d)")
     found = re.search(pattern.replace(r"\ ", " "), words)
     assert found, f"the page does not say any more: {sentence}"
     return [float(text.replace(",", "")) for text in found.groups()]
 
 
-def test_the_page_of_the_demo_says_what_its_tables_say():
+def drawn_anisotropy() -> pd.Series:
     drawn = pd.read_csv(DEMO / "massive_tokens.csv").set_index(["model", "quantity", "layer"])
-    value = drawn["value"].sort_index()
+    return drawn["value"].sort_index()
+
+
+def rounded(values: pd.Series, decimals: int = 2) -> list[float]:
+    return [round(end, decimals) for end in (values.min(), values.max())]
+
+
+def test_the_page_of_the_demo_says_what_its_tables_say():
+    value = drawn_anisotropy()
     blocks = value[DECODER, "anisotropy"]
-    said = number("it is # to # from block 12 to block 28, and # after the final norm")
-    high = blocks[HIGH]
-    assert [round(each, 2) for each in (high.min(), high.max(), blocks[30])] == said
+    said = number("above # in blocks # to # and # to #. It is # to # from block 12 to block 28")
+    assert [*blocks.index[blocks > said[0]]] == [
+        *range(int(said[1]), int(said[2]) + 1),
+        *range(int(said[3]), int(said[4]) + 1),
+    ]
+    assert rounded(blocks[HIGH]) == said[5:]
+    assert round(blocks[30], 2) == number("and # after the final norm")[0]
     assert value[ENCODER, "anisotropy"].max() < number("The encoder stays below #.")[0]
-    few = value[DECODER, "anisotropy_without_massive_tokens"][HIGH]
-    said = number("the anisotropy of these blocks is # to #,")
-    assert [round(few.min(), 2), round(few.max(), 2)] == said
-    row = pd.read_csv(DEMO / "massive_tokens_of_decoder.csv").set_index("layer").loc[20]
-    massive, tokens, share, first = number(
+    few = value[DECODER, "anisotropy_without_massive_tokens"]
+    said = number("the anisotropy from block 12 to block 28 is # to #,")
+    assert rounded(few[HIGH]) == said
+    massive = pd.read_csv(DEMO / "massive_tokens_of_decoder.csv").set_index("layer")
+    said = number("In blocks 3 to 9 massive tokens are # to #, and # to # is left")
+    assert [*rounded(massive["massive"].loc[3:9], 0), *rounded(few.loc[3:9])] == said
+    row = massive.loc[20]
+    number_of_massive, tokens, share, first = number(
         "they are # of # tokens and hold # % of the variance; # of them are the first tokens"
     )
-    assert (row["massive"], row["n"]) == (massive, tokens)
+    assert (row["massive"], row["n"]) == (number_of_massive, tokens)
     assert round(100 * row["massive_share"], 1) == share
     assert f"0 ({first:.0f})" in row["positions"]
     dimensions = pd.read_csv(DEMO / "dimension_by_depth.csv").set_index(
@@ -69,16 +89,59 @@ def test_the_page_of_the_demo_says_what_its_tables_say():
     two_nn, mada = (dimensions.loc[DECODER, name] for name in ("two_nn", "mada"))
     said = number("rises from # after the first block to # at block 20")
     assert [round(two_nn["value"][layer], 1) for layer in (1, 20)] == said
-    said = number("By MADA it falls from # at block 4 to # at block 20")
-    assert [round(mada["value"][layer]) for layer in (4, 20)] == said
+    said = number(
+        "By MADA it falls from # at block 4 to # at block 20; the embeddings, layer 0, have #"
+    )
+    assert [round(mada["value"][layer]) for layer in (4, 20, 0)] == said
     assert round(100 * two_nn["same_token"][20]) == number("# % at block 20")[0]
+
+
+def test_the_page_of_the_demo_says_what_null_models_have():
+    drawn = pd.read_csv(DEMO / "controls_by_layer.csv")
+    drawn = drawn[(drawn["model"] == DECODER) & (drawn["layer"] >= 1)]
+    values = drawn.pivot(index=["estimator", "layer"], columns="control", values="value")
+    model, shuffled, untrained = (
+        values[name] for name in ("model itself", "shuffled_within_windows", "untrained")
+    )
+    changes = (shuffled - model).abs().groupby("estimator").max()
+    said = number(
+        "linearity changes by # at most, its anisotropy by # at most (# for # at block 9)"
+    )
+    ends = [of["anisotropy", 9] for of in (shuffled, model)]
+    assert [round(each, 2) for each in (changes["linearity"], changes["anisotropy"], *ends)] == said
+    ratios = shuffled / model
+    said = number("its dimension by MADA is # to # times as high")
+    assert rounded(ratios["mada"]) == said
+    said = number("Its dimension by TwoNN is up to # times as high")
+    assert round(ratios["two_nn"].max(), 1) == said[0]
+    said = number("With untrained weights the anisotropy is # at most")
+    assert round(untrained["anisotropy"].max(), 2) == said[0]
+    said = number("is # in block 1 and # in block 2, but # or more from block 3 on")
+    found = untrained["linearity"]
+    assert [round(each, 2) for each in (found[1], found[2], found.loc[3:].min())] == said
+    said = number("as in the trained one (# or more)")
+    assert round(model["linearity"].loc[3:].min(), 2) == said[0]
 
 
 def test_readme_says_what_the_demo_says():
     page = " ".join((REPOSITORY / "README.md").read_text().split())
-    drawn = pd.read_csv(DEMO / "massive_tokens.csv").set_index(["model", "quantity", "layer"])
-    value = drawn["value"].sort_index()
-    low = value[DECODER, "anisotropy"][HIGH].min()
+    value = drawn_anisotropy()
+    blocks = value[DECODER, "anisotropy"]
     few = value[DECODER, "anisotropy_without_massive_tokens"][HIGH]
-    said = f"{low:.2f} or more with it, {few.min():.2f} to {few.max():.2f} without"
+    low, high = rounded(blocks[HIGH])
+    least, most = rounded(few)
+    assert f"{low:.2f} to {high:.2f} in blocks 12 to 28" in page
+    assert f"{least:.2f} to {most:.2f} is left" in page
+    said = f"{low:.2f} or more with it, {least:.2f} to {most:.2f} without"
     assert said.replace("0.", ".") in page
+    anisotropic = find_sentences("M", anisotropy_rows(blocks))[0]
+    assert "0.5 or more in blocks 3 to 9 and 12 to 29" in anisotropic
+    assert "above 0.5 in blocks 3 to 9 and 12 to 29" in page
+
+
+def anisotropy_rows(values: pd.Series) -> list[dict[str, object]]:
+    return [{"estimator": "anisotropy", "layer": n, "value": v, "n": 1} for n, v in values.items()]
+
+
+def test_readme_is_short():
+    assert len((REPOSITORY / "README.md").read_text().split()) <= 900
