@@ -89,6 +89,9 @@ def made_claim(claim: str, verdict: str, **others: object) -> dict[str, object]:
     return {"claim": claim, "sentence": sentence, "verdict": verdict, **common, **others}
 
 
+SUMMARY = "The growth is 0.25 (95 % interval 0.125 to 0.5); supported if above 0.1."
+
+
 def made_specifications() -> list[dict[str, object]]:
     """A claim under four combinations of choices, of which the last one has no estimate."""
     cells = [
@@ -126,6 +129,7 @@ def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DE
         for of in (verdicts_on("one", STEPS, flagged), of_two)
     ]
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two", "smallest_visible": 0.1}
+    growth["summary"] = SUMMARY
     endless = {"estimate": 0.5, "low": -inf, "high": inf, "models": "still"}
     judged = [
         made_claim("fall", "not measured"),

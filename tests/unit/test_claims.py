@@ -17,7 +17,7 @@ from shape_of_learning.claims import (
 )
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.judging import judge, summarise
 from shape_of_learning.claims.rules import needed_weight
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
@@ -338,8 +338,39 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert float(row["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
     assert (row["revisions"], row["statistic"]) == ("d@step4", "mean_over_layers(linearity)")
     assert (row["n"], row["selections"]) == ("4,096", "all")
-    assert "1 claim: 1 undecided" in page.read_text()
+    assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
+    assert row["summary"] in page.read_text()
     assert "| d | `linearity` | 0.9 |" in page.read_text()
+
+
+def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets():
+    parts = {"height": "the height (of blocks (all))", "dip": "the dip", "hurdle": "the hurdle"}
+    holds = [
+        {"of": "height", "above": 0.5},
+        {"of": "dip", "below": 1},
+        {"of": "hurdle", "not_above": 0},
+    ]
+    rule = {"supported": {"in": "all", "holds": {"all_of": holds}}}
+    rule["contradicted"] = {"in": "any", "holds": {"of": "height", "below": 0.4}}
+    claim = replace(Claim(name="c", **CLAIM), rule=rule, parts=parts)
+
+    def summary(verdict, *heights):
+        units = {
+            f"m{n}": {
+                "height": bounds.known(h),
+                "dip": bounds.known(0.2),
+                "hurdle": bounds.known(9),
+            }
+            for n, h in enumerate(heights)
+        }
+        return summarise(claim, verdict, units, {})
+
+    supported = "The height is 0.7; supported if above 0.5. The dip is 0.2; supported if below 1."
+    assert summary("supported", 0.7) == supported
+    assert summary("contradicted", 0.3) == "The height is 0.3; contradicted if below 0.4."
+    assert summary("undecided", 0.45, 0.41) == (
+        "The height is 0.41 to 0.45 in 2 cases; supported if above 0.5."
+    )
 
 
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():

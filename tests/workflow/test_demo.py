@@ -73,9 +73,12 @@ def test_claims_on_published_models_are_asked_of_these(demo):
 def test_it_ends_with_what_it_found_and_keeps_no_weights_of_others(demo):
     said = (demo.folder / "results/findings.txt").read_text().splitlines()
     assert re.match(
-        r"SmolLM2.*: anisotropy is .* in blocks 1\d to 2\d; without massive tokens", said[0]
+        r"SmolLM2.*: anisotropy is 0\.5 or more in blocks .* in blocks 1\d to 2\d\); without massive tokens",
+        said[0],
     )
-    assert "no block is anisotropic" in said[1]
+    assert "no block is anisotropic (0.5 or more)" in said[1]
+    assert len(said) == 3
+    assert re.search(r"dimension by MADA .* of SmolLM2.* of MiniLM", said[2])
     assert not list((demo.folder / "results").rglob("finetuned/*/*/model.safetensors"))
     size = sum(
         file.stat().st_size for file in (demo.folder / "results").rglob("*") if file.is_file()

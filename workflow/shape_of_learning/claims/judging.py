@@ -25,6 +25,7 @@ DEPENDS = "depends on the estimator"
 OUTSIDE, NOT_MEASURED = OutsideTheClaim.verdict, NotMeasured.verdict
 VERDICTS = (SUPPORTED, CONTRADICTED, DEPENDS, UNDECIDED, OUTSIDE, NOT_MEASURED)
 DECIDED = {SUPPORTED, CONTRADICTED}
+UNJUDGED = {OUTSIDE, NOT_MEASURED}
 OTHER_SEEDS = " and other seeds"
 MODULES = (layer_statistics, training_statistics, table_statistics)
 
@@ -50,6 +51,8 @@ class Judgement:
         One of `VERDICTS`.
     because : str
         Why, in a sentence.
+    summary : str
+        The numbers that decide, each with its bound, a plain sentence per number; empty if nothing is measured.
     estimate, low, high : float
         What decides the condition for `supported`, of all units and parts together, with its 95 % interval:
         where all bounds of the condition are the same, the number that must lie beyond it; else the least
@@ -85,6 +88,7 @@ class Judgement:
     to_contradict: Mapping[str, float] = field(default_factory=dict)
     besides: tuple[str, ...] = ()
     parts: tuple[PartOfUnit, ...] = ()
+    summary: str = ""
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
@@ -217,6 +221,7 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
         p_contradicted=rules.chance(claim.rule[CONTRADICTED], units, families),
         to_contradict=to_contradict,
         parts=tuple(parts),
+        summary=summarise(claim, verdict, units, families),
     )
 
 
@@ -336,6 +341,34 @@ def _headline(
     if is_upwards:
         return bound + estimate, bound + low, bound + high, visible
     return bound - estimate, bound - high, bound - low, visible
+
+
+def summarise(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
+    """Say the numbers that decide, and which bounds they are compared with."""
+    of = CONTRADICTED if verdict == CONTRADICTED else SUPPORTED
+    condition = rules.without_hurdles(claim.rule[of])
+    condition = rules.deciding(condition, units, families, is_shown=verdict in DECIDED)
+    sentences = []
+    for part, comparison, bound in rules.comparisons(condition):
+        found = [
+            (_numbers(parts[part]), name)
+            for name, parts in units.items()
+            if part in parts and not np.isnan(parts[part].estimate)
+        ]
+        if not found:
+            continue
+        numbers = sorted(found)
+        said = [number_with_interval(*of_unit) for of_unit, _ in numbers]
+        values = said[0] if len(said) == 1 else f"{said[0]} to {said[-1]} in {len(said)} cases"
+        words = capitalised(rules.without_brackets(rules.part_in_words(part, claim.parts)))
+        sentences.append(f"{words} is {values}; {of} if {comparison.replace('_', ' ')} {bound:g}.")
+    return " ".join(dict.fromkeys(sentences))
+
+
+def number_with_interval(estimate: float, low: float, high: float) -> str:
+    """Write a number, and its interval if it has one."""
+    interval = "" if np.isnan(low) else f" (95 % interval {low:.3g} to {high:.3g})"
+    return f"{estimate:.3g}{interval}"
 
 
 def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:

@@ -11,8 +11,8 @@ from shape_of_learning.claims import rules
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
-    NOT_MEASURED,
     SUPPORTED,
+    UNJUDGED,
     VERDICTS,
     Judgement,
     capitalised,
@@ -39,10 +39,15 @@ def write_ledger(path: Path, judged: Judged) -> None:
 
 
 def write_page(path: Path, title: str, judged: Judged) -> None:
-    """Write the Markdown file: verdicts, each claim with its numbers, and those without data, folded."""
-    with_data = [pair for pair in judged if pair[1].verdict != NOT_MEASURED]
-    without_data = [pair for pair in judged if pair[1].verdict == NOT_MEASURED]
-    lines = [f"# Claims of: {title}", ""]
+    """Write the Markdown file: verdicts, each claim with its numbers, and those that cannot be judged, folded."""
+    with_data = [pair for pair in judged if pair[1].verdict not in UNJUDGED]
+    without_data = [pair for pair in judged if pair[1].verdict in UNJUDGED]
+    lines = [
+        f"# Claims of: {title}",
+        "",
+        f"{count_verdicts([of.verdict for _, of in judged])}.",
+        "",
+    ]
     if with_data:
         lines += [*_verdicts(with_data), ""]
     for claim, of in with_data:
@@ -99,12 +104,22 @@ def statistic_of(claim: Claim) -> str:
     return f"{claim.statistic}({', '.join([*claim.estimators, *claim.reads])})"
 
 
+def count_verdicts(verdicts: Sequence[str]) -> str:
+    """Count all claims of a paper, then each verdict.
+
+    Examples
+    --------
+    >>> count_verdicts(["undecided", "supported", "not measured", "undecided"])
+    '4 claims: 1 supported, 2 undecided, 1 not measured'
+    """
+    counts = [f"{number} {each}" for each in VERDICTS if (number := verdicts.count(each))]
+    number = "1 claim" if len(verdicts) == 1 else f"{len(verdicts)} claims"
+    return ": ".join(filter(None, (number, ", ".join(counts))))
+
+
 def _verdicts(judged: Judged) -> list[str]:
-    counts = [(verdict, sum(of.verdict == verdict for _, of in judged)) for verdict in VERDICTS]
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
-    number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
     return [
-        f"{number}: {said}. A bound counts as passed only if the whole 95 % interval lies beyond it. The interval that "
+        "A bound counts as passed only if the whole 95 % interval lies beyond it. The interval that "
         "decides is widened for every model, layer, step or condition joined by `or` that the rule could pick; "
         "those of single numbers below are not widened for models and conditions, so that one may lie beyond its "
         "bound and yet not decide. What has no interval is compared as it is, and what is unknown is left blank. "
@@ -129,7 +144,10 @@ def _folded(without_data: Judged) -> list[str]:
     if not without_data:
         return []
     claims = "1 claim" if len(without_data) == 1 else f"{len(without_data)} claims"
-    reasons = [f"- {claim.sentence} ({claim.where}) {of.because}" for claim, of in without_data]
+    reasons = [
+        f"- {claim.sentence} ({claim.where}) {capitalised(of.verdict)}: {of.because}"
+        for claim, of in without_data
+    ]
     summary = f"<details><summary>This run cannot judge {claims}.</summary>"
     return [summary, "", *reasons, "", "</details>", ""]
 
@@ -140,7 +158,7 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         "",
         f"{claim.sentence} ({claim.where})",
         "",
-        f"**{capitalised(of.verdict)}.** {of.because}",
+        " ".join(filter(None, (f"**{capitalised(of.verdict)}.**", of.summary, of.because))),
         "",
         f"- Statistic: `{statistic_of(claim)}`",
         f"- Supported if {rules.in_words(claim.rule[SUPPORTED], claim.parts)}",

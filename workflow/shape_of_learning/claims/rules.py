@@ -20,6 +20,7 @@ its bound, of `all_of` the least one, of `any_of` the largest, of a number of un
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -176,6 +177,13 @@ def _bounds_asked(condition: Condition) -> set[tuple[bool, float]]:
     return set() if comparison.startswith("not_") else {(comparison in UPWARDS, bound)}
 
 
+def comparisons(condition: Condition) -> list[tuple[str, str, float]]:
+    """List the part, the comparison and the bound of each condition on a single part, each once."""
+    if inside := inner(condition):
+        return list(dict.fromkeys(found for each in inside for found in comparisons(each)))
+    return [(condition.get("of", "value"), *comparison_of(condition))] if condition else []
+
+
 def without_hurdles(condition: Condition) -> Condition:
     """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
     if not (inside := inner(condition)):
@@ -279,6 +287,19 @@ def part_in_words(name: str, parts: Mapping[str, str]) -> str:
     """What a part of a statistic is."""
     unnamed = "the statistic" if name == "value" else f"`{name}`"
     return parts.get(name, parts.get("value", unnamed) if len(parts) == 1 else unnamed)
+
+
+def without_brackets(words: str) -> str:
+    """Leave out what words have in brackets.
+
+    Examples
+    --------
+    >>> without_brackets("the rise (of blocks (all)) less the fall (ln)")
+    'the rise less the fall'
+    """
+    while (shorter := re.sub(r" ?\([^()]*\)", "", words)) != words:
+        words = shorter
+    return words
 
 
 def _only_unit(units: Units) -> str:

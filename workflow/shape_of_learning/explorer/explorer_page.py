@@ -35,7 +35,7 @@ SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
 DIGITS = {"n": 9}  # all others are rounded to six
 OF_CLAIMS = (
-    *("claim", "sentence", "where", "verdict", "because", "besides"),
+    *("claim", "sentence", "where", "verdict", "summary", "because", "besides"),
     *("estimate", "low", "high", "smallest_visible"),
 )
 Row = Mapping[str, str]

@@ -100,7 +100,7 @@ WEIGHT_COLUMNS = (*_CHECKPOINT, *MATRIX_COLUMNS)
 WEIGHT_POINT_COLUMNS = (*_CHECKPOINT, *POINT_COLUMNS)
 CLAIM_COLUMNS = (
     *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
-    *("verdict", "because", "models", "revisions", "n", "selections"),
+    *("verdict", "summary", "because", "models", "revisions", "n", "selections"),
     *("p_supported", "p_contradicted", "to_contradict", "besides"),
 )
 _TASK = ("model", "revision", "step", "sample")

@@ -11,11 +11,7 @@ function showClaims(results, state) {
     .filter((each) => !state.paper.length || state.paper.includes(each.name))
     .map((paper) => [paper, results.claims.filter((each) => each.paper === paper.name)])
     .filter(([, claims]) => claims.length);
-  const verdicts = papers.flatMap(([, claims]) => claims.map((each) => each.verdict));
-  const counted = Object.keys(VERDICT_SIGNS)
-    .map((verdict) => [verdicts.filter((each) => each === verdict).length, verdict])
-    .filter(([number]) => number > 0);
-  element("to-claims").textContent = `${count(verdicts.length, "claim")}: ${counted.map((each) => each.join(" ")).join(", ")}`;
+  element("to-claims").textContent = countVerdicts(papers.flatMap(([, claims]) => claims));
   element("to-claims").hidden = element("claims").hidden = !papers.length;
   const sections = papers.map(([{ title }, claims]) => {
     const isJudged = (claim) => ![OUTSIDE, NOT_MEASURED].includes(claim.verdict);
@@ -27,9 +23,17 @@ function showClaims(results, state) {
     const summary = make("summary", { textContent: `This run cannot judge ${count(unjudged.length, "claim")}` });
     const folded = make("details", {}, summary, make("ul", {}, ...lines));
     const articles = claims.filter(isJudged).map((each) => claimElement(results, each));
-    return make("section", {}, make("h3", { textContent: title }), ...articles, ...(unjudged.length ? [folded] : []));
+    return make("section", {}, make("h3", { textContent: title }), make("p", { className: "facts", textContent: countVerdicts(claims) }), ...articles, ...(unjudged.length ? [folded] : []));
   });
   element("claim-list").replaceChildren(...sections);
+}
+
+// All claims, then each verdict, as the pages of the papers count them.
+function countVerdicts(claims) {
+  const counted = Object.keys(VERDICT_SIGNS)
+    .map((verdict) => [claims.filter((each) => each.verdict === verdict).length, verdict])
+    .filter(([number]) => number > 0);
+  return `${count(claims.length, "claim")}: ${counted.map((each) => each.join(" ")).join(", ")}`;
 }
 
 // A sentence in which names of models and measures are those of legends.
@@ -48,19 +52,23 @@ function claimElement(results, claim) {
     "article", {},
     make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
     make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
-    ...[numbersOf(claim), besides, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => facts(words)),
+    ...[claim.summary || numbersOf(claim), visibleOf(claim), besides, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => facts(words)),
     ...(claim.specifications ? [specificationElement(results, claim)] : []),
     reason,
     ...curveOf(results, claim),
   );
 }
 
-function numbersOf({ estimate, low, high, smallest_visible }) {
+function numbersOf({ estimate, low, high }) {
   if (!estimate) return "";
   const short = (text) => shortNumber(Number(text.replace("inf", "Infinity")));
   const interval = low && high ? `, 95 % interval ${short(low)} to ${short(high)}` : "";
-  const visible = smallest_visible ? `; ${short(smallest_visible)} from the bound could have been seen` : "";
-  return `Estimate ${short(estimate)}${interval}${visible}.`;
+  return `Estimate ${short(estimate)}${interval}.`;
+}
+
+function visibleOf({ smallest_visible }) {
+  if (!smallest_visible) return "";
+  return `These data tell a number from the bound for support if it is ${shortNumber(Number(smallest_visible.replace("inf", "Infinity")))} or more beyond it.`;
 }
 
 // What was judged besides: by another estimator, of other rows, or against a null model.
