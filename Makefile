@@ -13,10 +13,11 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # further settings.
 DEMO_OPTIONS = --configfile config/demo.yaml $(if $(WINDOWS),.snakemake/windows.yaml) $(DEMO) --cores $(CORES)
 
+FIRST = results/figures/figure_1.pdf results/figures/massive_tokens.pdf
+
 demo: $(ENVIRONMENT)/demo
 	$(if $(WINDOWS),@mkdir -p .snakemake && echo 'sampling: {windows: $(WINDOWS)}' > .snakemake/windows.yaml)
-	snakemake figure_1 massive_tokens $(DEMO_OPTIONS)
-	snakemake $(DEMO_OPTIONS)
+	snakemake $(DEMO_OPTIONS) --prioritize $(FIRST)
 	@echo
 	@cat results/findings.txt
 	@echo

@@ -2,8 +2,10 @@
 
 import math
 
+import pandas as pd
 import pytest
 
+from shape_of_learning.figures.captions import count_blocks
 from shape_of_learning.findings import find_all_sentences, find_sentences
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.suspects import (
@@ -116,6 +118,15 @@ def test_two_models_have_a_sentence_each_on_anisotropy_and_one_on_both_dimension
     assert "do not trust TwoNN in 1 of 1 blocks of B" in sentences[-1]
     sentences = find_all_sentences(rows("a", "copies") + rows("b", "copies"), models)
     assert "do not trust TwoNN in 1 of 1 and 1 of 1 blocks" in sentences[-1]
+
+
+def test_a_footer_counts_blocks_and_names_the_embeddings_apart():
+    layers = pd.Series([0, 1, 2, 3])
+    assert count_blocks(layers, pd.Series([True, True, True, False])) == (
+        "2 of 3 blocks and the embeddings (layer 0)"
+    )
+    assert count_blocks(layers, pd.Series([False, True, True, False])) == "2 of 3 blocks"
+    assert count_blocks(layers, layers == 0) == "the embeddings (layer 0)"
 
 
 @pytest.mark.parametrize(

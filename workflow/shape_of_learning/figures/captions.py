@@ -179,16 +179,29 @@ def on_widths(inputs: FigureInputs) -> str:
 
 
 def _by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:
-    """Count the points of each model that are marked and, of averages, in how many layers at most."""
+    """Count what is marked of each model: blocks and the embeddings, or averages and in how many layers at most."""
     parts = []
-    for label, marks in rows.groupby("label", sort=False)[column]:
+    for label, own in rows.groupby("label", sort=False):
+        marks = own[column]
         if not marks.any():
             continue
-        part = f"{label} {(marks > 0).sum():,} of {len(marks):,} points"
         if of_layers is not None:
+            part = f"{(marks > 0).sum():,} of {len(marks):,} points"
             part += f", in up to {marks.max()} of {of_layers[marks.idxmax()]} layers"
-        parts.append(part)
+        else:
+            part = count_blocks(own["layer"], marks > 0)
+        parts.append(f"{label} {part}")
     return "; ".join(parts)
+
+
+def count_blocks(layers: pd.Series, marks: pd.Series) -> str:
+    """Count marked blocks, of all checkpoints, and name the embeddings apart, which are layer 0 and no block."""
+    is_block = layers >= 1
+    number = (marks & is_block).sum()
+    counts = [f"{number:,} of {is_block.sum():,} blocks"] if number else []
+    if (marks & ~is_block).any():
+        counts.append("the embeddings (layer 0)")
+    return " and ".join(counts)
 
 
 def omissions(inputs: FigureInputs) -> list[str]:
