@@ -373,6 +373,12 @@ def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets
     )
 
 
+def test_a_summary_of_a_single_number_needs_no_name():
+    claim = replace(Claim(name="c", **CLAIM), rule=RULE, parts={"value": "the change (ln)"})
+    of_all = {"": {"linearity": bounds.known(0.3)}}
+    assert summarise(claim, "supported", of_all, {}) == "The change is 0.3; supported if above 0."
+
+
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():
     rows = {"model": ["d"], "revision": ["step0"], "shown": ["yes"], "vocabulary": [1000]}
     low = [curve({0: [0.5, 0.5]})]

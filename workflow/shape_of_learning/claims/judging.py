@@ -350,17 +350,19 @@ def summarise(claim: Claim, verdict: str, units: rules.Units, families: rules.Fa
     condition = rules.deciding(condition, units, families, is_shown=verdict in DECIDED)
     sentences = []
     for part, comparison, bound in rules.comparisons(condition):
-        found = [
-            (_numbers(parts[part]), name)
-            for name, parts in units.items()
-            if part in parts and not np.isnan(parts[part].estimate)
+        known = [
+            _numbers(parts[part or next(iter(parts))])
+            for parts in units.values()
+            if (part in parts if part else len(parts) == 1)
         ]
+        found = sorted(numbers for numbers in known if not np.isnan(numbers[0]))
         if not found:
             continue
-        numbers = sorted(found)
-        said = [number_with_interval(*of_unit) for of_unit, _ in numbers]
+        said = [number_with_interval(*numbers) for numbers in found]
         values = said[0] if len(said) == 1 else f"{said[0]} to {said[-1]} in {len(said)} cases"
-        words = capitalised(rules.without_brackets(rules.part_in_words(part, claim.parts)))
+        words = capitalised(
+            rules.without_brackets(rules.part_in_words(part or "value", claim.parts))
+        )
         sentences.append(f"{words} is {values}; {of} if {comparison.replace('_', ' ')} {bound:g}.")
     return " ".join(dict.fromkeys(sentences))
 

@@ -177,11 +177,11 @@ def _bounds_asked(condition: Condition) -> set[tuple[bool, float]]:
     return set() if comparison.startswith("not_") else {(comparison in UPWARDS, bound)}
 
 
-def comparisons(condition: Condition) -> list[tuple[str, str, float]]:
-    """List the part, the comparison and the bound of each condition on a single part, each once."""
+def comparisons(condition: Condition) -> list[tuple[str | None, str, float]]:
+    """List the part, if it is named, the comparison and the bound of each condition on a single part, each once."""
     if inside := inner(condition):
         return list(dict.fromkeys(found for each in inside for found in comparisons(each)))
-    return [(condition.get("of", "value"), *comparison_of(condition))] if condition else []
+    return [(condition.get("of"), *comparison_of(condition))] if condition else []
 
 
 def without_hurdles(condition: Condition) -> Condition:

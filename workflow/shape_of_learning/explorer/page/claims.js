@@ -68,7 +68,7 @@ function numbersOf({ estimate, low, high }) {
 
 function visibleOf({ smallest_visible }) {
   if (!smallest_visible) return "";
-  return `These data tell a number from the bound for support if it is ${shortNumber(Number(smallest_visible.replace("inf", "Infinity")))} or more beyond it.`;
+  return `Smallest distance from the bound that would show: ${shortNumber(Number(smallest_visible.replace("inf", "Infinity")))}.`;
 }
 
 // What was judged besides: by another estimator, of other rows, or against a null model.
