@@ -169,6 +169,15 @@ def test_a_decoder_that_sees_later_tokens_has_no_loss(key, tmp_path, caplog):
     assert read_shape(folder, "m").role == "encoder"
 
 
+@pytest.mark.parametrize("value", ["flash_attention_2", "flex_attention", "owner/kernel", 7])
+def test_attention_that_some_machines_lack_is_computed_as_on_all_others(value, tmp_path):
+    folder = save(tmp_path / "model", random_model(hf.LlamaForCausalLM, LLAMA))
+    expected = measure(folder).table()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"attn_implementation": value}))
+    pd.testing.assert_frame_equal(measure(folder).table(), expected)
+
+
 @pytest.mark.parametrize("kind", [hf.ByT5Tokenizer, hf.CanineTokenizer, hf.PerceiverTokenizer])
 def test_a_tokenizer_of_bytes_needs_no_file_of_a_vocabulary(kind, tmp_path):
     kind().save_pretrained(tmp_path)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -191,6 +192,23 @@ def test_a_file_that_holds_something_else_ends_in_a_number_or_a_sentence(file, n
         assert_number_or_sentence(checkpoint)
     finally:
         path.write_text(before, encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "adapter_config.json", *FILES])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_named_and_not_waited_for(
+    file, make, checkpoint, tmp_path
+):
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder)
+    (folder / file).unlink(missing_ok=True)
+    if file.startswith("adapter"):  # of a model that is elsewhere
+        (folder / "config.json").unlink()
+    make(folder / file)
+    with pytest.raises(InputError, match=f"{file} is a .* and not a file"):
+        measure_checkpoint(
+            folder, checkpoint.parent / "text.txt", name="m", windows=16, window_characters=80
+        )
 
 
 def test_a_pattern_without_end_is_left_behind_by_the_command(checkpoint):

@@ -162,8 +162,14 @@ POINTER = re.compile(rb"version https://(git-lfs|hawser)\.github\.com/spec/")
 POINTER_BYTES = 1024  # git-lfs makes no larger ones
 
 
-def refuse_pointer(file: Path) -> None:
-    """Raise InputError if a file is a pointer of git-lfs, which a clone without it has for the content."""
+def refuse_odd_file(file: Path) -> None:
+    """Raise InputError where a pipe, a device, a folder or a pointer of git-lfs is in the place of a file.
+
+    Whoever reads a pipe may wait without end. A clone without git-lfs has pointers in the place of large files.
+    """
+    if file.exists() and not file.is_file():
+        kind = "a folder" if file.is_dir() else "a pipe or a device"
+        raise InputError(f"{file} is {kind} and not a file; put the file itself there")
     if file.is_file() and file.stat().st_size <= POINTER_BYTES:
         with file.open("rb") as stream:
             is_pointer = POINTER.match(stream.read(POINTER_BYTES))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_too_large
 from shape_of_learning.errors import InputError, shortened
 from shape_of_learning.file_hashes import remembered_sha256
-from shape_of_learning.files import atomic_write, refuse_pointer
+from shape_of_learning.files import atomic_write, refuse_odd_file
 from shape_of_learning.refusals import cut
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def unpack(file: Path) -> Path:
     """
     if not file.is_file():
         raise InputError(f"{file} is missing; correct the path")
-    refuse_pointer(file)
+    refuse_odd_file(file)
     from huggingface_hub import cached_assets_path
 
     folder = cached_assets_path("shape-of-learning", namespace="gguf") / remembered_sha256(file)

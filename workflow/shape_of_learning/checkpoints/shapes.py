@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import refuse_pointer
+from shape_of_learning.files import refuse_odd_file
 
 CONFIGURATION, ADAPTER = "config.json", "adapter_config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
@@ -232,7 +232,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
             "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save model and tokenizer together "
             "(`save_pretrained`)"
         )
-    refuse_pointer(path)
+    refuse_odd_file(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -262,6 +262,7 @@ def model_folder(folder: Path) -> Path:
             f"applied; take {ADAPTER} away to measure the model without it, or merge them (peft: "
             "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole elsewhere"
         )
+    refuse_odd_file(adapter)
     try:
         base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"]
         if (Path(base) / CONFIGURATION).is_file() and not (Path(base) / ADAPTER).exists():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.shapes import CONFIGURATION, TOKENIZER, WEIGHTS, shard_names
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import refuse_pointer
+from shape_of_learning.files import refuse_odd_file
 
 ZIP_MAGIC = b"PK"
 
@@ -66,7 +66,7 @@ def unreadable(file: Path, reason: str) -> InputError:
 
 
 def _shards(index: Path) -> list[Path]:
-    refuse_pointer(index)
+    refuse_odd_file(index)
     try:
         return [index.parent / name for name in shard_names(json.loads(index.read_bytes()))]
     except (ValueError, RecursionError) as error:
@@ -77,7 +77,7 @@ def _shards(index: Path) -> list[Path]:
 
 def _readable(file: Path) -> Path:
     """Return a file of weights that may be read."""
-    refuse_pointer(file)
+    refuse_odd_file(file)
     if file.suffix == ".safetensors" or not file.is_file():
         return file
     with file.open("rb") as stream:

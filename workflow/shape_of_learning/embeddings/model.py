@@ -23,7 +23,7 @@ from shape_of_learning.checkpoints.shapes import (
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
 from shape_of_learning.embeddings.variants import apply_adapter, quantisation
 from shape_of_learning.errors import InputError, memory_is_exhausted, shortened
-from shape_of_learning.files import refuse_pointer
+from shape_of_learning.files import refuse_odd_file
 from shape_of_learning.refusals import cut
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Ways to compute attention that run anywhere; None is the one that the library prefers.
+OWN_ATTENTION = (None, "eager", "sdpa")
 # Labels, experts or heads; layers have a bound of their own.
 MOST_COUNTED = 100_000
 # Enough for attention to go from the last token to several others.
@@ -208,9 +210,22 @@ def read_config(folder: Path) -> "PretrainedConfig":
     import transformers
 
     folder = model_folder(folder)
-    refuse_pointer(folder / CONFIGURATION)
+    refuse_odd_file(folder / CONFIGURATION)
     _refuse_counts(read_configuration_file(folder), folder / CONFIGURATION)
-    return _read(transformers.AutoConfig, folder)
+    config = _read(transformers.AutoConfig, folder)
+    _choose_attention(config)
+    return config
+
+
+def _choose_attention(config: "PretrainedConfig") -> None:
+    """Let the library choose how attention is computed, unless a configuration names one of its own ways.
+
+    Others need a GPU, half precision or a package, and some are code that the library would fetch from the Hub.
+    """
+    if config._attn_implementation not in OWN_ATTENTION:
+        config._attn_implementation = None
+    for part in filter(None, (getattr(config, key, None) for key in config.sub_configs)):
+        _choose_attention(part)
 
 
 def _refuse_counts(config: Mapping[str, Any], path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from shape_of_learning.checkpoints.shapes import VOCABULARIES, model_folder, tokenizer_paths
 from shape_of_learning.errors import InputError, shortened
-from shape_of_learning.files import refuse_pointer
+from shape_of_learning.files import refuse_odd_file
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def load_tokenizer(folder: Path) -> Any:
             folder = model_folder(folder)
             names = _tokenizer_names(folder)
         for name in names:
-            refuse_pointer(folder / name)
+            refuse_odd_file(folder / name)
         if not names:
             raise ValueError("there is no file of a vocabulary")
         _refuse_growth(folder / "tokenizer.json")
