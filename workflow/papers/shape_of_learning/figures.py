@@ -1,5 +1,7 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -66,12 +68,15 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
 
 
 def measures_by_depth(inputs: FigureInputs) -> Drawing:
-    """Draw measures of one quantity side by side over relative depth, one checkpoint of each model."""
+    """Draw measures of one quantity side by side over relative depth, each on its own axis, last checkpoints."""
     table = by_layer(inputs)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
     said = captions.footnote(inputs, table)
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *said, sharey=True)
+    said.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *said)
     panels[0].set_ylabel(inputs.measures[0].axis)
+    for axes, measure in zip(panels, inputs.measures, strict=True):
+        scales.begin_at_zero(axes, [measure])
     marks.name_lines(panels[-1:], lines)
     return drawing(inputs, figure, table, captions.on_estimates(table))
 
@@ -130,15 +135,18 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
     shown, notes = [*table.groupby("block", sort=False)], captions.footnote(inputs, table)
+    notes.insert(
+        0, "Gride compares the distances to the n1-th and to the 2 n1-th nearest neighbour."
+    )
     of_figure = {"frame": 0.4, "sharey": True}
     figure, (panels,), lines = marks.model_panels(inputs, parameter, [shown], *notes, **of_figure)
     for axes in panels:
-        axes.set_xlabel("Gride's n1: distances to\nneighbours 2 n1 and n1")
+        axes.set_xlabel("Nearer neighbour (n1)")
         axes.set_xscale("log", base=2)
         axes.set_xticks(sorted(values.values()))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(ScalarFormatter())
-    panels[0].set_ylabel(inputs.measures[0].axis)
+    panels[0].set_ylabel(f"{inputs.measures[0].axis}\nby Gride")
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
     marks.name_lines(panels[-1:], lines)
@@ -187,10 +195,25 @@ def _most_massive(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
         share = f"{100 * most['massive_share']:.3g} % of the variance"
         of = f"{most['massive']:,} of {most['n']:,} tokens ({100 * most['massive'] / most['n']:.2g} %)"
         said.append(
-            f"{model.label}, layer {most['layer']}: {of} hold {share}, at positions {most['positions']}; they "
-            f"are {most['tokens_found']}."
+            f"{model.label}, layer {most['layer']}: {of} hold {share}; {_count_massive(most)}."
         )
     return said
+
+
+def _count_massive(row: pd.Series) -> str:
+    """Say how many massive tokens are the first of a window, and how many have the most frequent text."""
+    counts = {int(at): int(n) for at, n in re.findall(r"(\d+) \((\d+)\)", row["positions"])}
+    position = 0 if 0 in counts else next(iter(counts))
+    where = "at position {position:,}" if position else "the first token of a window"
+    _, end = json.JSONDecoder().raw_decode(row["tokens_found"])
+    text, of_text = row["tokens_found"][:end], row["tokens_found"][end:].split(")")[0].strip(" (")
+    said = []
+    for number, what in (
+        (counts[position], where.format(position=position)),
+        (int(of_text), f"{text}, the most frequent text"),
+    ):
+        said.append(f"{number:,} of {row['massive']:,} {'is' if number == 1 else 'are'} {what}")
+    return captions.enumerated(said)
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:

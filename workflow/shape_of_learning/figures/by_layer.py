@@ -17,7 +17,6 @@ from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 from shape_of_learning.figures.tables import by_layer
 
-LAYER = "Layer (0 is the embedding output)"
 ROW_HEIGHT = 1.7  # inches, where there are several
 FRAME = 0.4  # inches
 ACROSS = 3  # panels of an overview beside each other
@@ -29,7 +28,9 @@ NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
 LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
-DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
+DOTTED = (0, (1, 1.2))  # the line of a checkpoint that is not ok
+DASHED = (0, (4, 1.2))  # the line of a measure without massive tokens
+WITHOUT_MASSIVE = "_without_massive_tokens"  # ends the name of such a measure
 MOST_BANDS = 20  # steps; the bands of more would cover the lines
 MOST_NAMED = 6  # trained steps in a legend; more have a bar of colours
 ONLY = "the only checkpoint"  # of a model without steps
@@ -45,7 +46,7 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     for axes, measure in zip(grid[:, 0], measures, strict=True):
         is_named = len(measures) > 1 and measure.label != measure.axis
         axes.set_ylabel(f"{measure.axis},\n{measure.label}" if is_named else measure.axis)
-    set_scales(grid[:, 0], table, measures)
+    set_scales(grid, table, measures)
     return _drawing_of_lines(inputs, figure, table)
 
 
@@ -72,35 +73,46 @@ def draw_columns(
         for axes, measure in zip(column, measures, strict=True):
             named |= _draw_measure(axes, own, measure, colours, start)
         column[0].set_title(marks.panel_title(label, column[0].figure, len(models)))
-        column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
+        column[-1].set_xlabel(marks.ALONG["layer"])
     _name_steps(grid, colours, named)
 
 
 def overview(inputs: FigureInputs) -> Drawing:
-    """Draw all measures on one page, a panel each: of one model a line per step, of several a line per model."""
-    table, number = by_layer(inputs), len(inputs.measures)
-    across = min(ACROSS, number)
+    """Draw all measures on one page, a panel each: of one model a line per step, of several a line per model.
+
+    A measure of one model without massive tokens has dashed lines in the panel of the same with them.
+    """
+    table, is_one = by_layer(inputs), len(inputs.models) == 1
+    dashed = _measures_without_massive_tokens(inputs.measures) if is_one else {}
+    measures = [measure for measure in inputs.measures if measure not in dashed.values()]
+    number = len(measures)
+    across = number // 2 if number == ACROSS + 1 else min(ACROSS, number)
     rows = -(-number // across)
     width = style.COLUMN_WIDTH if across == 1 else style.TEXT_WIDTH
     notes = _footnote(inputs, table)
     figure, grid = marks.panels(rows, across, _height(rows), *notes, width=width)
     named: dict[str, Line2D] = {}
     colours = style.step_colours(_trained_steps(table))
-    for axes, measure in zip(grid.flat, inputs.measures, strict=False):
-        if len(inputs.models) > 1:
+    for axes, measure in zip(grid.flat, measures, strict=False):
+        if is_one:
+            named |= _draw_measure(axes, table, measure, colours)
+        else:
             own = table[table["estimator"] == measure.name]
             named |= {
                 str(line.get_label()): line
                 for line in marks.draw_models(axes, own, "layer", inputs.models)
             }
-        else:
-            named |= _draw_measure(axes, table, measure, colours)
+        if measure.name in dashed:
+            _draw_measure(axes, table, dashed[measure.name], colours, is_dashed=True)
+            _name_dashes(axes)
         title = marks.panel_title(measure.label, figure, across)
-        axes.set(title=title, ylabel=measure.axis, xlabel="Layer")
-    set_scales(grid.flat, table, inputs.measures)
+        axes.set(title=title, ylabel=measure.axis)
+    set_scales([[axes] for axes in grid.flat], table, measures)
+    for axes in grid.flat[max(0, number - across) : number]:
+        axes.set_xlabel(marks.ALONG["layer"])
     for axes in grid.flat[number:]:
         axes.set_axis_off()
-    if len(inputs.models) > 1:
+    if not is_one:
         marks.legend_above(figure, named, "left")
     else:
         figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
@@ -108,29 +120,48 @@ def overview(inputs: FigureInputs) -> Drawing:
     return _drawing_of_lines(inputs, figure, table)
 
 
+def _measures_without_massive_tokens(measures: Sequence[DrawnMeasure]) -> dict[str, DrawnMeasure]:
+    """Return those that leave out massive tokens, by the name of the same with them, where that is drawn."""
+    names = {measure.name for measure in measures}
+    ends = [(measure.name.removesuffix(WITHOUT_MASSIVE), measure) for measure in measures]
+    return {name: measure for name, measure in ends if name in names and name != measure.name}
+
+
+def _name_dashes(axes: Axes) -> None:
+    """Say in a panel which of its lines are without massive tokens."""
+    ink = {"color": style.INK, "linewidth": 1}
+    handles = [
+        Line2D([], [], **ink, label="all tokens"),
+        Line2D([], [], **ink, linestyle=DASHED, label="without massive tokens"),
+    ]
+    axes.legend(handles=handles, loc="best", fontsize=6)
+
+
 def heat_maps(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with a cell per layer and training step.
 
     Steps are on a logarithmic axis, so that a cell is as wide as training goes on in it. The models of a row share
-    their colours, which span the blocks; the embedding output is drawn where it fits in.
+    their colours, which span the blocks; the embedding output is drawn where it fits in. Suspect values do not
+    decide colours where there are others; where all are suspect colours begin at 0.
     """
     table = by_layer(inputs)
     models = dict(list(table.groupby("label", sort=False)))
     shown = {measure.name: _rows_of_cells(table, measure) for measure in inputs.measures}
     rows, notes = len(inputs.measures), captions.footnote(inputs, table, captions.CELLS)
+    norms = {name: _norm_of_cells(cells) for name, cells in shown.items()}
     left_out = [_embedding_output(table, shown[each.name], each) for each in inputs.measures]
     figure, grid = marks.panels(rows, len(models), _height(rows), *left_out, *notes)
     panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
         cells = shown[measure.name]
-        values = cells.loc[np.isfinite(cells["value"]), "value"]
-        norm = (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
+        norm = norms[measure.name]
         for axes, label in zip(row, models, strict=True):
             own = cells[cells["label"] == label]
             _draw_cells(axes, own, norm)
             panels.append((axes, own, norm))
-        row[0].set_ylabel("Layer")
-        bar = scales.add_bar(ScalarMappable(norm, CELL_COLOURS), row[np.newaxis], measure.label)
+        row[0].set_ylabel(marks.ALONG["layer"])
+        mapped = ScalarMappable(norm, CELL_COLOURS)
+        bar = scales.add_bar(mapped, row[np.newaxis], measure.label, _ends_beyond(cells, norm))
         if isinstance(norm, LogNorm):
             bar.set_label(f"{measure.label} (log scale)")
             scales.set_log_ticks(bar.ax.yaxis)
@@ -150,13 +181,34 @@ def _rows_of_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
     blocks = rows[rows["layer"] > 0]
     if blocks.empty:
         return rows
-    spans = [_finite_values(each, measure).agg(np.ptp) for each in (blocks, rows)]
+    spans = [_finite_rows(each, measure)["value"].agg(np.ptp) for each in (blocks, rows)]
     return blocks if spans[1] > MOST_SPAN * spans[0] else rows
+
+
+def _norm_of_cells(cells: pd.DataFrame) -> Normalize:
+    """Span the values that are not suspect; from 0 where all are, so that colours hardly tell them apart."""
+    finite = cells[np.isfinite(cells["value"])]
+    values = trusted(finite)
+    if _is_wide(values):
+        return LogNorm(values.min(), values.max())
+    least = values.min()
+    if finite["marked"].all() and least > 0:
+        least = 0.0
+    return Normalize(least, values.max())
+
+
+def _ends_beyond(cells: pd.DataFrame, norm: Normalize) -> str:
+    """Say at which ends of the colours values are beyond, in matplotlib's words."""
+    values = cells.loc[np.isfinite(cells["value"]), "value"]
+    is_below, is_above = (values < norm.vmin).any(), (values > norm.vmax).any()
+    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
+        (bool(is_below), bool(is_above)), "neither"
+    )
 
 
 def _embedding_output(table: pd.DataFrame, cells: pd.DataFrame, measure: DrawnMeasure) -> str:
     """Say which values the embedding output has where it has no cells."""
-    own = _finite_values(table[table["layer"] == 0], measure)
+    own = _finite_rows(table[table["layer"] == 0], measure)["value"]
     if own.empty or (cells["layer"] == 0).any():
         return ""
     ends = dict.fromkeys(f"{end:.3g}" for end in (own.min(), own.max()))
@@ -187,34 +239,47 @@ def _draw_measure(
     measure: DrawnMeasure,
     colours: Mapping[int, str],
     start: str = "untrained",
+    *,
+    is_dashed: bool = False,
 ) -> dict[str, Line2D]:
     """Draw a measure; return the lines that a legend names."""
-    named = _draw_steps(axes, table[table["estimator"] == measure.name], start, colours)
+    rows = table[table["estimator"] == measure.name]
+    named = _draw_steps(axes, rows, start, colours, is_dashed=is_dashed)
     scales.set_whole_ticks(axes.xaxis)
-    scales.begin_at_zero(axes, [measure])
     return named
 
 
 def set_scales(
-    panels: Iterable[Axes], table: pd.DataFrame, measures: Sequence[DrawnMeasure]
+    rows: Iterable[Iterable[Axes]], table: pd.DataFrame, measures: Sequence[DrawnMeasure]
 ) -> None:
-    """Make the y axes of measures logarithmic, see :func:`log_measures`."""
+    """Make the y axes of measures, a row of panels each, logarithmic or begin at 0, see :func:`log_measures`."""
     logarithmic = log_measures(table, measures)
-    for axes, measure in zip(panels, measures, strict=False):
-        if measure.name in logarithmic:
-            scales.set_log_axis(axes)
+    for row, measure in zip(rows, measures, strict=False):
+        for axes in row:
+            if measure.name in logarithmic:
+                scales.set_log_axis(axes)
+            else:
+                scales.begin_at_zero(axes, [measure])
 
 
 def log_measures(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> set[str]:
-    """Name the measures with a logarithmic axis: all of a quantity where that shows more of one of them."""
+    """Name the measures with a logarithmic axis: all of a quantity where that shows more of one of them.
+
+    Suspect values do not decide it where there are others.
+    """
     free = [measure for measure in measures if not measure.from_zero]
-    wide = {measure.axis for measure in free if _is_wide(_finite_values(table, measure))}
+    wide = {measure.axis for measure in free if _is_wide(trusted(_finite_rows(table, measure)))}
     return {measure.name for measure in free if measure.axis in wide}
 
 
-def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
-    values = table.loc[table["estimator"] == measure.name, "value"]
-    return values[np.isfinite(values)]
+def _finite_rows(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
+    return table[(table["estimator"] == measure.name) & np.isfinite(table["value"])]
+
+
+def trusted(rows: pd.DataFrame) -> pd.Series:
+    """Return the values that are not suspect, or all where all are."""
+    kept = rows[~rows["marked"].astype(bool)]
+    return (rows if kept.empty else kept)["value"]
 
 
 def _is_wide(values: pd.Series) -> bool:
@@ -254,17 +319,16 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     is_undefined = ~np.isfinite(rows["value"])
     is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
     ink = pd.Series(np.select([is_undefined, is_light], ["0.4", "0.1"], "1"), rows.index)
-    for marked, marker in (
-        (is_undefined, "x"),
-        (~is_undefined & rows["hollow"], "o"),
-        (~is_undefined & rows["marked"], "."),
+    for label, marked, size in (
+        (style.UNDEFINED, is_undefined, 1.0),
+        (style.NOT_OK, ~is_undefined & rows["hollow"], 1.0),
+        (style.SUSPECT, ~is_undefined & rows["marked"], 0.7),
     ):
-        look = {"linestyle": "none", "marker": marker, "rasterized": True, "label": "_marks"}
-        look["markersize"] = min(LARGEST_MARK, CELL_SHARE * side)
-        look["markeredgewidth"] = 0 if marker == "." else min(0.7, 0.1 * side)
+        look = {**style.MARKS[label].look, "markerfacecolor": "none", "rasterized": True}
+        look["markersize"] = size * min(LARGEST_MARK, CELL_SHARE * side)
+        look["markeredgewidth"] = min(0.7, 0.1 * side)
         for shade, own in rows[marked].groupby(ink[marked]):
-            face = "none" if marker == "o" else shade
-            axes.plot(places[own.index], own["layer"], color=shade, markerfacecolor=face, **look)
+            axes.plot(places[own.index], own["layer"], color=shade, label=label, **look)
 
 
 def _trained_steps(table: pd.DataFrame) -> list[int]:
@@ -273,7 +337,12 @@ def _trained_steps(table: pd.DataFrame) -> list[int]:
 
 
 def _draw_steps(
-    axes: Axes, table: pd.DataFrame, start: str, colours: Mapping[int, str]
+    axes: Axes,
+    table: pd.DataFrame,
+    start: str,
+    colours: Mapping[int, str],
+    *,
+    is_dashed: bool = False,
 ) -> dict[str, Line2D]:
     """Draw a line by layer for each step, and return those that a legend names.
 
@@ -287,6 +356,8 @@ def _draw_steps(
         look = UNTRAINED
         if is_only or step:
             look = style.LineStyle(style.COLOURS[0] if is_only else colours[int(step)], "-", "o")
+        if is_dashed:
+            look = replace(look, dashes=DASHED)
         if rows["hollow"].all():
             look = replace(look, dashes=DOTTED)
         line = marks.draw_line(axes, rows, "layer", look, label=ONLY if is_only else str(step))

@@ -22,8 +22,8 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
     panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
-    for axes in panels:
-        scales.begin_at_zero(axes, measures)
+    for axes, measure in zip(panels, measures, strict=True):
+        scales.begin_at_zero(axes, [measure])
     marks.name_lines(panels[-1:], lines)
     averaged = AVERAGED_LAYERS_IN_WORDS[average_over]
     return drawing(inputs, figure, table, averaged, captions.on_estimates(table))

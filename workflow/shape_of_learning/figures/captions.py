@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.tables import visible_reasons
+from shape_of_learning.figures.tables import lacks_interval, visible_reasons
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
 
 
 class Signs(NamedTuple):
-    """How a figure shows values, that there is none, and that one is suspect."""
+    """How a figure shows values, and that there is none."""
 
     values: str
     none: str
-    suspect: str
 
 
-LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
-CELLS = Signs("Colours", "Grey with a cross", "Dot")
+LINES = Signs("Lines", "Gaps, with a stroke at the lower edge")
+CELLS = Signs("Colours", "Grey with a stroke")
+SUSPECT, NOT_OK, NO_INTERVAL = "Open rings", "Open diamonds", "Crosses"
 # Times as many vectors per dimension, from which on a score changes by hundredths (docs/explanation/statistics.md).
 UNLIKE_WIDTHS = 1.5
 SCALES_DIFFER = "Panels differ in scale."
@@ -80,10 +80,10 @@ def footnote(
     Parameters as of :func:`on_estimates`.
     """
     has_bands = bands and signs is LINES and table["low"].notna().any()
-    sample = describe_sample(inputs, count_vectors(table))
+    sample = describe_sample(inputs, count_vectors(inputs, table))
     return [
         *omissions(inputs),
-        *marked(inputs, table, signs),
+        *marked(inputs, table),
         undefined(table, signs),
         without_interval(inputs, table) if signs is LINES else "",
         on_widths(inputs),
@@ -104,19 +104,38 @@ def describe_sample(inputs: FigureInputs, vectors: str = "") -> str:
     return f"Text: {'; '.join(parts)}." if inputs.sample else ""
 
 
-def count_vectors(table: pd.DataFrame) -> str:
-    """Say how many vectors a batch of estimates has; nothing if none is known."""
+def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
+    """Say how many vectors a batch of estimates has, of each measure where they differ; nothing if none is known."""
     if not table["n"].notna().any():
         return ""
     per_batch = " a batch" if table["batch_sd"].notna().any() else ""
-    return f"{range_of(table['n'])} vectors{per_batch}"
+    labels_by_number: dict[str, list[str]] = {}
+    for measure in inputs.measures:
+        n = table.loc[table["estimator"] == measure.name, "n"]
+        if n.notna().any():
+            labels_by_number.setdefault(range_of(n), []).append(measure.label)
+    if len(labels_by_number) < 2:
+        return f"{range_of(table['n'])} vectors{per_batch}"
+    parts = [f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items()]
+    return f"vectors{per_batch}: {', '.join(parts)}"
 
 
 def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:
-    """Say of how many values no interval can be given, and why."""
-    bare = table[table["bare"]]
-    if bare.empty:
-        return ""
+    """Say of how many values no interval can be given, and why: of those with a cross, and of whole measures."""
+    bare = table[lacks_interval(table)]
+    is_crossed = bare["bare"].astype(bool)
+    kinds = ((f"{NO_INTERVAL}: no", bare[is_crossed]), ("No", bare[~is_crossed]))
+    return joined(
+        *(
+            f"{sign} interval for {len(rows):,} of {len(table):,} values ({_why_bare(inputs, rows)})."
+            for sign, rows in kinds
+            if len(rows)
+        )
+    )
+
+
+def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
+    """Say why values have no interval."""
     labels = {each.name: each.label for each in inputs.measures if not each.interval}
     not_covering = bare["estimator"].isin(labels)
     few = ~not_covering & (bare["windows"] < GROUPS)
@@ -129,8 +148,7 @@ def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:
         "few windows decide": decided,
         "undefined without some group of windows": ~not_covering & ~few & ~decided,
     }
-    words = "; ".join(reason for reason, holds in reasons.items() if holds.any())
-    return f"Dotted bands: no interval for {len(bare):,} of {len(table):,} values ({words})."
+    return "; ".join(reason for reason, holds in reasons.items() if holds.any())
 
 
 def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
@@ -141,7 +159,7 @@ def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
     return f"{signs.none}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
-def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
+def marked(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     """Say of each measure which averages lack layers and do not compare with those of all, then what is suspect."""
     uneven, suspect = [], []
     is_averaged = "layers" in table
@@ -157,7 +175,9 @@ def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> l
             reasons = chain.from_iterable(map(visible_reasons, rows["reason"].dropna()))
             named = {reason.name: reason.sentence for reason in reasons}
             words = "; ".join(named.values()) or "layers are suspect"
-            suspect.append(f"{signs.suspect}: {measure.label}, {parts}: {words}.")
+            if (rows[column] > 0).all():
+                parts = f"all {len(rows):,} values"
+            suspect.append(f"{SUSPECT}: {measure.label}, {parts}: {words}.")
     return [*uneven, *suspect]
 
 
@@ -173,8 +193,8 @@ def on_widths(inputs: FigureInputs) -> str:
         return ""
     ends = [f"{ratio:.2g} ({label})" for label, ratio in sorted(each.items(), key=lambda e: e[1])]
     return (
-        f"Vectors per dimension differ, from {ends[0]} to {ends[-1]}, and linearity depends on them: "
-        "these models do not compare."
+        f"Linearity depends on the number of vectors per dimension, from {ends[0]} to {ends[-1]}, so do not "
+        "compare these models."
     )
 
 
@@ -205,7 +225,7 @@ def count_blocks(layers: pd.Series, marks: pd.Series) -> str:
 
 
 def omissions(inputs: FigureInputs) -> list[str]:
-    """Say which checkpoints are left out and which are hollow, and why.
+    """Say which checkpoints are left out and which are marked, and why.
 
     Steps with the same verdict are named together, many of them by the first and the last one.
     """
@@ -214,7 +234,7 @@ def omissions(inputs: FigureInputs) -> list[str]:
     rows = inputs.verdicts.sort_values("step", kind="stable")
     rows = rows.assign(verdict=rows["verdict"].map(without_sources))
     sentences = [inputs.note]
-    for heading, shown in (("Left out", "no"), ("Hollow", "hollow")):
+    for heading, shown in (("Left out", "no"), (NOT_OK, "hollow")):
         parts = []
         for model in inputs.models:
             own = rows[rows["model"] == model.name]

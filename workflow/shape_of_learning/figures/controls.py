@@ -49,7 +49,7 @@ CONTROLS = {
         "vectors with the mean and the covariance of the hidden states",
     ),
 }
-ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.6, 0.8, 0.5  # inches
+ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.15, 0.65, 0.5  # inches
 SPAN_OF_RATIOS = 30  # from the lowest to the highest, up to which a low panel labels 1, 2 and 5
 COMPARED = " beside the model"  # after an estimator, the row of panels that compares
 WITHOUT = [f"without_{group}" for group in range(GROUPS)]
@@ -133,7 +133,7 @@ def _drawing(
         lines = pd.concat([lines, compared])
         both: dict[str, str] = {}
         for name, label in rows.items():
-            word = "over" if name in logarithmic else "less"
+            word = "ratio to" if name in logarithmic else "difference\nfrom"
             both |= {name: label, name + COMPARED: f"{word} the\nmodel"}
         rows = both
         heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
@@ -220,7 +220,7 @@ def line_panels(
     for label, axes in zip(models, grid[0], strict=True):
         axes.set_title(marks.panel_title(label, figure, len(models)))
     for axes in grid[-1]:
-        axes.set_xlabel("Layer" if x == "layer" else marks.ALONG[x])
+        axes.set_xlabel(marks.ALONG[x])
     for axes, label in zip(grid[:, 0], rows.values(), strict=True):
         axes.set_ylabel(label)
     _name_kinds(figure, grid, named)

@@ -13,26 +13,31 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from shape_of_learning.figures import style
+from shape_of_learning.figures import scales, style
 from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
-from shape_of_learning.figures.scales import set_progress_axis
-from shape_of_learning.figures.style import LineStyle, width_of
+from shape_of_learning.figures.style import (
+    MARKS,
+    NO_INTERVAL,
+    NOT_OK,
+    SUSPECT,
+    UNDEFINED,
+    LineStyle,
+    width_of,
+)
 
 # What columns of tables are called along an x axis.
 ALONG = {
-    "depth": "Relative depth",
+    "layer": "Layer\n(0: embeddings, n: block n)",
+    "depth": "Relative depth\n(0: embeddings, 1: last block)",
     "step": "Training step",
     "tokens": "Training tokens",
     "loss": "Cross-entropy (nats per token)",
 }
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 BAND_OPACITY = 0.2
-HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
-DOT = 1.5  # points, in the middle of a hollow one
-HALO, DOTS = 6, (0, (0.12, 0.25))  # points; around what has no interval
+KEY_HEIGHT = 0.17  # inches, of the line that explains marks
 BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
-CROSS, CROSS_STROKE = 3.5, 0.9  # points
 MOST_MARKERS = 40  # points of a line; markers of more would cover each other
 LOWER_EDGE = 0.02  # of a panel's height
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
@@ -101,7 +106,7 @@ def model_panels(
         axes.set_title(title)
         if x in ("step", "tokens"):
             on_axis = shown if "sharex" in shared or table.empty else [table]
-            set_progress_axis(axes, chain.from_iterable(rows[x] for rows in on_axis))
+            scales.set_progress_axis(axes, chain.from_iterable(rows[x] for rows in on_axis))
     for axes in grid[-1]:
         axes.set_xlabel(ALONG.get(x, x))
     return figure, grid, lines
@@ -139,15 +144,15 @@ def draw_line(
     y: str = "value",
     markers: bool = False,
 ) -> Line2D:
-    """Draw a line through points, hollow ones marked in white, and the band of their intervals.
+    """Draw a line through points, the band of their intervals, and :data:`MARKS`.
 
     Parameters
     ----------
     rows : pandas.DataFrame
-        Points in order, columns `x` and `y`, and ``hollow``, ``marked`` and ``bare`` where some points are:
-        marked ones are hollow with a dot, bare ones within dotted bands. The line has a gap where `y` is NaN.
+        Points in order, columns `x` and `y`, and ``hollow``, ``marked`` and ``bare`` where some points are: hollow
+        ones have an open diamond, marked ones an open ring, bare ones a cross. The line has a gap where `y` is NaN.
         With the columns ``low`` and ``high`` there is a band, with a gap where they are NaN, a bar for a point
-        between two gaps of it, and a cross at the lower edge for an undefined or infinite value.
+        between two gaps of it, and a stroke at the lower edge for an undefined or infinite value.
     label : str
         Kept on the line; :func:`label_line_ends` writes it.
     markers : bool
@@ -157,49 +162,31 @@ def draw_line(
     Returns
     -------
     Line2D
-        Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_marked``.
+        Without the marks, which are lines of their own, labelled as :data:`MARKS` are.
     """
     places, values = rows[[x, y]].to_numpy("float64").T
     present, colour = np.isfinite(values), look.colour
-    hollow, marked = (
+    hollow, marked, bare = (
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
-        for mark in ("hollow", "marked")
+        for mark in ("hollow", "marked", "bare")
     )
     markers = markers and len(rows) <= MOST_MARKERS
     filled = (present if markers else _between_gaps(present)) & ~hollow & ~marked
     of_line = {"color": colour, "linestyle": look.dashes, "markevery": filled, "label": label}
     marker = look.marker if markers or filled.any() else ""
     (line,) = axes.plot(places, values, marker=marker, **of_line)
-    white = {"markersize": HOLLOW, "markerfacecolor": "white", "markeredgewidth": HOLLOW_EDGE}
-    for points, marker, size, kind in (
-        (hollow & ~marked, look.marker, white, "_hollow"),
-        (marked, look.marker, white, "_marked"),
-        (marked, "o", {"markersize": DOT}, "_dots"),
-    ):
+    for kind, points in ((NOT_OK, hollow), (SUSPECT, marked), (NO_INTERVAL, bare)):
         if points.any():
-            above = {"linestyle": "none", "zorder": ABOVE_LINES, "label": kind, **size}
-            axes.plot(places[points], values[points], marker=marker, color=colour, **above)
+            above = {"color": colour, "zorder": ABOVE_LINES, "label": kind}
+            axes.plot(places[points], values[points], **MARKS[kind].look, **above)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
-    if "bare" in rows and (bare := rows["bare"].to_numpy(bool)).any():
-        halo = {"linewidth": HALO, "alpha": BAR_OPACITY, "dash_capstyle": "butt", "label": "_bare"}
-        axes.plot(places, np.where(bare, values, np.nan), color=colour, linestyle=DOTS, **halo)
-        if (alone := _between_gaps(bare)).any():
-            look = {
-                "linestyle": "none",
-                "marker": "o",
-                "markersize": HALO,
-                "alpha": BAR_OPACITY,
-                "label": "_bare",
-            }
-            axes.plot(places[alone], values[alone], color=colour, **look)
     if "low" in rows:
         low, high = rows[["low", "high"]].to_numpy("float64").T
         if not present.all():
-            cross = {"linestyle": "none", "markersize": CROSS, "markeredgewidth": CROSS_STROKE}
-            edge = {"transform": axes.get_xaxis_transform(), "label": "_undefined", **cross}
+            edge = {"transform": axes.get_xaxis_transform(), "label": UNDEFINED, "color": colour}
             lowest = np.full(np.count_nonzero(~present), LOWER_EDGE)
-            axes.plot(places[~present], lowest, marker="x", color=colour, **edge)
+            axes.plot(places[~present], lowest, **MARKS[UNDEFINED].look, **edge)
         axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
         if (alone := _between_gaps(np.isfinite(low))).any():
             bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
@@ -354,13 +341,39 @@ def add_footnote(figure: Figure, *sentences: str) -> None:
     said = [sentence for sentence in sentences if sentence]
     if not said:
         return
-    width, height = figure.get_size_inches()
+    width = figure.get_size_inches()[0]
     words = wrapped(said, width - 2 * SIDE, NOTE["fontsize"])
     note = figure.text(SIDE, SIDE, words, transform=figure.dpi_scale_trans, gid="footnote", **NOTE)
-    added = note.get_window_extent().height / figure.dpi + SIDE + ABOVE
+    _add_height(figure, note.get_window_extent().height / figure.dpi + SIDE + ABOVE)
+
+
+def _add_height(figure: Figure, added: float) -> float:
+    """Make a figure taller by inches below its panels, and return at which share of its height these begin."""
+    width, height = figure.get_size_inches()
+    below = height * (figure.get_layout_engine().get()["rect"] or (0, 0))[1] + added
     figure.set_size_inches(width, height + added)
-    share = added / (height + added)
+    share = below / (height + added)
     figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    return share
+
+
+def add_key(figure: Figure) -> None:
+    """Explain between panels and footnote the :data:`MARKS` that are drawn; call it when all is."""
+    drawn = {str(line.get_label()) for axes in figure.axes for line in axes.get_lines()}
+    handles = [
+        Line2D([], [], color=style.INK, label=mark.words, **mark.look)
+        for label, mark in MARKS.items()
+        if label in drawn
+    ]
+    if handles:
+        place = {"loc": "upper left", "bbox_to_anchor": (0, _add_height(figure, KEY_HEIGHT))}
+        spaces = {
+            "borderaxespad": 0.1,
+            "borderpad": 0.2,
+            "handletextpad": 0.1,
+            "columnspacing": 1.2,
+        }
+        figure.legend(handles=handles, ncols=len(handles), **place, **spaces)
 
 
 def wrapped(sentences: Sequence[str], width: float, size: float) -> str:

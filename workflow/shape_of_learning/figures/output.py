@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from shape_of_learning.figures.captions import as_markup, joined
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.marks import add_key
 from shape_of_learning.files import atomic_write
 
 
@@ -30,7 +31,8 @@ class Drawing:
 
 
 def drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str) -> Drawing:
-    """Put together a figure, its numbers and its caption, which begins with what `inputs` says."""
+    """Put together a figure, its numbers and its caption, which begins with what `inputs` says; explain its marks."""
+    add_key(figure)
     numbers = table.drop(columns=["hollow", "marked", "bare"], errors="ignore")
     return Drawing(figure, numbers, joined(inputs.caption, *sentences))
 

@@ -1,5 +1,6 @@
 """Axes: of measures, and of training progress, in steps or tokens, where 0 has no logarithm."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -8,21 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from shape_of_learning.figures.captions import joined, short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.figures.style import width_of
+from shape_of_learning.figures.style import BEYOND, MARKS, SUSPECT, width_of
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
-MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
 FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
@@ -31,6 +24,12 @@ MOST_RANKS = 14  # labels of steps along a panel
 NEAR_ONE = 0.5  # from which on distances to 1 are seen, not those to 0
 MARGIN = 0.05  # of what is drawn
 LABEL_GAP = 0.06  # inches between two labels
+PANEL_SHARE = 0.8  # of a panel's width before the layout is made, that remains
+MOST_BEYOND = (
+    2  # times the largest value that is not suspect, from which on suspect ones are beyond the axis
+)
+MOST_BELOW = 2  # times that a log axis reaches below the least value, for bands
+UPPER_EDGE = 0.97  # of a panel's height
 _exact = "{:,.0f}".format
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
@@ -62,44 +61,47 @@ def _batch_sizes_differ(table: pd.DataFrame) -> bool:
 
 
 def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
-    """Make the x axis of steps or tokens logarithmic, with 0, where it occurs, left of an axis break."""
+    """Make the x axis of steps or tokens logarithmic, with 0, where it occurs, left of an axis break.
+
+    Labels stand at steps that occur, so far as they do not touch.
+    """
     values = [int(step) for step in steps]
     positive = sorted({value for value in values if value > 0})
     has_zero = min(values) == 0
     if not positive:
         axes.set_xticks([0])
         return
-    first, last = positive[0], positive[-1]
+    first = positive[0]
     if has_zero:
         axes.set_xscale("symlog", linthresh=first, linscale=ZERO_GAP)
         _mark_break(axes, first / 2)
     else:
         axes.set_xscale("log")
-    powers = 10.0 ** np.arange(np.floor(np.log10(first)), np.ceil(np.log10(last)) + 1)
-    ticks = _between(powers, first, last)
-    if len(ticks) < 2:
-        ticks = _between(np.outer(powers, [1, 2, 5]).ravel(), first, last)
-    if len(ticks) < 2:
-        ticks = [first, last]
-    minor = _between(np.outer(powers, np.arange(2, 10)).ravel(), first, last)
-    if len(ticks) > MOST_TICKS:
-        ticks, minor = ticks[::2], ticks[1::2]
-    axes.xaxis.set_major_locator(FixedLocator([0, *ticks] if has_zero else ticks))
-    axes.xaxis.set_minor_locator(FixedLocator(minor))
-    words = _exact if _look_alike(ticks) else short_number
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    places = np.log10(positive)
+    if has_zero:
+        places = np.append(places[0] - ZERO_GAP, places)
+    length = PANEL_SHARE * axes.get_window_extent().width / axes.figure.dpi
+    ticks = _step_labels([0, *positive] if has_zero else positive, places, length)
+    axes.set_xticks([*ticks], [*ticks.values()])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
     """Let y start at 0 or below where the measures are shares or cosines; end at 1 where all is near it.
 
-    The band of another measure ends at 0 where no value is below, as no dimension is.
+    Another measure starts at 0 where its band reaches below and no value does, as no dimension does, and where all
+    values are suspect, whose differences are not to be looked at closely. Suspect values that are far above the
+    others are beyond the axis, with a mark at its upper edge. A log axis stays as it is. Call it when all is drawn.
     """
+    if axes.get_yscale() == "log":
+        return
     sharing = axes.get_shared_y_axes().get_siblings(axes)
     if not all(measure.from_zero for measure in measures):
-        if axes.get_ylim()[0] < 0 <= _least_value(sharing):
+        values, suspect = _drawn_values(sharing)
+        least = min(values, default=0.0)
+        if least >= 0 and (axes.get_ylim()[0] < 0 or (values and len(suspect) == len(values))):
             axes.set_ylim(bottom=0)
+        _limit_to_trusted(axes, values, suspect)
         return
     least, most = min(each.dataLim.y0 for each in sharing), max(each.dataLim.y1 for each in sharing)
     if NEAR_ONE < least <= most <= 1:
@@ -110,21 +112,44 @@ def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
         axes.set_ylim(min(0, low), max(high, 1.03 * most))
 
 
-def _least_value(panels: Iterable[Axes]) -> float:
-    """Return the smallest value of the lines of some panels; bands do not count."""
-    values = [
-        np.asarray(line.get_ydata(), dtype=float)
-        for axes in panels
-        for line in axes.get_lines()
-        if line.get_transform() == axes.transData
-    ]
-    finite = [own[np.isfinite(own)] for own in values]
-    return min((own.min() for own in finite if own.size), default=0.0)
+def _drawn_values(panels: Iterable[Axes]) -> tuple[list[float], list[float]]:
+    """Return the values of the lines of some panels, and those of them that are suspect; bands do not count."""
+    values: list[float] = []
+    suspect: list[float] = []
+    for axes in panels:
+        for line in axes.get_lines():
+            label, y = str(line.get_label()), np.asarray(line.get_ydata(), dtype=float)
+            if line.get_transform() == axes.transData and (label == SUSPECT or label not in MARKS):
+                (suspect if label == SUSPECT else values).extend(y[np.isfinite(y)])
+    return values, suspect
+
+
+def _limit_to_trusted(axes: Axes, values: Sequence[float], suspect: Sequence[float]) -> None:
+    """End an axis at :data:`MOST_BEYOND` times the largest value that is not suspect, if suspect ones are above."""
+    trusted = list((Counter(values) - Counter(suspect)).elements())
+    end = MOST_BEYOND * max(trusted, default=0.0)
+    if end <= 0 or max(values) <= end:
+        return
+    axes.set_ylim(top=end)
+    for line in axes.get_lines():
+        if line.get_label() == SUSPECT:
+            x, y = (np.asarray(each, dtype=float) for each in line.get_data())
+            edge = {"transform": axes.get_xaxis_transform(), "label": BEYOND}
+            if (above := x[y > end]).size:
+                at_the_edge = np.full(above.size, UPPER_EDGE)
+                axes.plot(above, at_the_edge, color=line.get_color(), **MARKS[BEYOND].look, **edge)
 
 
 def set_log_axis(axes: Axes, span: float = FEW_POWERS) -> None:
-    """Make the y axis logarithmic, see :func:`set_log_ticks`; call it when all is drawn."""
+    """Make the y axis logarithmic, see :func:`set_log_ticks`; call it when all is drawn.
+
+    Bands that reach to 0 or near it end at the lower edge, which values decide.
+    """
     axes.set_yscale("log")
+    values, _ = _drawn_values(axes.get_shared_y_axes().get_siblings(axes))
+    least = min((value for value in values if value > 0), default=0.0) / MOST_BELOW
+    if axes.get_ylim()[0] < least:
+        axes.set_ylim(bottom=least)
     set_log_ticks(axes.yaxis, span)
 
 
@@ -177,26 +202,52 @@ def cell_edges(places: np.ndarray) -> np.ndarray:
 
 def set_step_ticks(axis: Axis, steps: Sequence[int], length: float) -> None:
     """Label steps at their :func:`progress_places` along so many inches: the last, and all that do not touch."""
-    edges = cell_edges(progress_places(steps))
-    places = length * (progress_places(steps) - edges[0]) / (edges[-1] - edges[0])
-    shown: list[int] = []
-    for words in (short_number, _exact):
-        widths, shown = [width_of(words(step)) for step in steps], [len(steps) - 1]
-        for rank in range(len(steps) - 2, -1, -1):
-            needed = (widths[rank] + widths[shown[-1]]) / 2 + LABEL_GAP
-            if places[shown[-1]] - places[rank] >= needed:
-                shown.append(rank)
-        if not _look_alike([steps[rank] for rank in shown]):
-            break
-    labels = [words(steps[rank]) for rank in shown]
-    axis.set_ticks(progress_places(steps)[shown], labels=labels)
+    places = progress_places(steps)
+    edges = cell_edges(places)
+    share = np.ptp(places) / (edges[-1] - edges[0])
+    ticks = _step_labels(steps, places, length * share)
+    at = dict(zip(steps, places, strict=True))
+    axis.set_ticks([at[step] for step in ticks], labels=[*ticks.values()])
     axis.set_minor_locator(NullLocator())
 
 
-def add_bar(mapped: ScalarMappable, panels: np.ndarray, label: str) -> Colorbar:
-    """Put a bar of colours to the right of panels, shape (rows, columns), that share them."""
+def _step_labels(steps: Sequence[int], places: np.ndarray, length: float) -> dict[int, str]:
+    """Choose the labels along so many inches between ascending places: both ends, powers of ten, then all that fit.
+
+    Returns
+    -------
+    dict of int to str
+        By step, ascending. Steps that are the same when written short are written in full.
+    """
+    inches = length * (places - places[0]) / (np.ptp(places) or 1)
+    powers = [rank for rank, step in enumerate(steps) if step and np.log10(step) % 1 == 0]
+    ranks = dict.fromkeys([len(steps) - 1, 0, *powers[::-1], *range(len(steps) - 1, -1, -1)])
+    labels: dict[int, str] = {}
+    for words in (short_number, _exact):
+        widths = [width_of(words(step)) for step in steps]
+        shown: list[int] = []
+        for rank in ranks:
+            room = [
+                abs(inches[rank] - inches[other]) - (widths[rank] + widths[other]) / 2
+                for other in shown
+            ]
+            if min(room, default=LABEL_GAP) >= LABEL_GAP:
+                shown.append(rank)
+        labels = {steps[rank]: words(steps[rank]) for rank in sorted(shown)}
+        if not _look_alike([*labels]):
+            break
+    return labels
+
+
+def add_bar(
+    mapped: ScalarMappable, panels: np.ndarray, label: str, extend: str = "neither"
+) -> Colorbar:
+    """Put a bar of colours to the right of panels, shape (rows, columns), that share them.
+
+    It ends in an arrow where values `extend` beyond the colours.
+    """
     rows, columns = panels.shape
-    place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns}
+    place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns, "extend": extend}
     bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
     bar.outline.set_visible(False)
     return bar
@@ -214,10 +265,6 @@ def _ranks(last: int, most: int) -> list[int]:
 def _look_alike(values: Sequence[float]) -> bool:
     """Whether some numbers are the same only when they are written short."""
     return len({short_number(value) for value in values}) < len(set(values))
-
-
-def _between(values: np.ndarray, first: float, last: float) -> list[float]:
-    return [float(value) for value in values if first <= value <= last]
 
 
 def _mark_break(axes: Axes, place: float) -> None:

@@ -1,8 +1,9 @@
 """One look for all figures: sizes, type, colours, line styles."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -29,6 +30,27 @@ Dashes = str | tuple[int, tuple[float, ...]]
 DASHES: list[Dashes] = ["-", *((0, lengths) for lengths in _LENGTHS)]
 MARKERS = "osD^vP"
 INK = "0.15"  # a grey level
+
+
+class Mark(NamedTuple):
+    """What a mark of a point says, and how it looks."""
+
+    words: str
+    look: Mapping[str, Any]
+
+
+# Labels of marks, by which a figure knows that it has them; each looks the same in all figures.
+SUSPECT, NOT_OK, NO_INTERVAL = "_suspect", "_not_ok", "_no_interval"
+UNDEFINED, BEYOND = "_undefined", "_beyond"
+_OPEN = {"linestyle": "none", "markerfacecolor": "white", "markeredgewidth": 0.8}
+_STROKES = {"linestyle": "none", "markeredgewidth": 1.0}
+MARKS = {
+    SUSPECT: Mark("suspect", {**_OPEN, "marker": "o", "markersize": 4.2}),
+    NOT_OK: Mark("checkpoint is not ok", {**_OPEN, "marker": "D", "markersize": 5.5}),
+    NO_INTERVAL: Mark("no interval", {**_STROKES, "marker": "x", "markersize": 5}),
+    UNDEFINED: Mark("undefined", {**_STROKES, "marker": "|", "markersize": 5}),
+    BEYOND: Mark("suspect, beyond the axis", {**_OPEN, "marker": "^", "markersize": 4.2}),
+}
 SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 
 THEME = {

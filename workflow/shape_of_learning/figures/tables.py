@@ -22,9 +22,9 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The columns of estimates and, after the model, its ``label``; ``marked``, whether the value is suspect for
-        another reason than few windows; ``bare``, whether no interval can be given; ``hollow``, whether a verdict
-        says to draw the checkpoint so; where there are verdicts, ``verdict``. `marked`, `bare` and `hollow` are not
-        in the figure's CSV.
+        another reason than few windows; ``bare``, whether it has no interval although others of its measure have
+        one; ``hollow``, whether a verdict says to mark the checkpoint; where there are verdicts, ``verdict``.
+        `marked`, `bare` and `hollow` are not in the figure's CSV.
         Models are in the order of `inputs`, steps ascend, then follow measures in their order.
 
     Raises
@@ -73,8 +73,15 @@ def drawn_estimates(inputs: FigureInputs) -> pd.DataFrame:
     rows = inputs.tables["estimates"].drop(columns="layers", errors="ignore")
     order = {measure.name: place for place, measure in enumerate(inputs.measures)}
     rows = rows[rows["estimator"].isin(order)].merge(shown_checkpoints(inputs), on=CHECKPOINT)
-    rows = rows.assign(bare=np.isfinite(rows["value"]) & rows["low"].isna())
+    is_bare = lacks_interval(rows)
+    of_measure = is_bare.groupby(rows["estimator"]).transform("mean")
+    rows = rows.assign(bare=is_bare & (of_measure < 1))
     return rows.sort_values("estimator", key=lambda names: names.map(order), kind="stable")
+
+
+def lacks_interval(rows: pd.DataFrame) -> pd.Series:
+    """Return of each row whether it has a value without an interval."""
+    return np.isfinite(rows["value"]) & rows["low"].isna()
 
 
 def shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
@@ -119,7 +126,7 @@ def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
 
 def _layers(estimates: pd.DataFrame, first: int) -> pd.DataFrame:
     rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
-    # A value without an interval has a mark of its own, its dotted band.
+    # A value without an interval has a mark of its own.
     return rows.assign(
         marked=rows["reason"].fillna("").map(lambda cell: bool(visible_reasons(cell)))
     )
