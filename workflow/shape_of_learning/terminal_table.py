@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 WIDTH = 80  # characters
 MOST_DECIMALS = 2  # of estimates; of differences one more
 # Names that a narrow column has room for.
-SHORT_LABELS = {"anisotropy": "anisotropy", "anisotropy_without_massive_tokens": "- massive"}
+SHORT_LABELS = {"anisotropy": "anisotropy", "anisotropy_without_massive_tokens": "w/o massive"}
 EXCLUDES_0 = Reason("excludes 0", "!", "the interval excludes 0")
 
 
@@ -83,7 +83,7 @@ def _print(
         if reason.mark in marks:
             console.print(f"{reason.mark} {reason.sentence}", soft_wrap=True, highlight=False)
     if "anisotropy_without_massive_tokens" in columns:
-        console.print("- massive: anisotropy without massive tokens", highlight=False)
+        console.print("w/o massive: anisotropy without massive tokens", highlight=False)
 
 
 def _pack(widths: Mapping[str, int]) -> list[list[str]]:
