@@ -141,6 +141,11 @@ def words_of(drawing: Drawing) -> str:
     return " ".join(" ".join([drawing.caption, *notes]).split())
 
 
+def words_of_legends(drawing: Drawing) -> list[str]:
+    """The names in all legends of a figure."""
+    return [text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()]
+
+
 def named_lines(drawing: Drawing, panel=0):
     """The lines of a panel by their labels, without those that are no curves."""
     lines = drawing.figure.axes[panel].get_lines()
@@ -148,5 +153,5 @@ def named_lines(drawing: Drawing, panel=0):
 
 
 def lines_labelled(drawing: Drawing, label, panel=0):
-    """Those that are no curves: such as ``_hollow`` and ``_marked`` points."""
+    """Those that are no curves: such as marks of suspect points."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]

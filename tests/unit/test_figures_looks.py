@@ -18,16 +18,24 @@ from matplotlib.text import Text
 
 import figure_tables as made
 from shape_of_learning.errors import InputError
+from shape_of_learning.figures import style
 from shape_of_learning.figures.inputs import read_tables
 from shape_of_learning.figures.output import save
-from shape_of_learning.figures.scales import on_progress, progress_column, progress_places
+from shape_of_learning.figures.scales import (
+    begin_at_zero,
+    on_progress,
+    progress_column,
+    progress_places,
+    set_log_axis,
+)
 from shape_of_learning.figures.style import THEME, theme
 from shape_of_learning.figures.tables import over_layers
 from shape_of_learning.plan.entries import Entry, Printed
 from shape_of_learning.refusals import validated
 
 PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
-MEANS, LOSS = "by_step:means_by_step", "papers.shape_of_learning.figures:loss_by_step"
+PAPER = "papers.shape_of_learning.figures"
+MEANS, LOSS = "by_step:means_by_step", f"{PAPER}:loss_by_step"
 STEPS = [0, 1, 8, 64, 512]
 TRAINED = made.rows_of_model("a", steps=STEPS) + made.rows_of_model("b", steps=[2, 100], layers=5)
 BROKEN = ("broken: perplexity 6,000 times that of earlier steps", "no")
@@ -97,34 +105,38 @@ def test_a_figure_of_nothing_is_refused(function):
 # Undefined values
 
 
-def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
+def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
     drawing = drawn(MEANS, changed(made.undefined))
     line = made.named_lines(drawing)["M-a"]
     assert list(line.get_xdata()[np.isnan(line.get_ydata())]) == [8]
-    (crosses,) = made.lines_labelled(drawing, "_undefined")
-    assert list(crosses.get_xdata()) == [8]
+    (strokes,) = made.lines_labelled(drawing, style.UNDEFINED)
+    assert list(strokes.get_xdata()) == [8]
 
 
 # Intervals
 
 
-def test_values_without_intervals_have_dotted_bands_and_a_note_says_why():
+def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
     rows = [row | made.NO_INTERVAL for row in TRAINED]
     measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
     for function in (MEANS, PROFILES):
         drawing = drawn(function, rows, estimators=measures)
         assert not bands(drawing).size
-        (dotted, *_) = made.lines_labelled(drawing, "_bare")
-        assert set(dotted.get_ydata()) <= set(drawing.table["value"])
+        assert made.lines_labelled(drawing, style.NO_INTERVAL) == []
         assert "(those of TwoNN are not known to cover)" in made.words_of(drawing)
     few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
 
-def test_a_lost_interval_is_a_gap_in_the_band():
+def test_a_lost_interval_is_a_gap_in_the_band_and_a_cross_on_the_point_that_the_key_explains():
     drawing = drawn(MEANS, changed(lambda row: row | made.NO_INTERVAL))
     assert 8 not in bands(drawing)[:, 0]
-    assert 8 in made.named_lines(drawing)["M-a"].get_xdata()
+    line = made.named_lines(drawing)["M-a"]
+    (cross,) = made.lines_labelled(drawing, style.NO_INTERVAL)
+    assert cross.get_xydata().tolist() == [[8, line.get_ydata()[STEPS.index(8)]]]
+    assert style.MARKS[style.NO_INTERVAL].words in made.words_of_legends(drawing)
+    assert "no interval for 1 of 5 values (undefined without" in made.words_of(drawing)
+    assert style.MARKS[style.NO_INTERVAL].words not in made.words_of_legends(drawn(MEANS))
 
 
 def test_a_note_says_where_few_windows_decide():
@@ -147,9 +159,9 @@ def test_a_note_says_where_models_differ_in_vectors_per_dimension():
     for width, said in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
         shown = [replace(models[0], width=512), replace(models[1], width=width)]
         drawing = made.draw(MEANS, made.inputs_of(shown, measure, rows=rows))
-        assert ("differ, from 11 (wide) to 18 (narrow)" in made.words_of(drawing)) == said
+        assert ("from 11 (wide) to 18 (narrow)" in made.words_of(drawing)) == said
     plain = made.inputs_of(shown, replace(measure, per_dimension=False), rows=rows)
-    assert "differ, from" not in made.words_of(made.draw(MEANS, plain))
+    assert "from 11 (wide)" not in made.words_of(made.draw(MEANS, plain))
 
 
 def suspect_rows(*places):
@@ -162,27 +174,183 @@ def suspect_rows(*places):
     ]
 
 
-def test_a_hollow_point_is_white_and_on_the_line():
+def test_a_checkpoint_that_is_not_ok_has_an_open_diamond_on_the_line():
     drawing = drawn(MEANS, models=("a", "b"), flagged={64: ("mixed shards", "hollow")})
     line = made.named_lines(drawing)["M-a"]
-    (hollow,) = made.lines_labelled(drawing, "_hollow")
-    assert hollow.get_markerfacecolor() == "white"
-    assert hollow.get_xydata().tolist() == [[64, line.get_ydata()[STEPS.index(64)]]]
-    assert "Hollow: M-a step 64 (mixed shards)." in made.words_of(drawing)
+    (diamond,) = made.lines_labelled(drawing, style.NOT_OK)
+    assert (diamond.get_marker(), diamond.get_markerfacecolor()) == ("D", "white")
+    assert diamond.get_xydata().tolist() == [[64, line.get_ydata()[STEPS.index(64)]]]
+    assert "M-a step 64 (mixed shards)." in made.words_of(drawing)
 
 
-def test_an_average_with_a_suspect_layer_is_hollow_with_a_dot():
+def test_an_average_with_a_suspect_layer_has_an_open_ring():
     # Layer 0 is no block.
     rows = suspect_rows(("a", 0, 0), ("a", 1, 1), ("a", 1, 2), ("a", 8, 3))
     drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
-    (marked,) = made.lines_labelled(drawing, "_marked")
-    assert list(marked.get_xdata()) == [1, 8]
-    assert made.lines_labelled(drawing, "_marked", 1) == []
+    (rings,) = made.lines_labelled(drawing, style.SUSPECT)
+    assert list(rings.get_xdata()) == [1, 8]
+    assert made.lines_labelled(drawing, style.SUSPECT, 1) == []
     table = drawing.table.query("model == 'a' and estimator == 'two_nn'")
     assert list(table["suspect_layers"]) == [0, 2, 1, 0, 0]
 
 
+@pytest.mark.parametrize(
+    "function", [PROFILES, MEANS, HEAT_MAPS, "by_layer:overview", f"{PAPER}:measures_by_depth"]
+)
+def test_a_suspect_value_is_an_open_ring_in_every_figure_whatever_the_model(function):
+    rows = [row | made.SUSPECT for row in TRAINED if row["step"] == 2]
+    drawing = drawn(function, rows, ("b",))
+    rings = made.lines_labelled(drawing, style.SUSPECT)
+    assert {line.get_marker() for line in rings} == {"o"}
+    assert {line.get_markerfacecolor() for line in rings} <= {"white", "none"}
+    assert style.MARKS[style.SUSPECT].words in made.words_of_legends(drawing)
+
+
 # Heat maps and scales
+
+
+WIDE = [(1, -40.0), (3, 0.01), (50, 2.0), (100, 60.0)]  # values of layers, and lower ends of bands
+
+
+@pytest.mark.parametrize("function", [PROFILES, "by_layer:overview"])
+def test_a_log_axis_holds_all_values_and_never_begins_at_zero(function):
+    rows = made.rows_of_model("a", estimators=["two_nn"])
+    for row in rows:
+        value, low = WIDE[row["layer"] if row["layer"] != "" else 2]
+        row |= {"value": value, "low": low, "high": 2 * value - low}
+    axes = drawn(function, rows).figure.axes[0]
+    low, high = axes.get_ylim()
+    assert axes.get_yscale() == "log"
+    assert 0.1 < low < 1
+    assert high > 100
+
+
+def test_beginning_at_zero_leaves_a_log_axis_alone():
+    rows = made.rows_of_model("a", estimators=["two_nn"])
+    axes = drawn(PROFILES, rows).figure.axes[0]
+    set_log_axis(axes)
+    limits = axes.get_ylim()
+    for measure in made.measures_named("two_nn", "anisotropy"):
+        begin_at_zero(axes, [measure])
+    assert axes.get_ylim() == limits
+    assert limits[0] > 0
+
+
+def suspected(**values):
+    """Averages of TwoNN by step: those of `values` are suspect."""
+    rows = [row for row in TRAINED if row["model"] == "a" and row["estimator"] == "two_nn"]
+    is_suspect = [f"step{row['step']}" in values for row in rows]
+    return [
+        row | made.SUSPECT | made.with_interval(values[f"step{row['step']}"], 0.1)
+        if suspect
+        else row
+        for row, suspect in zip(rows, is_suspect, strict=True)
+    ]
+
+
+def test_suspect_values_do_not_decide_axes_and_colours_where_there_are_others():
+    rows = suspected(step8=5000)
+    others = [row["value"] for row in rows if row["step"] != 8]
+    drawing = drawn(MEANS, rows)
+    assert drawing.figure.axes[0].get_ylim()[1] < 3 * max(others)
+    (beyond,) = made.lines_labelled(drawing, style.BEYOND)
+    assert list(beyond.get_xdata()) == [8]
+    mesh = cells_of(drawn(HEAT_MAPS, rows).figure.axes[0])
+    blocks = [r["value"] for r in rows if r["step"] != 8 and r["layer"] not in ("", 0)]
+    assert mesh.norm.vmax <= max(others)
+    assert (mesh.norm.vmin, mesh.norm.vmax) == pytest.approx((min(others), max(others)), rel=0.5)
+    assert mesh.norm.vmin <= min(blocks)
+
+
+def test_a_key_of_many_marks_is_within_the_figure():
+    rows = [row | made.NO_INTERVAL if row["step"] == 64 else row for row in suspected(step8=5000)]
+    rows = [made.undefined(row) if row["step"] == 1 else row for row in rows]
+    drawing = drawn(MEANS, rows, flagged={512: ("odd", "hollow")})
+    *_, key = drawing.figure.legends
+    assert len(key.get_texts()) == 5
+    box, (panel,) = key.get_window_extent(), drawing.figure.axes
+    (note,) = [text for text in drawing.figure.texts if text.get_gid() == "footnote"]
+    assert box.x1 <= drawing.figure.bbox.x1
+    assert note.get_window_extent().y1 <= box.y0
+    assert box.y1 <= panel.get_tightbbox().y0 + 1
+
+
+def test_where_all_values_are_suspect_axes_and_colours_begin_at_zero_and_a_note_says_so():
+    rows = suspected(**{f"step{step}": 9 + step / 1000 for step in STEPS})
+    for function in (MEANS, HEAT_MAPS):
+        drawing = drawn(function, rows)
+        axes = drawing.figure.axes[0]
+        assert (axes.get_ylim()[0] if function == MEANS else cells_of(axes).norm.vmin) == 0
+        assert f"all {len(drawing.table)} values" in made.words_of(drawing)
+
+
+@pytest.mark.parametrize("steps", [STEPS, [0, 3, 17, 90, 128], [5], [*range(0, 143_001, 1000)]])
+def test_steps_that_are_labelled_are_measured(steps):
+    axes = drawn(MEANS, made.rows_of_model("a", steps=steps)).figure.axes[0]
+    assert set(axes.get_xticks()) <= set(steps)
+    assert {steps[0], steps[-1]} <= set(axes.get_xticks())
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_panels_of_estimators_have_y_axes_of_their_own():
+    rows = [
+        row | made.with_interval(10 * row["value"], 1) if row["estimator"] == "mada" else row
+        for row in made.rows_of_model("a")
+    ]
+    drawing = drawn(f"{PAPER}:measures_by_depth", rows, estimators=["two_nn", "mada"])
+    first, second = (axes.get_ylim() for axes in drawing.figure.axes)
+    assert second[1] > 2 * first[1]
+
+
+WITHOUT = "anisotropy_without_massive_tokens"
+
+
+def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel():
+    names = ("anisotropy", WITHOUT, "two_nn")
+    rows = made.rows_of_model("a", estimators=names)
+    drawing = made.draw("by_layer:overview", made.inputs_of(["a"], *names, rows=rows))
+    panels = [axes for axes in drawing.figure.axes if axes.axison]
+    assert len(panels) == 2
+    for axes, measures in zip(panels, (names[:2], names[2:]), strict=True):
+        lines = [list(line.get_ydata()) for line in axes.get_lines() if line.get_label()[0] != "_"]
+        own = drawing.table.groupby("estimator")["value"].apply(list)
+        assert lines == [own[name] for name in measures]
+    both = rows + made.rows_of_model("b", estimators=names)
+    drawing = made.draw("by_layer:overview", made.inputs_of(["a", "b"], *names, rows=both))
+    assert len([axes for axes in drawing.figure.axes if axes.axison]) == 3
+
+
+def test_a_note_counts_which_massive_tokens_are_first_in_their_windows():
+    names = ("anisotropy", WITHOUT)
+    massive = {
+        **{"model": "a", "revision": "main", "step": None, "tokens": None, "layer": 2},
+        **{"largest_token_share": 0.1, "largest_coordinate_share": 0.9, "massive_share": 0.95},
+        **{"massive": 41, "n": 4488, "positions": "0 (40); 1 (1)"},
+        "tokens_found": r'"\") (9)" (3); "he" (2)',
+    }
+    inputs = made.inputs_of(
+        ["a"],
+        *names,
+        rows=made.rows_of_model("a", estimators=names),
+        massive=pd.DataFrame([massive]).astype({"step": "Int64"}),
+    )
+    said = made.words_of(made.draw(f"{PAPER}:massive_tokens", inputs))
+    assert "41 of 4,488 tokens" in said
+    assert "40 of 41 are the first token of a window" in said
+    assert r'3 of 41 are "\") (9)"' in said
+
+
+def test_a_note_counts_vectors_by_measure_where_they_differ():
+    names = ("anisotropy", "two_nn", "mada")
+    rows = [
+        row | {"n": 4818} if row["estimator"] == "anisotropy" else row
+        for row in made.rows_of_model("a", estimators=names)
+    ]
+    inputs = replace(made.inputs_of(["a"], *names, rows=rows), sample="9 windows")
+    said = made.words_of(made.draw("by_layer:overview", inputs))
+    wanted = "4,818 vectors a batch (Anisotropy); 4,096 vectors a batch (TwoNN, MADA)"
+    assert wanted in said
 
 
 def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colours():
@@ -199,7 +367,7 @@ def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colo
         )  # each step is 8 times the last
         values = own.pivot(index="layer", columns="step", values="value").to_numpy()
         np.testing.assert_array_equal(cells_of(axes).get_array(), values)
-        assert [label.get_text() for label in axes.get_xticklabels()][::-1] == [*map(str, STEPS)]
+        assert [label.get_text() for label in axes.get_xticklabels()] == [*map(str, STEPS)]
     for first, second in (panels[:2], panels[2:]):
         assert cells_of(first).norm is cells_of(second).norm
 
@@ -258,15 +426,16 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
     drawing = drawn(HEAT_MAPS, rows, flagged={8: ("odd", "hollow"), 64: BROKEN})
     marks = {}
-    for line in made.lines_labelled(drawing, "_marks"):
-        marks.setdefault(line.get_marker(), []).extend(zip(*line.get_data(), strict=True))
+    for label in style.MARKS:
+        for line in made.lines_labelled(drawing, label):
+            marks.setdefault(label, []).extend(zip(*line.get_data(), strict=True))
     # Steps 0, 1, 8 and 512, of which 64 is left out, stand at their logarithms.
     places = dict(zip(progress_places([0, 1, 8, 512]), (0, 1, 8, 512), strict=True))
     steps = {kind: sorted((places[x], layer) for x, layer in of) for kind, of in marks.items()}
     assert steps == {
-        "x": [(1, 2)],
-        "o": [(8, layer) for layer in range(4)],
-        ".": [(0, 2), (8, 2), (512, 2)],
+        style.UNDEFINED: [(1, 2)],
+        style.NOT_OK: [(8, layer) for layer in range(4)],
+        style.SUSPECT: [(0, 2), (8, 2), (512, 2)],
     }
 
 
@@ -397,6 +566,7 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
         (ratios, "ratio", [100] * 4),
     ):
         (line,) = [each for each in axes.get_lines() if each.get_label()[0] != "_"]
+        assert column in axes.get_ylabel()
         np.testing.assert_allclose(line.get_ydata(), compared)
         np.testing.assert_allclose(null_rows[column].dropna(), compared)
 

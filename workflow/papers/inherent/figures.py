@@ -130,13 +130,12 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
         for name, own in others.groupby("model", sort=False):
             end, look = own.tail(2), styles[name]
             dashed = {"linestyle": DASHED, "color": look.colour, "label": "_before"}
-            hollow = {"markevery": [-1], "markerfacecolor": "white", "markeredgewidth": 0.7}
-            axes.plot(end["depth"], end["value"], marker=look.marker, **dashed, **hollow)
+            axes.plot(end["depth"], end["value"], marker=look.marker, markevery=[-1], **dashed)
         axes.set_ylabel(measure.axis)
     ink = {"color": style.INK}
     after = Line2D([], [], **ink, label="ends after the final norm")
-    hollow = {"marker": "o", "markerfacecolor": "white", "markeredgewidth": 0.7}
-    before_norm = Line2D([], [], **ink, **hollow, linestyle=DASHED, label="last block before it")
+    dashed = {"linestyle": DASHED, "marker": "o"}
+    before_norm = Line2D([], [], **ink, **dashed, label="last block before it")
     figure.legend(handles=[after, before_norm], loc="outside upper right", ncols=2)
     marks.name_lines(panels[-1:], lines)
     return drawing(inputs, figure, table, captions.on_estimates(of_drawn))

@@ -154,7 +154,7 @@ def twins(inputs: FigureInputs) -> Drawing:
             for quantity, values in own.groupby("quantity", sort=False)["difference"]
         ]
         differences.append(f"{setting[:1].upper()}{setting[1:]} less none: {'; '.join(parts)}.")
-    notes = [*differences, captions.describe_sample(inputs, captions.count_vectors(means))]
+    notes = [*differences, captions.describe_sample(inputs, captions.count_vectors(inputs, means))]
     figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT, *notes)
     for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
@@ -202,7 +202,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     notes = (
         "Dots: seeds; bars: 95 % intervals over windows.",
         note,
-        captions.describe_sample(inputs, captions.count_vectors(means_by_step)),
+        captions.describe_sample(inputs, captions.count_vectors(inputs, means_by_step)),
     )
     figure, (panels,) = marks.panels(1, len(labels), height, *notes, sharex=True, sharey=True)
     dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}

@@ -29,7 +29,8 @@ CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
 LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
 DOTTED = (0, (1, 1.2))  # the line of a checkpoint that is not ok
-DASHED = (0, (4, 1.2))  # the line of a measure without massive tokens
+DASHED = (0, (5, 1.5))  # the line of a measure without massive tokens
+LONG_DASHES = "{} (long dashes: without massive tokens)"
 WITHOUT_MASSIVE = "_without_massive_tokens"  # ends the name of such a measure
 MOST_BANDS = 20  # steps; the bands of more would cover the lines
 MOST_NAMED = 6  # trained steps in a legend; more have a bar of colours
@@ -104,9 +105,8 @@ def overview(inputs: FigureInputs) -> Drawing:
             }
         if measure.name in dashed:
             _draw_measure(axes, table, dashed[measure.name], colours, is_dashed=True)
-            _name_dashes(axes)
-        title = marks.panel_title(measure.label, figure, across)
-        axes.set(title=title, ylabel=measure.axis)
+        words = LONG_DASHES.format(measure.label) if measure.name in dashed else measure.label
+        axes.set(title=marks.panel_title(words, figure, across), ylabel=measure.axis)
     set_scales([[axes] for axes in grid.flat], table, measures)
     for axes in grid.flat[max(0, number - across) : number]:
         axes.set_xlabel(marks.ALONG["layer"])
@@ -125,16 +125,6 @@ def _measures_without_massive_tokens(measures: Sequence[DrawnMeasure]) -> dict[s
     names = {measure.name for measure in measures}
     ends = [(measure.name.removesuffix(WITHOUT_MASSIVE), measure) for measure in measures]
     return {name: measure for name, measure in ends if name in names and name != measure.name}
-
-
-def _name_dashes(axes: Axes) -> None:
-    """Say in a panel which of its lines are without massive tokens."""
-    ink = {"color": style.INK, "linewidth": 1}
-    handles = [
-        Line2D([], [], **ink, label="all tokens"),
-        Line2D([], [], **ink, linestyle=DASHED, label="without massive tokens"),
-    ]
-    axes.legend(handles=handles, loc="best", fontsize=6)
 
 
 def heat_maps(inputs: FigureInputs) -> Drawing:

@@ -113,11 +113,12 @@ def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
     for measure in inputs.measures:
         n = table.loc[table["estimator"] == measure.name, "n"]
         if n.notna().any():
-            labels_by_number.setdefault(range_of(n), []).append(measure.label)
+            number = f"{range_of(n)} vectors{per_batch}"
+            labels_by_number.setdefault(number, []).append(measure.label)
     if len(labels_by_number) < 2:
         return f"{range_of(table['n'])} vectors{per_batch}"
-    parts = [f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items()]
-    return f"vectors{per_batch}: {', '.join(parts)}"
+    parts = (f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items())
+    return "; ".join(parts)
 
 
 def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:
@@ -140,7 +141,8 @@ def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     not_covering = bare["estimator"].isin(labels)
     few = ~not_covering & (bare["windows"] < GROUPS)
     least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)
-    decided = ~not_covering & ~few & (bare["effective_windows"] < least)
+    is_less = (bare["effective_windows"] < least).fillna(value=False).astype(bool)
+    decided = ~not_covering & ~few & is_less
     named = enumerated([labels[name] for name in labels if name in set(bare["estimator"])] or [""])
     reasons = {
         f"those of {named} are not known to cover": not_covering,

@@ -35,7 +35,10 @@ ALONG = {
 }
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 BAND_OPACITY = 0.2
-KEY_HEIGHT = 0.17  # inches, of the line that explains marks
+KEY_HEIGHT, KEY_ROOM = (
+    0.15,
+    0.3,
+)  # inches, of a line that explains marks, and of a mark and the gaps beside it
 BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 MOST_MARKERS = 40  # points of a line; markers of more would cover each other
@@ -50,7 +53,7 @@ NOTE: dict[str, Any] = {"fontsize": 6, "color": "0.35", "va": "bottom", "linespa
 SIDE = 0.04  # inches at both sides and below
 ABOVE = 0.07  # inches between the panels and the note
 HELD_TOGETHER = re.compile(
-    r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)|(?<=\bn) (?=\d)"
+    r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)|(?<=\bn) (?=\d)|(?<=\d) (?=%)"
 )
 BOUND = "\N{NO-BREAK SPACE}"
 PIXEL_SHARE = 0.036  # a PNG sets letters on whole pixels: half of one to a letter of 14 at 300 dpi
@@ -249,10 +252,14 @@ def name_lines(
 
 def legend_above(figure: Figure, named: Mapping[str, Line2D], side: str) -> None:
     """Put a legend above the panels, in as many columns as there is room for."""
-    widest = max(width_of(name, style.SIZE_OF_TYPE) for name in named) + SAMPLE_ROOM
-    columns = max(1, min(len(named), int(figure.get_size_inches()[0] / widest)))
-    place = {"loc": f"outside upper {side}", "ncols": columns}
+    place = {"loc": f"outside upper {side}", "ncols": _columns(figure, [*named])}
     figure.legend(named.values(), named.keys(), **place)
+
+
+def _columns(figure: Figure, names: Sequence[str], sample_room: float = SAMPLE_ROOM) -> int:
+    """Return in how many columns a legend fits into a figure."""
+    widest = max(width_of(name, style.SIZE_OF_TYPE) for name in names) + sample_room
+    return max(1, min(len(names), int(figure.get_size_inches()[0] / widest)))
 
 
 def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "") -> None:
@@ -366,14 +373,16 @@ def add_key(figure: Figure) -> None:
         if label in drawn
     ]
     if handles:
-        place = {"loc": "upper left", "bbox_to_anchor": (0, _add_height(figure, KEY_HEIGHT))}
+        columns = _columns(figure, [str(handle.get_label()) for handle in handles], KEY_ROOM)
+        share = _add_height(figure, KEY_HEIGHT * -(-len(handles) // columns))
+        place = {"loc": "upper left", "bbox_to_anchor": (0, share), "ncols": columns}
         spaces = {
             "borderaxespad": 0.1,
             "borderpad": 0.2,
             "handletextpad": 0.1,
             "columnspacing": 1.2,
         }
-        figure.legend(handles=handles, ncols=len(handles), **place, **spaces)
+        figure.legend(handles=handles, **place, **spaces)
 
 
 def wrapped(sentences: Sequence[str], width: float, size: float) -> str:

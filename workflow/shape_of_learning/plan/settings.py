@@ -353,7 +353,7 @@ class Settings(Section):
         token whose account has accepted its licence
     bad_checkpoints
         what to do with a revision that is not what its name says: `skip` it and name it under the figure,
-        or `flag` it (measured and drawn hollow, without a dot)
+        or `flag` it (measured and drawn as an open diamond)
     keep_checkpoints
         keep downloaded and fine-tuned weights after they are measured
     training_steps
