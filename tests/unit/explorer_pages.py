@@ -33,6 +33,11 @@ TUNED = {"name": "tuned", "label": "Fine-tuned", "phase": "fine-tuning"}
 KEYS = ("name", "label", "axis", "family", "description")
 
 
+def scaled(row: dict, factor: float) -> dict:
+    """The value of a row and its interval, so many times as large."""
+    return {key: factor * row[key] for key in ("value", "low", "high")}
+
+
 def claimed(view: str, *, measures=(), tables=()) -> dict:
     return {"measures": [*measures], "tables": [*tables], "view": view, "figures": ["Figure 3"]}
 

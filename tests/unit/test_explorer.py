@@ -295,9 +295,51 @@ def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
                 box = drawing.bounding_box()
                 assert box["height"] > 200
                 assert box["y"] + box["height"] < controls
-            sample = f"{made.DESCRIPTION['sample']}; 4,096 vectors"
-            assert figures.locator("figcaption").all_inner_texts() == [sample] * 2
+            sample = f"{made.DESCRIPTION['sample']}; 4,096 vectors a batch"
+            captions = figures.locator("figcaption").all_inner_texts()
+            assert all(caption.startswith(sample) for caption in captions)
             assert opened.page.locator("#sample").inner_text() == sample
+
+
+@made.needs_chromium
+def test_lines_without_massive_tokens_are_those_of_models_that_have_some(browser, tmp_path):
+    massive = "anisotropy_without_massive_tokens"
+    rows = []
+    for model, factor in {"with": 0.5, "without": 1.0}.items():
+        own = rows_of_model(model, layers=4, estimators=("anisotropy",))
+        rows += own
+        rows += [
+            row | {"estimator": massive, "n": 4000 + 96 * factor} | made.scaled(row, factor)
+            for row in own
+        ]
+    page = tmp_path / "page.html"
+    page.write_text(make_explorer([[row.get(key, "") for key in ESTIMATE_COLUMNS] for row in rows]))
+    with made.silent_pages(browser) as opens:
+        opened = opens(page)
+        pictures = opened.page.locator("#pictures .picture > svg")
+        lines = [pictures.nth(place).locator("path[fill=none]").count() for place in range(2)]
+        assert lines == [2, 3]
+        caption = opened.page.locator("#pictures figcaption").nth(1).inner_text()
+        assert re.search(r"No massive tokens.*: without$", caption)
+        # Vectors are counted by measure, as figures count them.
+        of_measure = r"4,096 vectors a batch \(Anisotropy\); 4,048 .* \(Anisotropy, without massive"
+        assert re.search(of_measure, caption)
+
+
+@made.needs_chromium
+def test_the_axis_of_anisotropy_begins_at_zero(browser, tmp_path):
+    rows = rows_of_model("model", layers=4, estimators=("anisotropy", "two_nn"))
+    for row in rows:
+        row |= made.scaled(row, 0.1) if row["estimator"] == "anisotropy" else {}
+        row["value"] += 0.3 if row["estimator"] == "anisotropy" else 0
+    page = tmp_path / "page.html"
+    page.write_text(make_explorer([[row.get(key, "") for key in ESTIMATE_COLUMNS] for row in rows]))
+    with made.silent_pages(browser) as opens:
+        opened = opens(page, "#measure=anisotropy")
+        picture = opened.page.locator("#pictures .picture > svg").first
+        assert "0" in picture.locator("text[text-anchor=end]").all_text_contents()
+        axis = opened.saved("svg").decode()
+        assert re.search(r"Y-axis[^\"]*values from 0(\.0*)? to", axis)
 
 
 @made.needs_chromium

@@ -1,9 +1,12 @@
 """Which values are suspect, in one definition for all tables and pictures, and what is said of them."""
 
 import math
+import re
+from io import StringIO
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from shape_of_learning.figures.captions import count_blocks
 from shape_of_learning.findings import find_all_sentences, find_sentences
@@ -17,7 +20,7 @@ from shape_of_learning.metrics.suspects import (
     read_reasons,
     write_reasons,
 )
-from shape_of_learning.terminal_table import Cell, format_cell
+from shape_of_learning.terminal_table import Cell, format_cell, print_estimates
 
 WIDTH = 64
 CASES = {
@@ -144,3 +147,16 @@ def test_a_footer_counts_blocks_and_names_the_embeddings_apart():
 )
 def test_a_number_is_printed_as_its_interval_allows(numbers, printed):
     assert format_cell(Cell(*numbers)) == printed
+
+
+def test_no_heading_on_the_terminal_can_be_read_as_a_difference():
+    names = ("anisotropy", "anisotropy_without_massive_tokens", "two_nn", "mada", "mle")
+    rows = [
+        {"layer": 1, "estimator": name, "value": 0.5, "low": 0.4, "high": 0.6, "reason": ""}
+        for name in names
+    ]
+    written = StringIO()
+    print_estimates(rows, Console(file=written, width=80))
+    heading = written.getvalue().splitlines()[0]
+    assert not re.search(r"(^| )[-\u2212+] ?\w", heading)
+    assert len(heading) <= 80

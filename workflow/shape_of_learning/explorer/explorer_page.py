@@ -119,7 +119,11 @@ def content_of(
         kind = path.parent.name.removeprefix("last_")
         of_kind.setdefault(kind, []).extend(_as_estimates(path, kind, models))
     rows = [*_rows(estimates), *chain(*of_kind.values())]
-    measures = [*description["measures"], *_without_entry(rows, description["measures"])]
+    in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
+    measures = [
+        {**each, "in_batches": each["name"] in in_batches}
+        for each in (*description["measures"], *_without_entry(rows, description["measures"]))
+    ]
     judged = {(row["model"], row["revision"]): row for path in verdicts for row in _rows(path)}
     content = {**description, "measures": measures, "claims": list(_claims(claims, description))}
     curves = {path.stem.removeprefix("specification_"): path for path in choices[1:]}

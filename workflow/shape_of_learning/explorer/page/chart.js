@@ -161,7 +161,8 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
   const emphasised = (pointed, hovered, value) => ({
     condition: [{ test: "datum.i === cursor", value: pointed }, { param: near, empty: false, value: hovered }], value,
   });
-  const ofLines = { type: "quantitative", title: null, scale: { zero: false }, axis: { labelExpr: SHORT_LABEL } };
+  const zero = beginsAtZero(results, lines[0].series.measure, lines.flatMap((each) => each.rows));
+  const ofLines = { type: "quantitative", title: null, scale: { zero }, axis: { labelExpr: SHORT_LABEL } };
   const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
   return {
@@ -180,7 +181,7 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
         encoding: { ...shared, size: emphasised(130, 90, 18), opacity: emphasised(1, 1, isSparse ? 1 : 0) },
       },
       ...axisBreak(state, values),
-      ...[[NOT_OK, "circle"], [SUSPECT, "diamond"]].map(([mark, shape]) => ({
+      ...[[NOT_OK, "diamond"], [SUSPECT, "circle"]].map(([mark, shape]) => ({
         transform: [{ filter: `datum.mark === '${mark}'` }],
         mark: { type: "point", shape, filled: false, fill: styled("surface"), size: 40, strokeWidth: 1.4, opacity: 1, tooltip: { content: "data" } },
         encoding: shared,
@@ -258,12 +259,12 @@ function heatMap(results, state, [line], { panelWidth }, at, alike) {
       },
       {
         transform: [{ filter: `datum.mark === '${NOT_OK}'` }, { aggregate: [], groupby: ["x"] }],
-        mark: { ...mark, shape: "circle", y: -6, size: 26 },
+        mark: { ...mark, shape: "diamond", y: -6, size: 26 },
         encoding: { x },
       },
       {
         transform: [{ filter: `datum.mark === '${SUSPECT}'` }],
-        mark: { ...mark, shape: "diamond", fill: styled("surface"), size: Math.max(4, Math.min(40, 0.4 * step ** 2)) },
+        mark: { ...mark, shape: "circle", fill: styled("surface"), size: Math.max(4, Math.min(40, 0.4 * step ** 2)) },
         encoding: { x, y },
       },
       {

@@ -91,6 +91,8 @@ const FINE_TUNING_STOP = /^fine-tuning \d+$/;
 const MEAN = "average"; // over layers
 const WHOLE = "whole"; // of what has no layers
 const [ANISOTROPY, DIMENSION] = ["Anisotropy", "Intrinsic dimension"]; // axes of measures
+const FREE_AXES = ["", DIMENSION, "nats per token"]; // that need not begin at 0
+const NEAR_ONE = 0.5; // from which on distances to 1 are seen, not those to 0
 const MOST_AT_FIRST = 8; // models
 
 function startState(results) {

@@ -180,8 +180,8 @@ function summaryOf(results, state, { lines, lacking }) {
   return [
     `${labelsOf(results.measuresByName, measures)} ${how}${where}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
     blank > 0 && `${count(blank, "value")} undefined or infinite.`,
-    marked(NOT_OK) && `${count(marked(NOT_OK), "value")} of checkpoints that are not ok: hollow circles${isHeat ? " above their columns" : ""}.`,
-    marked(SUSPECT) && `${count(marked(SUSPECT), "suspect value")} (${reasonsOf(rows)}): hollow diamonds.`,
+    marked(NOT_OK) && `${count(marked(NOT_OK), "value")} of checkpoints that are not ok: open diamonds${isHeat ? " above their columns" : ""}.`,
+    marked(SUSPECT) && `${count(marked(SUSPECT), "suspect value")} (${reasonsOf(rows)}): open rings.`,
     missing && `Not measured of what is chosen: ${missing}.`,
     whole && `By step only: ${whole}.`,
     without && `${state.view === "layer" ? "No checkpoint there" : "Nothing to draw here"}: ${without}.`,
@@ -208,12 +208,27 @@ function nothing(results, state, lacking) {
   return `Nothing is drawn: ${reasons.find(([holds]) => holds)[1]}.`;
 }
 
-// Of which text, in how many windows and vectors, values are.
+// Of which text, in how many windows and vectors, values are; of each measure where these differ, as in figures.
 function sampleWords(results, rows) {
-  const numbers = rows.map((row) => row.n).filter(Number.isFinite);
-  const range = [...new Set(numbers.length ? [Math.min(...numbers), Math.max(...numbers)] : [])];
-  const vectors = range.map((each) => Math.round(each).toLocaleString("en")).join(" to ");
-  return [results.sample, vectors && `${vectors} vectors`].filter(Boolean).join("; ");
+  const labelsByNumber = new Map();
+  for (const name of new Set(rows.map((row) => row.series.measure))) {
+    const numbers = rows.filter((row) => row.series.measure === name).map((row) => row.n).filter(Number.isFinite);
+    if (!numbers.length) continue;
+    const ends = [Math.min(...numbers), Math.max(...numbers)].map((each) => Math.round(each).toLocaleString("en"));
+    const { label, in_batches } = results.measuresByName.get(name);
+    const words = `${[...new Set(ends)].join(" to ")} vectors${in_batches ? " a batch" : ""}`;
+    labelsByNumber.set(words, [...(labelsByNumber.get(words) ?? []), label]);
+  }
+  const vectors = [...labelsByNumber].map(([words, labels]) => (labelsByNumber.size > 1 ? `${words} (${labels.join(", ")})` : words));
+  return [results.sample, ...vectors].filter(Boolean).join("; ");
+}
+
+// Whether the y axis of a measure begins at 0, as in figures: not that of a dimension or a loss, nor of what is all near 1.
+function beginsAtZero(results, measure, rows) {
+  const { axis } = results.measuresByName.get(measure);
+  const values = rows.map((row) => row.value).filter(Number.isFinite);
+  const isNearOne = Math.min(...values) > NEAR_ONE && Math.max(...values) <= 1;
+  return !FREE_AXES.includes(axis) && !isNearOne;
 }
 
 // How the measures that are drawn are defined, as captions say it.

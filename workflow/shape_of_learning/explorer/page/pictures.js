@@ -39,16 +39,25 @@ function pictureTitle(results, { measure: [name], together, across, keep }) {
 
 function showPictures(results) {
   const figures = pictureStates(results).map((state) => {
-    const { lines } = drawnLines(results, state);
+    const { lines, same } = withoutRepeats(drawnLines(results, state).lines);
     const title = pictureTitle(results, state);
     const place = make("div", { className: "picture", role: "img", ariaLabel: `${title}: ${count(lines.length, "line")}` });
-    const sample = sampleWords(results, lines.flatMap((each) => each.rows));
+    const caption = [sampleWords(results, lines.flatMap((each) => each.rows)), same.length && `No massive tokens, so one line: ${labelsOf(results.modelsByName, same)}`];
     place.draw = () => place.replaceChildren(...linePicture(results, state, lines, place.clientWidth));
-    return make("figure", {}, make("h2", { textContent: title }), place, make("figcaption", { textContent: sample }));
+    return make("figure", {}, make("h2", { textContent: title }), place, make("figcaption", { textContent: caption.filter(Boolean).join(". ") }));
   });
   element("pictures").hidden = !figures.length;
   element("pictures").replaceChildren(...figures);
   for (const place of all("#pictures .picture")) place.draw();
+}
+
+// The lines without those that leave out massive tokens of a model that has none, which are the same; and these models.
+function withoutRepeats(lines) {
+  const values = ({ rows }) => JSON.stringify(rows.map(({ layer, value }) => [layer, value]));
+  const isSame = (line) => lines.some((other) =>
+    other.series.measure === ANISOTROPY_MEASURE && other.series.model === line.series.model && other.stop === line.stop && values(other) === values(line));
+  const repeats = lines.filter((line) => line.series.measure === WITHOUT_MASSIVE && isSame(line));
+  return { lines: lines.filter((line) => !repeats.includes(line)), same: [...new Set(repeats.map((line) => line.series.model))] };
 }
 
 function svg(tag, attributes = {}, ...children) {
@@ -77,6 +86,7 @@ function linePicture(results, state, lines, width) {
   const rows = lines.flatMap((each) => each.rows);
   const finite = (values) => values.filter(Number.isFinite);
   const heights = finite(rows.flatMap(({ value, low, high }) => [value, low, high]));
+  if (lines.length && beginsAtZero(results, lines[0].series.measure, rows)) heights.push(0);
   const yTicks = ticks(Math.min(...heights, Infinity), Math.max(...heights, -Infinity), MOST_Y_TICKS);
   const [left, right] = [Math.min(...rows.map(across)), Math.max(...rows.map(across))];
   const [bottom, top] = [yTicks[0], yTicks.at(-1)];
@@ -110,12 +120,12 @@ function linePicture(results, state, lines, width) {
   return [...legends.map((entries) => make("ul", { className: "legend" }, ...entries)), svg("svg", { width, height: base + MARGIN.bottom }, ...drawn)];
 }
 
-// A value; hollow where its checkpoint is not ok, a hollow diamond where it is suspect.
+// A value; an open diamond where its checkpoint is not ok, an open ring where it is suspect, as in figures.
 function point(row, x, y, stroke, { colour, second }) {
   const title = svg("title", {}, `${[colour, second].filter(Boolean).join(", ")}, layer ${row.layer}: ${shortNumber(row.value)}`);
   if (!row.mark) return svg("circle", { cx: x, cy: y, r: POINT, fill: stroke }, title);
   const look = { fill: styled("surface"), stroke, "stroke-width": 1.4 };
-  if (row.mark === NOT_OK) return svg("circle", { cx: x, cy: y, r: 2 * POINT, ...look }, title);
+  if (row.mark === SUSPECT) return svg("circle", { cx: x, cy: y, r: 2 * POINT, ...look }, title);
   return svg("path", { d: `M${x - 4} ${y}l4 -4l4 4l-4 4Z`, ...look }, title);
 }
 
