@@ -99,6 +99,9 @@ def test_one_array_is_one_layer():
         ({"model": np.ones((9, 50, 3)), "layers": -2}, "no layer -2"),
         ({"model": np.ones((9, 50, 3)), "batch_vectors": 200.5}, "batch_vectors"),
         ({"model": np.ones((9, 50, 3)), "measures": []}, "list of names"),
+        ({"model": torch.nn.Linear(3, 3), "windows": 0}, "`windows` is 0"),
+        ({"model": torch.nn.Linear(3, 3), "window_tokens": -1}, "`window_tokens` is -1"),
+        ({"model": torch.nn.Linear(3, 3), "batch_size": 0.5}, "`batch_size` is 0.5"),
     ],
 )
 def test_what_cannot_be_measured_is_said(given, said):

@@ -223,6 +223,12 @@ def measure_request(
     """Measure a model or hidden states; also return how, as ``attrs`` of a table say it."""
     if request.tokens not in POOLS:
         raise InputError(f"`tokens` is {request.tokens!r:.80}; give one of {', '.join(POOLS)}")
+    for key in ("windows", "window_tokens", "batch_size"):
+        number = getattr(request, key)
+        if number is not None and (not isinstance(number, int | np.integer) or number < 1):
+            raise InputError(
+                f"`{key}` is {number!r:.80}; give a whole number from 1 on, or leave it out"
+            )
     chosen, adapters, text = measures_named(request.measures), {}, "given"
     if isinstance(model, str | Path):
         model, request = load_named(model, request)
