@@ -86,6 +86,7 @@ def test_one_array_is_one_layer():
         ({"model": np.ones((9, 50, 3)), "mask": np.full((9, 50), 2)}, "has the value 2"),
         ({"model": np.ones((9, 50, 3), complex)}, "no real numbers"),
         ({"model": np.full((9, 50, 3), "a")}, "no real numbers"),
+        ({"model": np.zeros((9, 50, 3), [("x", float)])}, "no real numbers"),
         ({"model": torch.ones(9, 50, 3).to_sparse()}, "to_dense"),
         ({"model": [torch.ones(9, 50, 3, device="meta")]}, "without values"),
         ({"model": np.ones((9, 50, 0))}, "no coordinates"),

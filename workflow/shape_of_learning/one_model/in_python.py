@@ -618,7 +618,8 @@ def _require_numbers(given: Any, what: str) -> None:
             dtype = np.asarray(given).dtype
         except (ValueError, TypeError):
             dtype = np.dtype(object)
-        is_real = dtype.kind not in "cOSUMm"
+        # Records are of `np.void`; bfloat16 of other libraries has the same kind, but is a number.
+        is_real = dtype.kind not in "cOSUMm" and dtype.type is not np.void
     if not is_real:
         raise InputError(f"{what} are no real numbers; give arrays or tensors of such numbers")
 

@@ -51,8 +51,8 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
     found = _steps_on_disk(path, where)
     if not found:
         raise InputError(
-            f"{where}: no folder like {path} holds a {CONFIGURATION}; correct `path`, absolute or relative "
-            "to where the workflow runs"
+            f"{where}: no folder like {path} holds a {CONFIGURATION}; correct the path, absolute or relative "
+            "to the folder where this runs"
         )
     steps = chosen_steps(training.steps, found, where, f"like {path} there are")
     per_step = training.tokens_per_step
