@@ -129,3 +129,13 @@ def test_a_pointer_of_git_lfs_is_told_from_the_file(tmp_path, cache):
     file = tmp_path / "a.gguf"
     file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
     assert f"run `git lfs pull` in {tmp_path}" in refusal(file, cache)
+
+
+@pytest.mark.parametrize("package", ["gguf", "accelerate"])
+def test_a_package_that_is_missing_is_named_with_its_command(
+    package, llama, tmp_path, cache, monkeypatch
+):
+    file = write_gguf(tmp_path / "a.gguf", llama)
+    there = module.find_spec
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else there(name))
+    assert f"`pip install {package}`" in refusal(file, cache)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +61,11 @@ def unpack(file: Path) -> Path:
     folder = cached_assets_path("shape-of-learning", namespace="gguf") / remembered_sha256(file)
     if folder.exists():
         return folder
-    try:
-        import gguf  # noqa: F401 (which transformers needs, and does not say so at once)
-    except ImportError:
-        raise InputError(f"{file} needs the package gguf; install it: `pip install gguf`") from None
+    for package in ("gguf", "accelerate"):  # which transformers needs, and does not say so at once
+        if find_spec(package) is None:
+            raise InputError(
+                f"{file} needs the package {package}; install it: `pip install {package}`"
+            )
     logger.info("unpacking %s, once", file)
     try:
         with _reading_once():
