@@ -166,14 +166,20 @@ def refuse_odd_file(file: Path) -> None:
     """Raise InputError where a pipe, a device, a folder or a pointer of git-lfs is in the place of a file.
 
     Whoever reads a pipe may wait without end. A clone without git-lfs has pointers in the place of large files.
+
+    Raises
+    ------
+    PermissionError
+        If the file must not be read, of which some libraries say that it is missing.
     """
-    if file.exists() and not file.is_file():
+    if not file.exists():
+        return
+    if not file.is_file():
         kind = "a folder" if file.is_dir() else "a pipe or a device"
         raise InputError(f"{file} is {kind} and not a file; put the file itself there")
-    if file.is_file() and file.stat().st_size <= POINTER_BYTES:
-        with file.open("rb") as stream:
-            is_pointer = POINTER.match(stream.read(POINTER_BYTES))
-        if is_pointer:
+    with file.open("rb") as stream:
+        is_small = file.stat().st_size <= POINTER_BYTES
+        if is_small and POINTER.match(stream.read(POINTER_BYTES)):
             raise InputError(
                 f"{file} is a pointer of git-lfs and not the file itself; run `git lfs pull` in {file.parent}"
             )

@@ -40,7 +40,7 @@ def load_tokenizer(folder: Path) -> Any:
         if not VOCABULARIES & set(names) and type(tokenizer).vocab_files_names:
             raise ValueError("there is no file of a vocabulary")
         return _without_dropout(tokenizer, folder)
-    except (InputError, MemoryError, KeyboardInterrupt, SystemExit):
+    except (InputError, PermissionError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # its files go into code that may panic
         raise InputError(
