@@ -38,6 +38,11 @@ VISION = hf.CLIPVisionConfig(
     hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28
 )
 
+IMAGES = hf.ViTConfig(
+    hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28,
+    patch_size=14,
+)  # fmt: skip
+
 
 def save(folder, model, *, special=False):
     """Save a model and a tokenizer."""
@@ -167,6 +172,12 @@ def test_a_decoder_that_sees_later_tokens_has_no_loss(key, tmp_path, caplog):
     assert head is None
     assert "goes both ways" in caplog.text
     assert read_shape(folder, "m").role == "encoder"
+
+
+def test_a_model_of_images_is_said_to_be_none_of_text(tmp_path):
+    folder = save(tmp_path / "model", random_model(hf.ViTModel, IMAGES))
+    with pytest.raises(InputError, match="`pixel_values`; choose a model of text"):
+        measure(folder)
 
 
 @pytest.mark.parametrize("value", ["flash_attention_2", "flex_attention", "owner/kernel", 7])

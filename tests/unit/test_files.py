@@ -9,11 +9,14 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, read_rows, read_yaml, write_table
+from shape_of_learning.files import atomic_write, read_rows, read_yaml, refuse_odd_file, write_table
+
+NOBODY = 65534
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -115,6 +118,21 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     name = "x" * 251 + ".csv"
     write_table(tmp_path / name, ("a",), [[1]])
     assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_that_must_not_be_read_is_not_said_to_be_missing():
+    is_root = os.geteuid() == 0
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (file := Path(folder, "model.safetensors")).touch(mode=0)
+        try:
+            if is_root:  # who may read all files
+                os.seteuid(NOBODY)
+            with pytest.raises(PermissionError, match="model.safetensors"):
+                refuse_odd_file(file)
+        finally:
+            if is_root:
+                os.seteuid(0)
 
 
 def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):

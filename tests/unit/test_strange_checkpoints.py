@@ -211,19 +211,6 @@ def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_named_and_not_waited_for(
         )
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", *FILES])
-def test_a_file_that_must_not_be_read_is_not_said_to_be_missing(file, checkpoint, tmp_path):
-    folder = tmp_path / "model"
-    shutil.copytree(checkpoint, folder)
-    (folder / file).chmod(0)
-    if os.access(folder / file, os.R_OK):
-        pytest.skip("root reads all files")
-    with pytest.raises(PermissionError, match=file):
-        measure_checkpoint(
-            folder, checkpoint.parent / "text.txt", name="m", windows=16, window_characters=80
-        )
-
-
 def test_a_pattern_without_end_is_left_behind_by_the_command(checkpoint):
     path = checkpoint / "tokenizer.json"
     before = path.read_text(encoding="utf-8")

@@ -76,6 +76,12 @@ def test_a_sentence_lists_every_anisotropic_block_and_what_massive_tokens_leave_
     assert "it is 0.90 there, still 0.5 or more in blocks 2 to 4 and 6" in sentence
 
 
+def test_a_sentence_names_blocks_whose_anisotropy_is_undefined():
+    for values in ([0.9, 0.1, math.nan, 0.2, math.nan], [0.9, 0.8, math.nan, 0.2, math.nan]):
+        [sentence] = find_sentences("M", rows_of("anisotropy", values))
+        assert sentence.endswith("; undefined in blocks 2 and 4.")
+
+
 def test_a_sentence_says_the_bound_below_which_no_block_is_anisotropic():
     values = [0.9, 0.1, 0.2, 0.15]
     rows = rows_of("anisotropy", values)

@@ -20,10 +20,11 @@ MOST_TOGETHER = 2  # models whose dimensions one sentence can hold
 
 
 class Curves(NamedTuple):
-    """The values of one checkpoint: what it is called, and the rows of each measure by layer."""
+    """The values of one checkpoint: its label, the rows of each measure by layer, and layers without a value."""
 
     label: str
     rows: Mapping[str, Mapping[int, Row]]
+    undefined: Mapping[str, Sequence[int]]
 
     def blocks(self, measure: str) -> dict[int, Row]:
         """Return the rows of the blocks; the embeddings, layer 0, are none."""
@@ -85,11 +86,14 @@ def find_all_sentences(rows: Iterable[Row], models: Sequence[Sequence[str]]) -> 
 
 def _read_curves(label: str, rows: Iterable[Row]) -> Curves:
     found: dict[str, dict[int, Row]] = {}
+    undefined: dict[str, list[int]] = {}
     for row in rows:
         layer, value = _number(row["layer"]), _number(row["value"])
         if math.isfinite(layer) and math.isfinite(value):
             found.setdefault(str(row["estimator"]), {})[int(layer)] = row
-    return Curves(label, found)
+        elif math.isfinite(layer):
+            undefined.setdefault(str(row["estimator"]), []).append(int(layer))
+    return Curves(label, found, undefined)
 
 
 def _say_anisotropy(curves: Curves) -> str:
@@ -102,13 +106,19 @@ def _say_anisotropy(curves: Curves) -> str:
     if not high:
         sentence = f"no block is anisotropic ({ANISOTROPIC:g} or more); {_say_highest(rows)}"
         without = "; no block has massive tokens" if _has_none_massive(curves) else ""
-        return f"{begin}{sentence}{without}."
+        return f"{begin}{sentence}{without}{_say_undefined(curves)}."
     plateau = _around(values, max(values, key=values.__getitem__))
     where = f" in {name_blocks(plateau)}" if plateau != high else ""
     inside = f"({_range(values[layer] for layer in plateau)}{where})"
     blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
     sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
-    return f"{begin}{sentence}{_say_without_massive(curves, high)}."
+    return f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined(curves)}."
+
+
+def _say_undefined(curves: Curves) -> str:
+    """Say in which blocks anisotropy is undefined, as of NaN in their hidden states."""
+    blocks = [layer for layer in curves.undefined.get(ANISOTROPY, ()) if layer >= 1]
+    return f"; undefined in {name_blocks(blocks)}" if blocks else ""
 
 
 def _say_highest(rows: Mapping[int, Row]) -> str:

@@ -62,9 +62,11 @@ def refuse_other_keys(
     missing = sorted(set(report["missing_keys"]))
     needed = [key for key in missing if _is_of_base(model, key) and not _is_unused(model, key)]
     if lacking := [_inside(model, key) for key in needed]:
+        others = sorted(report["unexpected_keys"])
+        instead = f", and holds others, such as `{cut(others[0])}`" if others else ""
         raise InputError(
-            f"{where} lacks {_listed(lacking)}, which would be random numbers; give the whole checkpoint, or if "
-            "config.json says more layers than it has the config.json that belongs to it"
+            f"{where} lacks {_listed(lacking)}, which would be random numbers{instead}; give the whole checkpoint, "
+            "or if config.json says more layers than it has the config.json that belongs to it"
         )
     unexpected = [key for key in sorted(report["unexpected_keys"]) if not _is_unused(model, key)]
     unexpected = [key for key in unexpected if not _is_constant(model, key, stored)]

@@ -1,5 +1,6 @@
 """The hidden states of all layers of a checkpoint, what its head makes of the last one, and its matrices."""
 
+import inspect
 import logging
 import math
 import threading
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from transformers.utils import ModelOutput
 
 logger = logging.getLogger(__name__)
+
+# What models of images, sounds or both are given.
+OTHER_INPUTS = ("pixel_values", "input_features", "input_values")
 
 
 class ForwardPass:
@@ -399,6 +403,12 @@ class ForwardPass:
         except Exception as error:  # whatever an architecture's code makes of a config.json
             if memory_is_exhausted(error):
                 raise
+            taken = inspect.signature(self.model.forward).parameters
+            if other := next((name for name in OTHER_INPUTS if name in taken), ""):
+                raise InputError(
+                    f"the architecture `{self.config.model_type}` does not run on text alone ({shortened(error)}), "
+                    f"since it takes `{other}`; choose a model of text, or the part of this one that is"
+                ) from error
             raise InputError(
                 f"the model does not run ({shortened(error)}); correct its config.json, which does not "
                 "describe a model of this architecture, or remove it from key `models`"
