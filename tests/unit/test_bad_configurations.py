@@ -82,6 +82,7 @@ ENTRIES = [
     ({**HUB, "label": datetime.date(2026, 1, 1)}, "1 to 60 Latin, Greek or Cyrillic letters"),
     ({**HUB, "seeds": [1, 2], "training": [1]}, "`seeds` must be a list of two or more different whole"),
     ({"path": "package:__main__/x"}, "there is no package `__main__`"),
+    ({"path": "~nobody-is-called-so/x"}, "~nobody-is-called-so/x/config.json is missing"),
     ({"path": "nowhere"}, "nowhere/config.json is missing"),
     ({"path": "x", "training": {"tokens_per_step": 3}}, "needs `training.steps`"),
     ({**HUB, "training": {"steps": [1]}}, "has one of `training.steps` and `training.revision`"),

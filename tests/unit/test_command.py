@@ -111,6 +111,7 @@ OPTIONS = {
     "a name of a folder": (["--csv", "new/"], "no name of a file"),
     "no name": (["--csv", ""], "no name of a file"),
     "no such folder": (["--csv", "none/x.csv"], "no folder"),
+    "no such user": (["--csv", "~nobody-is-called-so/x.csv"], "no folder"),
     "a file for a folder": (["--csv", "text.txt/x.csv"], "no folder"),
     "links in a circle": (["--csv", "loop"], "circle"),
     "a socket": (["--csv", "socket"], "socket"),
@@ -243,6 +244,7 @@ def test_a_table_is_understood_as_a_spreadsheet_saves_it_or_refused_in_a_sentenc
 
 AUDITS = {
     "./missing": "no repository",
+    "~nobody-is-called-so/x": "no repository",
     "missing.yaml": "cannot be read",
     "binary.yaml": "not valid YAML",
     "list.yaml": "no file of models",

@@ -33,6 +33,11 @@ CASES = {
         ("--", "results/figures/figure_11.pdf"),
         "did you mean `results/figures/figure_1.pdf`?",
     ),
+    "ending that there is not": (
+        {},
+        ("--", "results/figures/figure_1.pfd"),
+        "did you mean `results/figures/figure_1.pdf`?",
+    ),
     "step that is not measured": (
         {"embeddings": {"dump": True}},
         ("--", "results/embeddings/demo-decoder/step7/layer_0.h5"),

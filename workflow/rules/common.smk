@@ -113,6 +113,9 @@ def makers(target):
     return [rule for rule in workflow.rules if rule.is_producer(target)]
 
 
+ENDINGS = ("csv", "h5", "html", "json", "md", "pdf", "png", "txt", "yaml")
+
+
 def nearest_target(target):
     """Say what there is in the place of a target that no rule makes; nothing if nothing is near."""
     rules = [rule.name for rule in workflow.rules]
@@ -120,7 +123,8 @@ def nearest_target(target):
         return str(unknown_name(target, rules, "target", "the command line"))
     problem = f"the command line: no rule makes `{target}`"
     for part in re.split(r"[/.]", target):
-        for near in get_close_matches(part, [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS]):
+        known = [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS, *ENDINGS]
+        for near in get_close_matches(part, known):
             if near != part and makers(other := target.replace(part, near)):
                 return f"{problem}; did you mean `{other}`?"
     for folder in map(str, Path(target).parents):

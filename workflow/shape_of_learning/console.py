@@ -25,7 +25,7 @@ from shape_of_learning.errors import (
     shortened,
     without_secrets,
 )
-from shape_of_learning.files import file_descriptor, follow_links, is_stream
+from shape_of_learning.files import expand_home, file_descriptor, follow_links, is_stream
 from shape_of_learning.job import DiscreetFormatter, hide_bars
 
 WIDE = 10_000  # characters of a line, where no terminal breaks it
@@ -73,12 +73,12 @@ def parse_output(name: str) -> Path:
         return STANDARD_OUTPUT
     if not name or name.endswith(("/", os.sep)):
         raise typer.BadParameter(f"`{name}` is no name of a file; give one")
-    return Path(name).expanduser()
+    return expand_home(name)
 
 
 def parse_input(name: str) -> Path:
     """Read the name of a file to read, of which ``-`` is the standard input."""
-    return STANDARD_INPUT if name == "-" else Path(name).expanduser()
+    return STANDARD_INPUT if name == "-" else expand_home(name)
 
 
 def results_console(*outputs: Path | None) -> Console:

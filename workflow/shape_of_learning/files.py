@@ -162,6 +162,14 @@ POINTER = re.compile(rb"version https://(git-lfs|hawser)\.github\.com/spec/")
 POINTER_BYTES = 1024  # git-lfs makes no larger ones
 
 
+def expand_home(path: str | Path) -> Path:
+    """Put the home of the user that a path begins with in the place of ``~``; of a user that is not known, keep it."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 def refuse_odd_file(file: Path) -> None:
     """Raise InputError where a pipe, a device, a folder or a pointer of git-lfs is in the place of a file.
 

@@ -33,7 +33,7 @@ from shape_of_learning.checkpoints.lock import (
 from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.console import bar
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import read_yaml, sha256_of
+from shape_of_learning.files import expand_home, read_yaml, sha256_of
 from shape_of_learning.plan.curve import names_offered
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.entry_files import with_seeds
@@ -129,7 +129,7 @@ def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
         If there is no such repository, file or folder, or no step in it. Of a file with several entries this is
         said, and the others go on.
     """
-    path = Path(target).expanduser()
+    path = expand_home(target)
     if path.suffix in (".yaml", ".yml"):
         yield from _of_file(path, pattern, say)
     elif STEP in target or path.is_dir():

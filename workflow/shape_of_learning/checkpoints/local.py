@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.gguf_files import unpack
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import expand_home
 
 PACKAGE, GGUF = "package:", ".gguf"
 WITHOUT_MODEL = ("main", "model")  # names of folders, as in `package:NAME/model`
@@ -28,9 +29,7 @@ def local_checkpoint(path: str) -> Path:
     InputError
         If there is no such package, or the file cannot be unpacked.
     """
-    found = Path(path)
-    with suppress(RuntimeError):  # nobody is called what follows the tilde
-        found = found.expanduser()
+    found = expand_home(path)
     if path.startswith(PACKAGE):
         name, _, inside = path.removeprefix(PACKAGE).partition("/")
         package = None
@@ -86,9 +85,7 @@ def local_name(model: str) -> str:
     >>> local_name("/work/run/checkpoint-500")
     'run/checkpoint-500'
     """
-    path = Path(model)
-    with suppress(RuntimeError):  # nobody is called what follows the tilde
-        path = path.expanduser()
+    path = expand_home(model)
     path = path.resolve() if path.name in ("", "..") else path
     name = path.stem if path.suffix.lower() == GGUF else path.name
     around = path.parent.name.removeprefix(PACKAGE)

@@ -18,6 +18,7 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.checkpoints.verdicts import LAST_STEP
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import expand_home
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.steps import checkpoint_of_step, chosen_steps
 
@@ -40,7 +41,7 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
     InputError
         If the path does not lead to another folder at each step, or to none at a step that is asked for.
     """
-    path, training = str(Path(entry.path or "").expanduser()), entry.training
+    path, training = str(expand_home(entry.path or "")), entry.training
     if path.count(STEP) != (training is not None):
         raise InputError(
             f"{where}: a `path` with `{STEP}`, once, such as `run/checkpoint-{STEP}`, and `training: {{steps: "

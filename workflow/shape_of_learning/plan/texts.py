@@ -2,11 +2,11 @@
 
 import os
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from shape_of_learning.files import expand_home
 from shape_of_learning.refusals import Name, Section, must_be, refused, shown
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
@@ -80,7 +80,7 @@ class Corpus(Section):
         if not isinstance(given, dict) or not isinstance(stated := given.get("source"), str):
             return given
         sources = given.get("sources") or {}
-        file = Path(stated).expanduser()
+        file = expand_home(stated)
         if stated in sources or not (file.exists() or os.sep in stated):
             return given
         if not file.is_file():
