@@ -13,7 +13,7 @@ import tokenizers
 import torch
 import transformers
 
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.training import ShapeProbe
 
 BATCH, LENGTH, STEPS, EVERY = 8, 512, 3, 1000
@@ -21,7 +21,7 @@ BATCH, LENGTH, STEPS, EVERY = 8, 512, 3, 1000
 
 def main() -> None:
     """Train a few steps, measure between them."""
-    text = demo_text()
+    text = read_demo_text()
     bpe = tokenizers.ByteLevelBPETokenizer()
     bpe.train_from_iterator([text], vocab_size=8000, show_progress=False)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer)

@@ -162,7 +162,7 @@ def measured(kind: str, number: int) -> dict[str, np.ndarray]:
     measure.FEWEST_WINDOWS = 0  # so that nothing is withheld
     *layers, windows = SIMULATIONS[kind](np.random.default_rng(number))
     states = States(*layers, windows=windows)
-    measures = [MEASURES[name].chosen(name, {}) for name in names_of(kind)]
+    measures = [MEASURES[name].configure(name, {}) for name in names_of(kind)]
     protocol = MeasuringProtocol("draw", WINDOWS, number, BATCH, NEIGHBOURS)
     rows = [
         row

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.measured import CrossEntropy, Measured, TensorDigests
-from shape_of_learning.checkpoints.measured_verdicts import SUSPICIOUS, judged_by_measurements
-from shape_of_learning.checkpoints.verdicts import Mistake, judged_curve
+from shape_of_learning.checkpoints.measured import CrossEntropy, TensorDigests, WeightEvidence
+from shape_of_learning.checkpoints.measured_verdicts import SUSPICIOUS, judge_measurements
+from shape_of_learning.checkpoints.verdicts import Mistake, judge_listing
 
 SHORTEST, LONGEST = 5, 160
 LAYERS = 12
@@ -167,9 +167,9 @@ def judged(curve: Curve) -> dict[int, str]:
     points = [Checkpoint(name, name, REPOSITORY, step=step) for step, name in names.items()]
     listed = {names[step]: _listing(curve, each) for step, each in curve.steps.items()}
     mains = {} if curve.main is None else {REPOSITORY: _listing(curve, curve.main)}
-    by_files = judged_curve(points, listed, mains, curve.reports, curve.last_step)
+    by_files = judge_listing(points, listed, mains, curve.reports, curve.last_step)
     measured = {
-        each.name: Measured(
+        each.name: WeightEvidence(
             CrossEntropy(curve.steps[each.step or 0].loss, TOKENS, curve.vocabulary),
             TensorDigests(
                 curve.steps[each.step or 0].tensors, "W", curve.steps[each.step or 0].sample
@@ -178,7 +178,7 @@ def judged(curve: Curve) -> dict[int, str]:
         for each in by_files
         if not each.is_condemned
     }
-    judged = judged_by_measurements(by_files, measured)
+    judged = judge_measurements(by_files, measured)
     return {each.step or 0: each.verdict for each in judged}
 
 

@@ -33,7 +33,7 @@ exclude_patterns = ["_build", ".ipynb_checkpoints"]
 # Types in docstrings are words, such as "array_like, shape (n, d)".
 nitpick_ignore_regex = [
     ("py:(class|exc)", ".*"),
-    ("py:func", "left_out_values|as_matrix|_too_close"),
+    ("py:func", "combine_jackknife_values|read_matrix|_find_coarse_limit"),
 ]
 
 

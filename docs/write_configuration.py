@@ -67,7 +67,7 @@ def table(heads: list[str], lines: list[tuple[str, ...]]) -> str:
 def table_of(name: str) -> str:
     """A table of the page."""
     if name in (*FAMILIES, WEIGHTS):
-        of_family = [m.chosen(key, {}) for key, m in MEASURES.items() if m.family == name]
+        of_family = [m.configure(key, {}) for key, m in MEASURES.items() if m.family == name]
         heads = ["measure", "settings and their defaults", "what it is", "do not", "95 % interval"]
         return f"{table(heads, [measure_row(each) for each in of_family])}\n\n{functions(name)}"
     if name == "others":

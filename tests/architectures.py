@@ -243,14 +243,14 @@ def measured_states(base: Any) -> tuple[ForwardPass, list[np.ndarray]]:
     """Run the windows through a base model as the command, the workflow and Python do; InputError if refused."""
     texts = windows(base)
     # As the command does, before the state before the final norm is asked for, too.
-    ForwardPass(base, None, last_layer="after_final_norm").hidden_states(texts[:1], 0)
+    ForwardPass(base, None, last_layer="after_final_norm").compute_hidden_states(texts[:1], 0)
     forward = ForwardPass(base, None, last_layer="both")
     forward.refuse_unsuitable(texts, "a folder")
-    states, _ = forward.hidden_states(texts[:1], 0)
+    states, _ = forward.compute_hidden_states(texts[:1], 0)
     widths = [state.shape[-1] for state in states]
     sample = SampleRun(forward, "a folder", texts, None, 0, len(widths) - 2, widths)
     kept = Kept(sample)
-    sample.into(kept)
+    sample.store_states(kept)
     return forward, kept.states
 
 

@@ -12,7 +12,7 @@ import transformers
 
 import shape_of_learning as sol
 from shape_of_learning.command_line import app
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.training import ShapeCallback
 
 TEXT = 300  # characters
@@ -20,7 +20,7 @@ MODEL, OUTPUT = Path(sys.argv[1]), Path(sys.argv[2])
 PACKAGES = ("torch", "transformers", "huggingface-hub", "numpy", "scipy", "pandas")
 
 print(*(f"{name} {version(name)}" for name in PACKAGES), sep=", ", flush=True)
-texts = [demo_text()[start : start + TEXT] for start in range(0, 48 * TEXT, TEXT)]
+texts = [read_demo_text()[start : start + TEXT] for start in range(0, 48 * TEXT, TEXT)]
 tokenizer = transformers.AutoTokenizer.from_pretrained(MODEL)
 model = transformers.AutoModelForCausalLM.from_pretrained(MODEL)
 OUTPUT.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from shape_of_learning.checkpoints.shapes import role_of
+from shape_of_learning.checkpoints.shapes import read_role
 from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from tiny_models import WIDTHS
@@ -41,7 +41,7 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
     """The windows and the checkpoint, in the role it says itself."""
     configuration = checkpoint / "config.json"
     if role is None and configuration.exists():
-        role = role_of(json.loads(configuration.read_text()))
+        role = read_role(json.loads(configuration.read_text()))
     protocol = {key: options.pop(key) for key in ("precision", "last_layer") if key in options}
     return SampleRun.load(
         checkpoint,
@@ -61,7 +61,7 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
 def run(checkpoint, name, windows=WINDOWS, **options):
     """Run a tiny model of that architecture; what is kept of it."""
     kept = Kept(sample_of(checkpoint, WIDTHS.get(name, [32] * 4), windows, **options))
-    kept.loss = kept.sample.into(kept)
+    kept.loss = kept.sample.store_states(kept)
     return kept
 
 

@@ -8,12 +8,12 @@ import sys
 import tokenizers
 import transformers
 
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.training import ShapeCallback
 
 TABLE = sys.argv[1] if len(sys.argv) > 1 else "shape.csv"
 
-text = demo_text()
+text = read_demo_text()
 bpe = tokenizers.ByteLevelBPETokenizer()
 bpe.train_from_iterator([text], vocab_size=1000, show_progress=False)
 tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer)

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 import transformers
 
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tiny_models import GPT, USUAL, save_tokenizer
@@ -32,4 +32,4 @@ MODELS = {
 for name, (config, seed) in MODELS.items():
     torch.manual_seed(seed)
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(FOLDER / name)
-    save_tokenizer(FOLDER / name, text=[demo_text()], vocabulary=VOCABULARY)
+    save_tokenizer(FOLDER / name, text=[read_demo_text()], vocabulary=VOCABULARY)

@@ -59,7 +59,7 @@ def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
     monkeypatch.setattr(module, "TOKENS_ON_A_GPU", tokens)
     options = {"device": "cuda:0", "precision": precision}
     kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, **options))
-    kept.sample.into(kept)
+    kept.sample.store_states(kept)
     first = kept.sample.rows["positions"] == 0
     assert first.sum() == len(OF_ALL_LENGTHS)
     assert [len(np.unique(rows[first], axis=0)) for rows in kept.states] == [1] * 4
@@ -91,7 +91,7 @@ def test_states_that_are_measured_on_the_gpu_are_those_of_the_cpu_and_stay_there
     sample = sample_of(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
     assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
     states = StatesInMemory(sample)
-    sample.into(states)
+    sample.store_states(states)
     for layer, here in enumerate(run(checkpoint, "gpt_neox").states):
         assert states[layer].device == GPU
         there = states[layer].cpu().numpy()

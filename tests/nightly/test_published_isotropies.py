@@ -31,6 +31,6 @@ def test_the_published_isotropies_of_pythia_70m():
         _, directions = torch.linalg.eigh(W.T @ W)
         sums = [torch.exp(W @ each).sum(dim=0) for each in (directions, -directions)]
         name = f"matrix_partition_isotropy{'_centered' if center else ''}"
-        ours = find_measure(name).chosen(name, {}).load()(weight.numpy())
+        ours = find_measure(name).configure(name, {}).load()(weight.numpy())
         found = [*(float(F.min() / F.max()) for F in sums), float(np.exp(ours))]
         assert published in [pytest.approx(each, abs=1e-3) for each in found], (end, center, found)

@@ -49,7 +49,7 @@ def paper(*cells: object) -> dict:
 DESCRIPTION = {
     "models": [{"name": name, "label": label} for name, label in LABELS.items()],
     "measures": [
-        {key: getattr(MEASURES[name].chosen(name, {}), key) for key in KEYS} for name in MEASURED
+        {key: getattr(MEASURES[name].configure(name, {}), key) for key in KEYS} for name in MEASURED
     ],
     "papers": [
         paper("paper_a", "A & B", ["one"], ["two_nn"], []),

@@ -11,7 +11,7 @@ import pandas as pd
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.style import theme
+from shape_of_learning.figures.style import use_theme
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
 HEADER = list(ESTIMATE_COLUMNS)
@@ -129,7 +129,7 @@ def draw(function: str, inputs: FigureInputs, **options) -> Drawing:
     """Draw with ``module:function``, of papers or of :mod:`shape_of_learning.figures`."""
     module, _, name = function.partition(":")
     package = "" if module.startswith("papers.") else "shape_of_learning.figures."
-    with theme():
+    with use_theme():
         drawing = getattr(import_module(package + module), name)(inputs, **options)
         drawing.figure.draw_without_rendering()
     return drawing

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.claim import Claim, EvidenceModel
-from shape_of_learning.claims.evidence import Curve, Evidence
+from shape_of_learning.claims.evidence import Evidence, LayerValues
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.papers import read_papers
@@ -28,7 +28,7 @@ def curve(by_step, spread=0.0, near=0.0):
     """Values of layers from 1 on, by step; their standard error is `spread` times sqrt(15)."""
     values = np.array(list(by_step.values()), float)
     around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
-    return Curve(
+    return LayerValues(
         [f"step{step}" for step in by_step],
         np.array(list(by_step), float),
         "all",

@@ -8,8 +8,8 @@ import yaml
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.choice_settings import ChoiceSettings
-from shape_of_learning.plan.configuration import merged, read_run, with_defaults
+from shape_of_learning.plan.choice_settings import SpecificationGrid
+from shape_of_learning.plan.configuration import add_defaults, merge_settings, read_run
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import Run
 
@@ -45,10 +45,10 @@ def run_of(given: Any, folder: Path | None = None, entries: Any = None, **option
         text = entries if isinstance(entries, str) else yaml.safe_dump(entries)
         (folder / "mine.yaml").write_text(text)
         folders.append(folder)
-    demo = with_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
+    demo = add_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
     options = {"papers": PAPERS, "is_closed": lambda model: True, **options}
-    run = read_run(merged(demo, given), *folders, **options)
-    ChoiceSettings(run.settings)
+    run = read_run(merge_settings(demo, given), *folders, **options)
+    SpecificationGrid(run.settings)
     return run
 
 

@@ -19,7 +19,7 @@ def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape
     X = hidden_states(*shape)
     fitted = ClusterBased(1, 4).fit(X)
     before = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
-    left, removed = fitted.apply(X), fitted.removed(X)
+    left, removed = fitted.apply(X), fitted.keep_removed(X)
     after, along = (np.linalg.svd(part, compute_uv=False) for part in (left, removed))
     np.testing.assert_allclose(after[:20], before[4:24], rtol=1e-9)
     np.testing.assert_allclose(along[:4], before[:4], rtol=1e-9)
@@ -30,8 +30,8 @@ def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape
 def test_the_leading_directions_of_many_are_those_of_few():
     X, Y = hidden_states(), hidden_states(seed=1)
     many, few = (ClusterBased(1, k).fit(X) for k in (32, 5))
-    np.testing.assert_allclose(many.leading(5).apply(Y), few.apply(Y), atol=1e-9)
-    np.testing.assert_allclose(many.leading(0).apply(Y), Y - X.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(many.select_leading(5).apply(Y), few.apply(Y), atol=1e-9)
+    np.testing.assert_allclose(many.select_leading(0).apply(Y), Y - X.mean(axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize("adjustment", [ClusterBased(1, 3), ClusterBased(9, 0)])

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import shape_of_learning as sol
 import tiny_models as tiny
-from shape_of_learning.checkpoints.shapes import Shape, role_of
+from shape_of_learning.checkpoints.shapes import Shape, read_role
 from shape_of_learning.embeddings.model import load_model, read_shape
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
@@ -99,7 +99,7 @@ def test_the_command_measures_an_encoder_alone_and_says_what_to_do_with_two_stac
     # As models are published that older versions of the library saved.
     (folder / "config.json").write_text(json.dumps(config | {"is_encoder_decoder": True}))
     assert read_shape(folder, "m") == Shape("encoder", 3, 32, 32)
-    table = measure(folder).table()
+    table = measure(folder).make_table()
     assert set(table["role"]) == {"encoder"}
     assert table["layer"].nunique() == 4
 
@@ -114,7 +114,7 @@ def test_a_base_model_of_no_known_role_is_measured_and_its_role_seen_by_what_it_
         folder = save(tmp_path / role, model)
         config = json.loads((folder / "config.json").read_text())
         assert not any(name.endswith("LM") for name in config["architectures"])
-        table = measure(folder).table()
+        table = measure(folder).make_table()
         assert set(table["role"]) == {role}
         assert table["value"].between(0, 1).all()
 
@@ -130,7 +130,7 @@ def test_the_role_of_a_model_in_python_is_seen_where_nothing_states_it(tmp_path)
         ("encoder", random_model(hf.T5ForConditionalGeneration, T5).get_encoder()),
     ]
     for role, model in models:
-        assert role_of(model.config.to_dict()) not in ("encoder", "decoder")
+        assert read_role(model.config.to_dict()) not in ("encoder", "decoder")
         table = sol.measure(model.train(), tokenizer, texts, measures=["anisotropy"])
         assert set(table["role"]) == {role}
         assert model.training
@@ -141,7 +141,7 @@ def test_the_text_model_of_a_model_of_images_is_measured_as_in_python(tmp_path):
     model = random_model(hf.LlavaForConditionalGeneration, config)
     folder = save(tmp_path / "model", model)
     assert read_shape(folder, "m") == Shape("decoder", 3, 32, 32)
-    table = measure(folder).table()
+    table = measure(folder).make_table()
     tokenizer = load_tokenizer(folder)
     windows = [TEXT[start : start + 80] for start in range(0, 1600, 80)]
     inside = sol.measure(model, tokenizer, windows, measures=["anisotropy"])
@@ -183,10 +183,10 @@ def test_a_model_of_images_is_said_to_be_none_of_text(tmp_path):
 @pytest.mark.parametrize("value", ["flash_attention_2", "flex_attention", "owner/kernel", 7])
 def test_attention_that_some_machines_lack_is_computed_as_on_all_others(value, tmp_path):
     folder = save(tmp_path / "model", random_model(hf.LlamaForCausalLM, LLAMA))
-    expected = measure(folder).table()
+    expected = measure(folder).make_table()
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"attn_implementation": value}))
-    pd.testing.assert_frame_equal(measure(folder).table(), expected)
+    pd.testing.assert_frame_equal(measure(folder).make_table(), expected)
 
 
 @pytest.mark.parametrize("kind", [hf.ByT5Tokenizer, hf.CanineTokenizer, hf.PerceiverTokenizer])
@@ -241,7 +241,7 @@ def name(adapter, base):
 
 def test_an_adapter_is_measured_with_its_model_and_said(adapted, caplog):
     values = {
-        which: measure(adapted / which).table()["value"].to_numpy()
+        which: measure(adapted / which).make_table()["value"].to_numpy()
         for which in ("whole", "adapter", "merged")
     }
     np.testing.assert_allclose(values["adapter"], values["merged"], rtol=1e-4)
@@ -268,7 +268,7 @@ def test_weights_of_eight_bits_are_multiplied_out_and_said(tmp_path, caplog):
     config = hf.LlamaConfig(**{**SIZES, **HEADS, "hidden_size": 128, "intermediate_size": 128})
     config.num_key_value_heads = 4
     folder = save(tmp_path / "model", random_model(hf.LlamaForCausalLM, config))
-    exact = measure(folder).table()["value"]
+    exact = measure(folder).make_table()["value"]
     stored = {}
     for key, weight in load_file(folder / "model.safetensors").items():
         if weight.shape == (128, 128):
@@ -280,7 +280,7 @@ def test_weights_of_eight_bits_are_multiplied_out_and_said(tmp_path, caplog):
     stated = json.loads((folder / "config.json").read_text())
     stated["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
     (folder / "config.json").write_text(json.dumps(stated))
-    found = measure(folder).table()["value"]
+    found = measure(folder).make_table()["value"]
     assert "are quantised (fp8)" in caplog.text
     # Three bits of mantissa round each weight by up to a sixteenth.
     np.testing.assert_allclose(found, exact, rtol=1 / 16)

@@ -10,9 +10,9 @@ import pytest
 
 from published_trainings import OF_MAIN, PYTHIA, SECOND
 from shape_of_learning.checkpoints import atlas
-from shape_of_learning.checkpoints.atlas import AtlasRow, find, read_atlas, updated
+from shape_of_learning.checkpoints.atlas import AtlasRow, find, merge_rows, read_atlas
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.entry_files import read_entries, with_seeds
+from shape_of_learning.plan.entry_files import expand_seeds, read_entries
 from shape_of_learning.plan.models import read_models
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_the_reports_are_in_it():
 
 
 def test_the_workflow_takes_its_faults_as_reports():
-    entries, _ = with_seeds(read_entries(ROOT / "config/models"), {})
+    entries, _ = expand_seeds(read_entries(ROOT / "config/models"), {})
     names = ["pythia-2.8b", "polypythia-160m-weight-1", "pythia-70m", "bloom-7b1"]
     models = read_models(entries, names)
     copies = {step for each in models["pythia-2.8b"].known_bad for step in each.all_steps}
@@ -76,13 +76,13 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
         repository="o/m", revision="step1", step=1, commit="a" * 40, verdict="ok", source="audit"
     )
     unknown = AtlasRow(repository="o/m", revision="step2", step=2)
-    found = {row.revision: row for row in updated([known, other], [seen, unknown])}
+    found = {row.revision: row for row in merge_rows([known, other], [seen, unknown])}
     assert (found["step1"].verdict, found["step1"].source) == ("ok", "audit https://x/1")
     assert found["step2"] == other
-    again = {row.revision: row for row in updated(found.values(), [seen])}
+    again = {row.revision: row for row in merge_rows(found.values(), [seen])}
     assert again["step1"].source == "audit https://x/1"
     with_tokens = known.model_copy(update={"tokens": 2})
-    assert updated([with_tokens], [seen])[0].tokens == 2
+    assert merge_rows([with_tokens], [seen])[0].tokens == 2
 
 
 @pytest.mark.parametrize(

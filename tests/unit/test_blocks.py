@@ -123,8 +123,8 @@ def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, bloc
     forward, blocks, windows = blocks_of(name)
     with blocks.replaced({number: random_map(number) for number in (1, 2, 3)}):
         expected = logits(forward)
-        fitted = maps.fitted_blocks(maps.TeacherStates(blocks, windows, 0).states)
-        with blocks.replaced({number: fitted[number - 1].map() for number in (1, 2, 3)}):
+        fitted = maps.fit_blocks(maps.TeacherStates(blocks, windows, 0).states)
+        with blocks.replaced({number: fitted[number - 1].make_map() for number in (1, 2, 3)}):
             found = logits(forward)
     assert min(block.linearity for block in fitted) > 1 - 1e-9
     # Of states in float32, 30 of which share a map's coordinate.
@@ -134,13 +134,13 @@ def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, bloc
 
 def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused():
     x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
-    fitted = maps.fitted_blocks([x, x, np.full_like(x, np.nan)])
+    fitted = maps.fit_blocks([x, x, np.full_like(x, np.nan)])
     assert fitted[0].linearity == pytest.approx(1)
     assert math.isnan(fitted[1].linearity)
     assert list(changed_blocks("most_linear_first", fitted, 2)) == [()]
     assert all(math.isnan(value) for value in maps.fit_error_rows("m", "r", fitted)[1][5:])
     with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
-        maps.fitted_blocks([x[:5], x[:5]])
+        maps.fit_blocks([x[:5], x[:5]])
 
 
 def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_of):

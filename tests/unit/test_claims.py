@@ -62,7 +62,7 @@ def test_what_decides_verdicts_is_pinned():
 def test_a_share_is_of_families_in_which_members_have_equal_parts(values, families, share, reached):
     names = [f"m{number}" for number in range(len(values))]
     weight, weights = needed_weight(share, names, dict(zip(names, families, strict=True)))
-    assert bounds.known(values).reached_by(weight, weights).estimate == reached
+    assert bounds.bound_exactly(values).weighted_largest(weight, weights).estimate == reached
 
 
 def test_a_weighted_number_errs_as_rarely_as_a_single_one():
@@ -71,16 +71,16 @@ def test_a_weighted_number_errs_as_rarely_as_a_single_one():
     weight, weights = needed_weight("most", names, families)
     truth = np.array([9, *[-0.01] * 8, 9])  # p has a sixth, u one: less than one and a half
     draws = truth + np.random.default_rng(0).normal(size=(4000, 10))
-    of = bounds.estimated(draws, np.ones_like(draws), degrees=10**9)
-    low, _ = of.reached_by(weight, weights).bounds(0.025, 0.5)
+    of = bounds.bound_by_error(draws, np.ones_like(draws), degrees=10**9)
+    low, _ = of.weighted_largest(weight, weights).bounds(0.025, 0.5)
     assert 0 < np.mean(low > 0) < 0.03
 
 
 def test_bounds_of_the_kth_largest_share_the_errors():
-    of = bounds.estimated(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
+    of = bounds.bound_by_error(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
     for rank, below, above in ((1, 0.01 / 3, 0.02), (2, 0.01 / 2, 0.02 / 2), (3, 0.01, 0.02 / 3)):
         (low, _), (_, high) = of.bounds(below, 0.5), of.bounds(0.5, above)
-        ends = of.ranked(rank).bounds(0.01, 0.02)
+        ends = of.kth_largest(rank).bounds(0.01, 0.02)
         assert ends == (pytest.approx(sorted(low)[-rank]), pytest.approx(sorted(high)[-rank]))
 
 
@@ -357,9 +357,9 @@ def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets
     def summary(verdict, *heights):
         units = {
             f"m{n}": {
-                "height": bounds.known(h),
-                "dip": bounds.known(0.2),
-                "hurdle": bounds.known(9),
+                "height": bounds.bound_exactly(h),
+                "dip": bounds.bound_exactly(0.2),
+                "hurdle": bounds.bound_exactly(9),
             }
             for n, h in enumerate(heights)
         }
@@ -375,7 +375,7 @@ def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets
 
 def test_a_summary_of_a_single_number_needs_no_name():
     claim = replace(Claim(name="c", **CLAIM), rule=RULE, parts={"value": "the change (ln)"})
-    of_all = {"": {"linearity": bounds.known(0.3)}}
+    of_all = {"": {"linearity": bounds.bound_exactly(0.3)}}
     assert summarise(claim, "supported", of_all, {}) == "The change is 0.3; supported if above 0."
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from made_claims import CLAIMS
 from shape_of_learning.claims.claim import EvidenceModel
-from shape_of_learning.claims.evidence import Curve, Evidence
-from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
-from shape_of_learning.claims.reading import Reading
+from shape_of_learning.claims.evidence import Evidence, LayerValues
+from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, evaluate_statistic
+from shape_of_learning.claims.reading import ClaimData
 from shape_of_learning.metrics.tidy import GROUPS
 
 RUNS = 1000
@@ -39,7 +39,7 @@ def evidence(truth, noise, runs):
         whole = layers[..., None] + around
         steps = STEPS if len(layers) == len(STEPS) else [*range(len(layers))]
         numbered, near = np.arange(layers.shape[1]) + 1, np.zeros(layers.shape)
-        curves[model, estimator] = Curve(
+        curves[model, estimator] = LayerValues(
             steps, np.array(steps), "all", numbered, whole, near, near[:, 0]
         )
         role = "encoder" if model.startswith(("e", "bert", "roberta")) else "decoder"
@@ -53,7 +53,7 @@ def evidence(truth, noise, runs):
 
 def shown(claim, of):
     """Whether each verdict is shown, of each run."""
-    decided = decide(claim, parts_of(claim, Reading(claim, of)))
+    decided = decide(claim, evaluate_statistic(claim, ClaimData(claim, of)))
     return {verdict: np.broadcast_to(each, RUNS) for verdict, each in decided.items()}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning.plan import identity
-from shape_of_learning.plan.identity import code, files_of
+from shape_of_learning.plan.identity import digest_code, list_files
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 FORMULA = '''
@@ -44,12 +44,17 @@ def digest(tmp_path, monkeypatch):
             assert before in text
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text.replace(before, after) if before else text)
-        for cached in (code, identity._tree, identity._syntax, identity._imported):
+        for cached in (
+            digest_code,
+            identity._parse_file,
+            identity._dump_syntax,
+            identity._list_imports,
+        ):
             cached.cache_clear()
-        return code("do", *modules)
+        return digest_code("do", *modules)
 
     yield of
-    code.cache_clear()
+    digest_code.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,9 @@ def test_what_python_loads_is_found_by_reading(script):
     ).stdout  # fmt: skip
     loaded = {Path(file) for file in said.splitlines() if file.startswith(str(WORKFLOW))}
     assert len(loaded) > 5
-    assert {file for file in loaded if file.stem != "__init__"} <= {*files_of(f"scripts.{script}")}
+    assert {file for file in loaded if file.stem != "__init__"} <= {
+        *list_files(f"scripts.{script}")
+    }
 
 
 @pytest.mark.parametrize(
@@ -91,7 +98,7 @@ def test_what_python_loads_is_found_by_reading(script):
 )
 def test_an_estimator_of_hidden_states_is_no_part_of_what_they_come_from(script):
     """An edit of it measures again what is kept, and runs no model again."""
-    files = files_of(f"scripts.{script}")
+    files = list_files(f"scripts.{script}")
     assert len(files) > 5
     estimators = {file.stem for file in files if file.parent.name == "estimators"}
     assert not estimators & {

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import tiny_models
 from shape_of_learning.checkpoints.local import local_name
 from shape_of_learning.command_line import app
-from shape_of_learning.machine import count_cores, total_memory
+from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.checkpoint import measure_checkpoint
 from shape_of_learning.results import draw_plot
@@ -361,7 +361,7 @@ def test_a_system_that_says_less_of_its_cores_and_memory_will_do(place, monkeypa
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delattr(os, "sysconf", raising=False)
     assert 1 <= count_cores() <= (os.cpu_count() or 1)
-    assert total_memory() is None
+    assert read_total_memory() is None
     quick = [word for word in QUICK if word not in ("--threads", "1")]
     done = invoke("measure", place / "model", "--text", place / "text.txt", *quick)
     assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import judge
-from shape_of_learning.embeddings.controls import GaussianStates, shuffled, untrained
+from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.metrics.measure import measure_layer
@@ -32,7 +32,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize("within", [True, False])
 def test_a_shuffle_keeps_the_tokens_their_number_and_special_ones(within):
-    found = shuffled(WINDOWS, 7, within=within)
+    found = shuffle_tokens(WINDOWS, 7, within=within)
     assert [len(each.ids) for each in found] == [5, 11, 32]
     for before, after in zip(WINDOWS, found, strict=True):
         assert (after.ids[[0, -1]] == [1, 2]).all()
@@ -40,7 +40,7 @@ def test_a_shuffle_keeps_the_tokens_their_number_and_special_ones(within):
     together = [np.sort(np.concatenate([w.ids for w in of])) for of in (WINDOWS, found)]
     assert (together[0] == together[1]).all()
     assert any((a.ids != b.ids).any() for a, b in zip(WINDOWS, found, strict=True))
-    again, other = (shuffled(WINDOWS, seed, within=within) for seed in (7, 8))
+    again, other = (shuffle_tokens(WINDOWS, seed, within=within) for seed in (7, 8))
     assert all((a.ids == b.ids).all() for a, b in zip(found, again, strict=True))
     assert any((a.ids != b.ids).any() for a, b in zip(found, other, strict=True))
 
@@ -49,7 +49,7 @@ def test_untrained_weights_are_those_of_the_seed_and_the_model(tmp_path):
     folder = save_tiny_model(tmp_path / "m", "gpt_neox", head=True)
     cpu = torch.device("cpu")
     model, _ = load_model(folder, role="decoder", precision="float32", device=cpu)
-    one, again, other = (untrained(model, seed, "m") for seed in (1, 1, 2))
+    one, again, other = (initialise_weights(model, seed, "m") for seed in (1, 1, 2))
     weights = [of.embed_in.weight for of in (one, again, other, model)]
     assert (weights[0] == weights[1]).all()
     assert not any(torch.allclose(weights[0], each) for each in weights[2:])
@@ -89,7 +89,7 @@ def test_a_gaussian_has_the_mean_and_the_covariance_of_the_state():
     # A cloud that is Gaussian has the dimension of its control.
     values = []
     for of in (states, GaussianStates(states, how)):
-        measure = MEASURES["two_nn"].chosen("two_nn", {})
+        measure = MEASURES["two_nn"].configure("two_nn", {})
         rows = measure_layer(of, 0, "dimension", [measure], how)
         values.append(next(row.value for row in rows if row.batch is None))
     assert values[0] == pytest.approx(values[1], rel=0.15)
@@ -109,7 +109,7 @@ def test_a_gaussian_is_of_the_selected_rows():
 def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
     folder, text = save_tiny_model(tmp_path / "m", "gpt_neox", head=True), tmp_path / "text.txt"
     text.write_text(" ".join(TEXT) * 60, encoding="utf-8")
-    measures = [MEASURES[n].chosen(n, {}) for n in ("anisotropy", "two_nn", "linearity")]
+    measures = [MEASURES[n].configure(n, {}) for n in ("anisotropy", "two_nn", "linearity")]
     sampling = {"windows": 20, "window_characters": 60, "seed": 0, "precision": "float32"}
     how = {"seed": 0, "batch_vectors": 100, "neighbours": 10, "selection": {}}
     files = []
@@ -119,7 +119,7 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
             ("m", "decoder", "step8", 8, ""),
             text,
             {**sampling, "last_layer": "after_final_norm"},
-            {"measures": [each.for_jobs() for each in measures], "protocol": how},
+            {"measures": [each.make_job() for each in measures], "protocol": how},
             ["shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"],
             files[-1],
             checkpoint=folder,

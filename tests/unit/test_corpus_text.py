@@ -22,19 +22,19 @@ from exports import HEAD, exported, head_of
 from shape_of_learning.corpus import mediawiki, open_marks, windows
 from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.corpus.mediawiki import Export, Page, clean_page, is_redirect
 from shape_of_learning.corpus.windows import (
+    cut_held_out_part,
     draw_windows_of_file,
-    held_out_part,
+    read_held_out_part,
     read_text,
     sample_windows,
-    training_part,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.texts import Corpus
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.refusals import validated
+from shape_of_learning.refusals import validate_yaml
 
 
 def prepared(folder: Path, content: bytes, format="mediawiki", size=205, processes=1):
@@ -60,7 +60,7 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
     begin = whole.index(b"\xc3\x9cber")
     end = whole.index(b"</text>", begin)
     for cut in range(begin, len(whole)):
-        *_, page = Export([whole[: cut - 3], whole[cut - 3 : cut]], "cut").pages()
+        *_, page = Export([whole[: cut - 3], whole[cut - 3 : cut]], "cut").read_pages()
         shown = whole[begin:cut].decode(errors="ignore")
         if cut >= end:
             assert page.text == text
@@ -70,7 +70,9 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             assert shown.startswith(known)
             assert len(shown) - len(known) < len("&amp;")
             assert not page.whole
-    pages = list(Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").pages())
+    pages = list(
+        Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").read_pages()
+    )
     assert pages == [Page("A", "first"), Page("", "", whole=False)]
 
 
@@ -231,7 +233,7 @@ def test_real_wikitext_leaves_no_markup(tmp_path, real_text):
 
 
 def test_the_text_inside_python_is_sentences_each_once():
-    articles = [article.splitlines() for article in demo_text().split("\n\n")]
+    articles = [article.splitlines() for article in read_demo_text().split("\n\n")]
     lines = [line for article in articles for line in article]
     assert len(articles) > 50
     assert len({*lines}) == len(lines) > 1000
@@ -430,8 +432,8 @@ def test_text_is_read_without_a_change_and_a_file_that_is_no_text_is_refused(tmp
 @pytest.mark.parametrize("length", [1, 7, 10, 50, 51])
 def test_held_out_windows_reach_to_the_end_and_no_training_text_into_them(length, trained_on):
     training, held_out = (
-        training_part(ALL_DIFFERENT),
-        held_out_part(ALL_DIFFERENT, length, trained_on),
+        cut_held_out_part(ALL_DIFFERENT),
+        read_held_out_part(ALL_DIFFERENT, length, trained_on),
     )
     assert len(training) == 953  # 1003 less a twentieth
     assert ALL_DIFFERENT.startswith(training)
@@ -446,7 +448,7 @@ def test_a_source_that_is_no_file_is_refused_by_its_path(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name, said in {"": "a folder", "pipe": "a pipe", "none.txt": "missing"}.items():
         with pytest.raises(InputError, match=f"names the source .*, which is {said}"):
-            validated(Corpus, {"source": str(tmp_path / name)}, "configuration")
+            validate_yaml(Corpus, {"source": str(tmp_path / name)}, "configuration")
 
 
 def test_a_file_is_a_source_without_an_entry(tmp_path):

@@ -32,10 +32,10 @@ def predicted_tokens(checkpoint, name):
     tokenizer = load_tokenizer(checkpoint)
     tokenised = tokenised_windows.tokenise(tokenizer, WINDOWS)
     if name not in tiny.ENCODERS:
-        return [tokenised_windows.next_tokens(window) for window in tokenised]
+        return [tokenised_windows.predict_next_tokens(window) for window in tokenised]
     random = random_stream(0, "masked tokens")
     return [
-        tokenised_windows.masked_tokens(window, tokenizer.mask_token_id, random)
+        tokenised_windows.mask_tokens(window, tokenizer.mask_token_id, random)
         for window in tokenised
     ]
 
@@ -99,7 +99,7 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
 
 def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
     checkpoint, rows = tiny.save_stirred_model(tmp_path, "gpt_neox"), []
-    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.logits
+    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.compute_logits
 
     def counted(head, block, kind):
         rows.append(len(block))
@@ -113,7 +113,7 @@ def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
 
 def test_special_tokens_are_context_and_never_targets():
     ids = np.array([1, 40, 41, 2, 42, 2])
-    window = tokenised_windows.next_tokens(
+    window = tokenised_windows.predict_next_tokens(
         tokenised_windows.TokenisedWindow(ids, np.isin(ids, [1, 2]))
     )
     assert window.positions.tolist() == [0, 1, 3]
@@ -125,7 +125,7 @@ def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
     assert tokenised_windows.MASKED_SHARE == 0.15
     ids = np.array([1, *range(10, 10 + ordinary), 2])
     window = tokenised_windows.TokenisedWindow(ids, ids < 10)
-    predicted = tokenised_windows.masked_tokens(window, 3, np.random.default_rng(0))
+    predicted = tokenised_windows.mask_tokens(window, 3, np.random.default_rng(0))
     assert len(set(predicted.positions.tolist())) == masked
     assert (predicted.targets >= 10).all()
     np.testing.assert_array_equal(ids[predicted.positions], predicted.targets)
@@ -209,5 +209,5 @@ def test_a_head_may_ask_its_base_model_for_a_number():
     with torch.no_grad():
         output = model.base_model(input_ids=ids, use_cache=False)
         expected = model(input_ids=ids, use_cache=False).logits[0]
-        found = LanguageModelHead(model).logits(output.last_hidden_state[0], type(output))
+        found = LanguageModelHead(model).compute_logits(output.last_hidden_state[0], type(output))
     torch.testing.assert_close(found, expected)

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.plan.identity import WORKFLOW, _imported, files_of
+from shape_of_learning.plan.identity import WORKFLOW, _list_imports, list_files
 
 REPOSITORY = WORKFLOW.parent
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
@@ -41,15 +41,17 @@ def imported(script: str) -> set[str]:
 
     Measures and papers, which it finds by name, are included.
     """
-    files, chosen = files_of(f"scripts.{script}"), set()
-    if "shape_of_learning.metrics.measure_entry.Measure" in _imported(
+    files, chosen = list_files(f"scripts.{script}"), set()
+    if "shape_of_learning.metrics.measure_entry.Measure" in _list_imports(
         WORKFLOW / f"scripts/{script}.py"
     ):
         chosen = {measure.function.partition(":")[0] for measure in MEASURES.values()}
     if WORKFLOW / "shape_of_learning/figures/output.py" in files:
         papers = WORKFLOW.glob("papers/*/*.py")
         chosen = {f"papers.{file.parent.name}.{file.stem}" for file in papers}
-    names = {name for file in files_of(f"scripts.{script}", *chosen) for name in _imported(file)}
+    names = {
+        name for file in list_files(f"scripts.{script}", *chosen) for name in _list_imports(file)
+    }
     return {n.split(".")[0] for n in names} - sys.stdlib_module_names - {"shape_of_learning"}
 
 
@@ -137,9 +139,9 @@ def requirements_of(extra: str) -> set[str]:
 @pytest.mark.parametrize("extra", ENTRIES)
 def test_an_extra_asks_for_all_that_its_entry_points_import(extra):
     measures = {measure.function.partition(":")[0] for measure in MEASURES.values()}
-    files = files_of(*ENTRIES[extra], *(measures if extra else ()))
+    files = list_files(*ENTRIES[extra], *(measures if extra else ()))
     assert files
-    names = {name.split(".")[0] for file in files for name in _imported(file)}
+    names = {name.split(".")[0] for file in files for name in _list_imports(file)}
     ours = {path.stem for path in WORKFLOW.iterdir()} | {
         path.stem for path in WORKFLOW.glob("*/*.py")
     }

@@ -273,7 +273,7 @@ def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
     rows = rows_of_model("one", layers=4, steps=made.STEPS, estimators=("anisotropy",))
     massive = "anisotropy_without_massive_tokens"
     rows += [row | {"estimator": massive, "selection": "without_massive_tokens"} for row in rows]
-    measure = {key: getattr(MEASURES[massive].chosen(massive, {}), key) for key in made.KEYS}
+    measure = {key: getattr(MEASURES[massive].configure(massive, {}), key) for key in made.KEYS}
     measures = {"measures": [*made.DESCRIPTION["measures"], measure]}
     pages = {
         made.draw(tmp_path / "with", rows=rows, description=made.DESCRIPTION | measures): (
@@ -381,7 +381,8 @@ def test_measures_are_searched_and_chosen_by_the_keyboard(browser, tmp_path):
     names += ("gride_4",)
     rows = rows_of_model("one", layers=3, estimators=names)
     measures = [
-        {key: getattr(MEASURES[name].chosen(name, {}), key) for key in made.KEYS} for name in names
+        {key: getattr(MEASURES[name].configure(name, {}), key) for key in made.KEYS}
+        for name in names
     ]
     page = made.draw(tmp_path, rows=rows, description=made.DESCRIPTION | {"measures": measures})
     with made.silent_pages(browser) as opens:

@@ -25,7 +25,7 @@ from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
-from shape_of_learning.figures.style import theme
+from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.tidy import (
@@ -35,18 +35,18 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.figures import drawn_models, figure_as_drawn, opening_words
-from shape_of_learning.plan.paper_models import with_measures
-from shape_of_learning.plan.papers import figures_of, read_papers
+from shape_of_learning.plan.configuration import add_defaults, read_run
+from shape_of_learning.plan.figures import describe_drawn_models, describe_figure, write_opening
+from shape_of_learning.plan.paper_models import choose_figure_measures
+from shape_of_learning.plan.papers import collect_figures, read_papers
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 
 PAPERS = read_papers(ROOT / "workflow/papers")
-DEMO = with_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
+DEMO = add_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
 RUN = read_run(DEMO, ROOT / "config/models", papers=PAPERS)
-FIGURES = with_measures(figures_of(PAPERS), DEMO["measurement"]["estimators"])
+FIGURES = choose_figure_measures(collect_figures(PAPERS), DEMO["measurement"]["estimators"])
 # By function, the columns of its CSV along both axes; none where an axis has places of its own.
 BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
 AXES = {
@@ -255,9 +255,9 @@ def given(target):
     tables |= estimates(models, measures) if measures else {}
     tables |= {} if last else verdicts(models)
     inputs = FigureInputs(
-        [DrawnModel(**each) for each in drawn_models(models, revisions)],
+        [DrawnModel(**each) for each in describe_drawn_models(models, revisions)],
         [DrawnMeasure(**each) for each in describe_for_figures(measures)],
-        opening_words(figure, models, measures, DEMO),
+        write_opening(figure, models, measures, DEMO),
         tables,
         sample=SAMPLE,
     )
@@ -309,7 +309,7 @@ def test_figures_of_changed_blocks_say_how_many_windows_these_read():
         ("linear_figure_6", "evaluation_windows"),
         ("linear_figure_9", "fitting_windows"),
     ):
-        words = figure_as_drawn(RUN, target)["words"]["sample"]
+        words = describe_figure(RUN, target)["words"]["sample"]
         assert re.findall(r"\d+", words) == [
             str(settings[key]),
             str(DEMO["sampling"]["window_characters"]),
@@ -321,7 +321,7 @@ def test_figures_of_changed_blocks_say_how_many_windows_these_read():
 def test_artists_hold_the_numbers_of_the_csv(target):
     function, inputs, options = given(target)
     module, _, name = function.partition(":")
-    with theme():
+    with use_theme():
         drawing = getattr(import_module(module), name)(inputs, **options)
     assert len(drawing.caption.split()) <= 60
     table = in_figure(drawing.table, name)

@@ -23,15 +23,15 @@ from shape_of_learning.figures.inputs import read_tables
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.scales import (
     begin_at_zero,
-    on_progress,
-    progress_column,
-    progress_places,
+    choose_progress_column,
+    describe_progress,
+    place_steps,
     set_log_axis,
 )
-from shape_of_learning.figures.style import THEME, theme
-from shape_of_learning.figures.tables import over_layers
+from shape_of_learning.figures.style import THEME, use_theme
+from shape_of_learning.figures.tables import select_averages
 from shape_of_learning.plan.entries import Entry, Printed
-from shape_of_learning.refusals import validated
+from shape_of_learning.refusals import validate_yaml
 
 PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
 PAPER = "papers.shape_of_learning.figures"
@@ -80,11 +80,11 @@ def test_layers_of_an_average_are_counted():
     rows = made.rows_of_model("a", steps=[0, 8], estimators=["two_nn"])
     rows = [made.undefined(r) if (r["step"], r["layer"]) == (8, 2) else r for r in rows]
     inputs = made.inputs_of(["a"], "two_nn", rows=rows)
-    table = over_layers(inputs)
+    table = select_averages(inputs)
     assert list(table["value"]) == [row["value"] for row in rows if row["layer"] == ""]
     assert list(table["layers"]) == [3, 2]
     assert list(table["layers_left_out"]) == [0, 1]
-    assert list(over_layers(inputs, "all_layers")["layers"]) == [4, 3]
+    assert list(select_averages(inputs, "all_layers")["layers"]) == [4, 3]
 
 
 @pytest.mark.parametrize("function", [PROFILES, MEANS])
@@ -430,7 +430,7 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
         for line in made.lines_labelled(drawing, label):
             marks.setdefault(label, []).extend(zip(*line.get_data(), strict=True))
     # Steps 0, 1, 8 and 512, of which 64 is left out, stand at their logarithms.
-    places = dict(zip(progress_places([0, 1, 8, 512]), (0, 1, 8, 512), strict=True))
+    places = dict(zip(place_steps([0, 1, 8, 512]), (0, 1, 8, 512), strict=True))
     steps = {kind: sorted((places[x], layer) for x, layer in of) for kind, of in marks.items()}
     assert steps == {
         style.UNDEFINED: [(1, 2)],
@@ -480,10 +480,10 @@ def test_the_font_has_every_character_that_a_label_may_hold():
 
 def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence():
     for words in HARD:
-        validated(Entry, {"repository": "a/b", "label": words}, "model `m`")
+        validate_yaml(Entry, {"repository": "a/b", "label": words}, "model `m`")
     for words in REFUSED:
         with pytest.raises(InputError, match="`label`") as caught:
-            validated(Entry, {"repository": "a/b", "label": words}, "model `m`")
+            validate_yaml(Entry, {"repository": "a/b", "label": words}, "model `m`")
         assert str(caught.value).isprintable()
 
 
@@ -504,7 +504,7 @@ def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
         drawing = made.draw(
             function, made.inputs_of(models, *measures, rows=rows, verdicts=verdicts)
         )
-        with theme():
+        with use_theme():
             save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
             drawing.figure.draw_without_rendering()  # else places are those in the PNG
     texts = [text for text in drawing.figure.findobj(Text) if text.get_text()]
@@ -534,11 +534,13 @@ def trained(**tokens_per_step):
 
 def test_tokens_are_counted_where_batch_sizes_differ_and_all_state_them():
     different = trained(a=2048, b=4096)
-    assert progress_column(different) == "tokens"
+    assert choose_progress_column(different) == "tokens"
     for alike in ({"b": 2048}, {"b": 2050}, {"b": 4096, "c": None}):  # one rounds its tokens
-        assert progress_column(trained(a=2048, **alike)) == "step"
+        assert choose_progress_column(trained(a=2048, **alike)) == "step"
     some = trained(a=2048, b=4096, c=None)
-    assert "equal steps are not equal tokens" in on_progress(some, progress_column(some))
+    assert "equal steps are not equal tokens" in describe_progress(
+        some, choose_progress_column(some)
+    )
 
 
 def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():

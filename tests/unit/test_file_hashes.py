@@ -14,8 +14,8 @@ import transformers as hf
 
 import shape_of_learning.file_hashes as module
 import tiny_models as tiny
-from shape_of_learning.checkpoints.weight_files import checkpoint_files
-from shape_of_learning.file_hashes import SMALL_BYTES, remembered_sha256
+from shape_of_learning.checkpoints.weight_files import list_checkpoint_files
+from shape_of_learning.file_hashes import SMALL_BYTES, remember_sha256
 
 SIZE = 4 * SMALL_BYTES
 
@@ -60,15 +60,15 @@ def sha256(path) -> str:
 
 def test_a_file_is_read_once(file, reads):
     for _ in range(3):
-        assert remembered_sha256(file) == sha256(file)
+        assert remember_sha256(file) == sha256(file)
     assert len(reads) == 1
     (file.parent / "link").symlink_to(file)
-    assert remembered_sha256(file.parent / "link") == sha256(file)
+    assert remember_sha256(file.parent / "link") == sha256(file)
     assert len(reads) == 1
 
 
 def test_a_file_that_changed_in_place_is_read_again_whatever_its_time_and_size(file):
-    first, before = remembered_sha256(file), file.stat()
+    first, before = remember_sha256(file), file.stat()
     for place in (0, SIZE // 2 + 1, SIZE - 1):
         with file.open("r+b") as stream:
             stream.seek(place)
@@ -76,28 +76,28 @@ def test_a_file_that_changed_in_place_is_read_again_whatever_its_time_and_size(f
             stream.seek(place)
             stream.write(bytes([byte[0] ^ 1]))
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert remembered_sha256(file) == sha256(file) != first
-    first = remembered_sha256(file)
+        assert remember_sha256(file) == sha256(file) != first
+    first = remember_sha256(file)
     other = file.with_name("other")  # another one of its name, size and time
     other.write_bytes(bytes(SIZE))
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
     other.replace(file)
-    assert remembered_sha256(file) == sha256(file) != first
+    assert remember_sha256(file) == sha256(file) != first
 
 
 def test_what_changes_at_once_is_not_remembered(tmp_path, reads):
     path = tmp_path / "weights.bin"
     for number in range(20):
         path.write_bytes(bytes([number]) * SIZE)
-        assert remembered_sha256(path) == sha256(path)
+        assert remember_sha256(path) == sha256(path)
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "1 2 3 4\n" + "0" * 63, "\0"])
 def test_a_damaged_record_is_no_hash(file, cache, content, reads):
-    remembered_sha256(file)
+    remember_sha256(file)
     (record,) = cache.iterdir()
     record.write_text(content)
-    assert remembered_sha256(file) == sha256(file)
+    assert remember_sha256(file) == sha256(file)
     assert len(reads) == 2
 
 
@@ -107,12 +107,12 @@ def test_without_a_place_to_remember_files_are_read_each_time(file, monkeypatch,
 
     monkeypatch.setattr("huggingface_hub.cached_assets_path", assets)
     for _ in range(2):
-        assert remembered_sha256(file) == sha256(file)
+        assert remember_sha256(file) == sha256(file)
     assert len(reads) == 2
 
 
 def identity(folder) -> list[str]:
-    return [f"{file.name} {remembered_sha256(file)}" for file in checkpoint_files(folder)]
+    return [f"{file.name} {remember_sha256(file)}" for file in list_checkpoint_files(folder)]
 
 
 def test_each_tensor_counts_and_a_copy_is_the_same(tmp_path):
@@ -150,10 +150,10 @@ def test_weights_in_either_format_and_adapters_count(tmp_path):
     folder = tiny.save_tiny_model(tmp_path / "model", "llama")
     pickle, adapter = folder / "pytorch_model.bin", folder / "adapter_model.safetensors"
     torch.save({"a": torch.zeros(3)}, pickle)
-    names = {file.name for file in checkpoint_files(folder)}
+    names = {file.name for file in list_checkpoint_files(folder)}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
     assert pickle.name not in names  # which is not loaded
     adapter.write_bytes((folder / "model.safetensors").read_bytes())
     (folder / "model.safetensors").unlink()
-    names = {file.name for file in checkpoint_files(folder)}
+    names = {file.name for file in list_checkpoint_files(folder)}
     assert {pickle.name, adapter.name} <= names

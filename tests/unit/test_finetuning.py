@@ -14,14 +14,14 @@ from shape_of_learning.tasks.examples import Example, Task, write_task
 from shape_of_learning.training import finetune as module
 from shape_of_learning.training import recipe as constants
 from shape_of_learning.training.pretrain import train_tokenizer
-from shape_of_learning.training.recipe import FinetuningRecipe, pretraining_steps
+from shape_of_learning.training.recipe import FinetuningRecipe, space_pretraining_steps
 from shape_of_learning.training.train import train
 from trainings import TEXT, adam, in_another_process, recipe, record
 
 # Fine-tuning: sentences of one class are on animals, of the other on places; they differ in length.
 ANIMALS, PLACES = ("cat", "dog", "horse", "bird"), ("river", "forest", "house", "city")
 TUNING = {"learning_rate": 0.01, "batch_size": 8, "epochs": 2, "seed": 3, "threads": 1}
-SAVED = pretraining_steps(32)
+SAVED = space_pretraining_steps(32)
 
 
 def examples(split: str, number: int) -> list[Example]:
@@ -130,7 +130,7 @@ def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
     pairs = [Example("train", 0, "", *texts) for texts in both]
     texts = module.encode(tokenizer, pairs, longest=20, segments=2)
     assert len(texts[1]["input_ids"]) == 20
-    arguments = module.padded(texts, 0)
+    arguments = module.pad_texts(texts, 0)
     kinds, mask = arguments["token_type_ids"].numpy(), arguments["attention_mask"].numpy()
     for row, text in enumerate(texts):
         tokens = tokenizer.convert_ids_to_tokens(text["input_ids"])
@@ -145,7 +145,7 @@ def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
 
 def test_each_epoch_shows_each_example_once():
     plan = FinetuningRecipe(learning_rate=0.01, batch_size=4, epochs=2, seed=3, threads=1)
-    batches = list(module.shuffled_batches(10, plan, np.random.default_rng(0)))
+    batches = list(module.shuffle_batches(10, plan, np.random.default_rng(0)))
     assert [len(batch) for batch in batches] == [4, 4, 2] * 2
     first, second = (np.concatenate(epoch).tolist() for epoch in (batches[:3], batches[3:]))
     assert sorted(first) == sorted(second) == list(range(10))
@@ -155,7 +155,11 @@ def test_each_epoch_shows_each_example_once():
 def test_labels_of_the_held_out_split_do_not_decide_how_grades_are_standardised():
     task = Task("spearman", [Example("train", 1, "", "a"), Example("train", 3, "", "b")])
     other = Task("spearman", [*task.examples, Example("held_out", 99, "", "c")])
-    assert module.Labels.of(task) == module.Labels.of(other) == module.Labels((), 2.0, 1.0)
+    assert (
+        module.Labels.read_labels(task)
+        == module.Labels.read_labels(other)
+        == module.Labels((), 2.0, 1.0)
+    )
 
 
 def test_what_decides_weights_has_the_values_of_the_papers():

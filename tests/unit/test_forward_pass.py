@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 import tiny_models as tiny
 from runs import WINDOWS, Kept, run, sample_of
-from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, rounding_of
+from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, find_rounding_settings
 from shape_of_learning.embeddings.model import require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
@@ -124,7 +124,7 @@ def test_the_final_norm_makes_the_last_hidden_state_of_the_one_before_it(name):
     forward = ForwardPass(model, None, last_layer="both")
     path = next((path for path, m in model.named_modules() if m is forward.final_norm), None)
     assert path == FINAL_NORMS[name]
-    states, _ = forward.hidden_states(windows, 0)
+    states, _ = forward.compute_hidden_states(windows, 0)
     library = forward.run([window.ids for window in windows], 0, output_hidden_states=True)
     *_, last, before = states
     assert len(states) == len(library.hidden_states) + 1
@@ -152,18 +152,18 @@ def test_both_last_layers_are_those_of_a_run_with_either(name, tmp_path):
 
 
 def test_a_forward_pass_computes_in_full_precision():
-    before = {path: rounding_of(path).fp32_precision for path in ROUNDING}
+    before = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
     matmul = torch.backends.cuda.matmul
     try:
         for path in ROUNDING:
-            rounding_of(path).fp32_precision = "tf32"
+            find_rounding_settings(path).fp32_precision = "tf32"
         model = hf.AutoModel.from_config(tiny.CONFIGURATIONS["gpt_neox"]())
         ForwardPass(model, None, last_layer="after_final_norm")
-        assert {rounding_of(path).fp32_precision for path in ROUNDING} == {"ieee"}
+        assert {find_rounding_settings(path).fp32_precision for path in ROUNDING} == {"ieee"}
         assert not matmul.allow_bf16_reduced_precision_reduction
     finally:
         for path, value in before.items():
-            rounding_of(path).fp32_precision = value
+            find_rounding_settings(path).fp32_precision = value
 
 
 def refusal(checkpoint, windows=WINDOWS, widths=tiny.WIDTHS["gpt_neox"]):
@@ -178,7 +178,7 @@ def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
     for widths in ([32] * 6, [64] * 4):
         wrong = sample_of(checkpoint, widths)
         with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 32\], but its entry"):
-            wrong.into(Kept(wrong))
+            wrong.store_states(Kept(wrong))
 
 
 def test_windows_that_a_model_cannot_take_are_refused(tmp_path):
@@ -254,7 +254,7 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, windows_at_on
     windows_at_once(4)
     sample = sample_of(checkpoint, tiny.WIDTHS["gpt_neox"])
     kept = Kept(with_room_for(sample, 2))
-    assert sample.into(kept) == expected.loss
+    assert sample.store_states(kept) == expected.loss
     np.testing.assert_array_equal(kept.states, expected.states)
 
 
@@ -329,16 +329,16 @@ def test_a_pass_that_fails_leaves_no_states_to_the_next_one():
     forward = ForwardPass(model, None, last_layer="after_final_norm")
     ids = np.arange(20)
     window = TokenisedWindow(ids, ids < 0)
-    expected, _ = forward.hidden_states([window], 0)
+    expected, _ = forward.compute_hidden_states([window], 0)
 
     def exhaust_memory(*_):
         raise MemoryError
 
     hook = model.layers[1].register_forward_pre_hook(exhaust_memory)
     with pytest.raises(MemoryError):
-        forward.hidden_states([window], 0)
+        forward.compute_hidden_states([window], 0)
     hook.remove()
-    found, _ = forward.hidden_states([window], 0)
+    found, _ = forward.compute_hidden_states([window], 0)
     assert len(found) == len(expected) == 4
     assert all(map(torch.equal, found, expected))
 

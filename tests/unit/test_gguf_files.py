@@ -10,7 +10,7 @@ import transformers as hf
 
 import shape_of_learning.checkpoints.gguf_files as module
 from gguf_files import save_llama, write_gguf
-from shape_of_learning.checkpoints.local import local_checkpoint
+from shape_of_learning.checkpoints.local import find_local_checkpoint
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
@@ -36,14 +36,14 @@ def cache(tmp_path, monkeypatch):
 
 def refusal(file, cache) -> str:
     with pytest.raises(InputError) as raised:
-        local_checkpoint(str(file))
+        find_local_checkpoint(str(file))
     assert list(cache.glob("gguf/*")) == []  # nothing is kept, not even hidden
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
 def test_a_whole_file_is_the_model_that_it_was_made_of(llama, tmp_path):
-    folder = local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama)))
+    folder = find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama)))
     model, head = load_model(
         folder, role="decoder", precision="float32", device=torch.device("cpu")
     )
@@ -95,14 +95,14 @@ def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
 
 def test_a_changed_file_is_another_one_whatever_its_time(llama, tmp_path):
     file = write_gguf(tmp_path / "a.gguf", llama)
-    first, content, before = local_checkpoint(str(file)), file.read_bytes(), file.stat()
-    assert local_checkpoint(str(file)) == first
+    first, content, before = find_local_checkpoint(str(file)), file.read_bytes(), file.stat()
+    assert find_local_checkpoint(str(file)) == first
     for place in (len(content) // 2, len(content) - 5):
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert local_checkpoint(str(file)) != first
+        assert find_local_checkpoint(str(file)) != first
     file.write_bytes(content)
-    assert local_checkpoint(str(file)) == first
+    assert find_local_checkpoint(str(file)) == first
 
 
 @pytest.mark.parametrize("factor", [8.0, 32.0])
@@ -117,7 +117,7 @@ def test_factors_of_positions_are_those_of_llama_3_or_refused(factor, llama, tmp
     base = {"rope.freq_base": 500000.0}
     file = tmp_path / "a.gguf"
     write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors}, **base)
-    folder = local_checkpoint(str(file))
+    folder = find_local_checkpoint(str(file))
     model, _ = load_model(folder, role="decoder", precision="float32", device=torch.device("cpu"))
     np.testing.assert_allclose(model.rotary_emb.inv_freq.numpy(), scaled, rtol=1e-5)
     (cache / "gguf" / folder.name).rename(tmp_path / "away")

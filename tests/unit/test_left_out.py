@@ -14,8 +14,8 @@ from shape_of_learning.estimators.cosine import average_cosine_without as cosine
 from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.batches import Batch, NeighbourLists
 from shape_of_learning.metrics.intervals import standard_error
-from shape_of_learning.metrics.measure import left_out_values, measure_batch, measure_layer
-from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
+from shape_of_learning.metrics.measure import combine_jackknife_values, measure_batch, measure_layer
+from shape_of_learning.metrics.measure_entry import Measure, count_searched_neighbours
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
@@ -56,7 +56,7 @@ def grouped(n, windows=40):
 
 
 def lists_of(X, k):
-    found = nearest_neighbours(X, min(searched_neighbours(k), len(X) - 1))
+    found = nearest_neighbours(X, min(count_searched_neighbours(k), len(X) - 1))
     return NeighbourLists(*found, np.arange(len(X)))
 
 
@@ -66,7 +66,7 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     X = HARD[cloud]()
     window_of, groups = grouped(len(X))
     group_of = groups[window_of]
-    chosen = MEASURES[name].chosen(name, {})
+    chosen = MEASURES[name].configure(name, {})
     lists = lists_of(X, 128)
     value, rows, anew = measure_batch(Batch(window_of, window_of, group_of, 0, lists), chosen)
     function, k = chosen.load(), chosen.neighbours
@@ -89,7 +89,7 @@ def test_a_vector_with_too_few_neighbours_left_is_left_out():
     lists = NeighbourLists(*nearest_neighbours(X, 10), np.arange(len(X)))
     present = np.ones(72, bool)
     present[1:12] = False
-    (found,) = lists.nearest_anew([present], 2)
+    (found,) = lists.recompute_neighbours([present], 2)
     np.testing.assert_allclose(found, nearest_distances(X[12:], 2), rtol=1e-9)
 
 
@@ -97,7 +97,7 @@ def test_near_duplicates_are_counted():
     X = gaussian(200, 20)
     X[100:120] = X[:20] + 1e-6 * gaussian(20, 20, seed=1)
     lists = NeighbourLists(*nearest_neighbours(X, 5), np.arange(len(X)))
-    assert lists.near_duplicates() == 40 / 200
+    assert lists.share_near_duplicates() == 40 / 200
 
 
 def one_direction_of_one_row():
@@ -134,7 +134,7 @@ def value_or_nan(function, X, center):
 
 TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
 ALL = {
-    name: measure.chosen(name, {})
+    name: measure.configure(name, {})
     for name, measure in {**MEASURES, "total": TOTAL}.items()
     if measure.family in ("isotropy", "spectrum", "dimension") and not measure.rows
 }
@@ -194,15 +194,15 @@ def test_left_out_values_of_neighbours_are_of_both_kinds():
     for name in ("two_nn", "mada"):
         kinds = np.mean([measure_batch(batch, ALL[name])[1:] for batch in batches], axis=0)
         # Of MADA, shrunk ones would make intervals that are too short.
-        expected = left_out_values(*kinds) if name == "two_nn" else kinds[1]
+        expected = combine_jackknife_values(*kinds) if name == "two_nn" else kinds[1]
         assert layer(X, name)[1].without == pytest.approx(expected, rel=RELATIVE)
 
 
 def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():
     stream = random_stream(0, "values")
     rows, anew = stream.normal(size=GROUPS), 3 + 2 * stream.normal(size=GROUPS)
-    both = left_out_values(rows, anew)
+    both = combine_jackknife_values(rows, anew)
     error = math.sqrt(standard_error(rows) * standard_error(anew))
     assert standard_error(both) == pytest.approx(error, rel=1e-12)
     assert both.mean() == pytest.approx(anew.mean(), rel=1e-12)
-    np.testing.assert_allclose(left_out_values(anew, anew), anew, rtol=1e-14)
+    np.testing.assert_allclose(combine_jackknife_values(anew, anew), anew, rtol=1e-14)

@@ -8,7 +8,7 @@ import shape_of_learning as sol
 from clouds import gaussian
 from shape_of_learning.estimators import linearity as scores
 from shape_of_learning.estimators import pair as pairs
-from shape_of_learning.estimators.linearity import error_summary, fit_errors
+from shape_of_learning.estimators.linearity import fit_errors, summarise_errors
 from shape_of_learning.estimators.pair import Pair
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -270,7 +270,7 @@ def test_errors_of_tokens_sum_to_what_is_not_linear():
     X, Y = block()
     errors = fit_errors(Pair(X, Y))
     assert np.square(errors).sum() == pytest.approx(1 - sol.linearity(X, Y), rel=1e-9)
-    quantiles, share = error_summary(errors)
+    quantiles, share = summarise_errors(errors)
     assert quantiles[3] == pytest.approx(np.median(errors))
     assert share == pytest.approx(np.square(np.sort(errors)[-9:]).sum() / np.square(errors).sum())
-    assert math.isnan(error_summary(fit_errors(Pair(X[:20], Y[:20])))[1])
+    assert math.isnan(summarise_errors(fit_errors(Pair(X[:20], Y[:20])))[1])

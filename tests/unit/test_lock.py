@@ -17,7 +17,7 @@ from shape_of_learning.checkpoints.lock import (
 )
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.curve import curve_of
+from shape_of_learning.plan.curve import plan_curve
 from shape_of_learning.plan.entry_files import read_entries
 from shape_of_learning.plan.models import read_models
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
@@ -75,7 +75,7 @@ def planned(tmp_path: Path, steps: str, lock: Lock, typed: str = TYPED):
     write_lock(tmp_path / "tiny.yaml", lock)
     before = (tmp_path / "tiny.yaml").read_bytes()
     lock = tmp_path / "tiny.yaml"
-    curve = curve_of(model(tmp_path, steps, typed), lock, unreachable="no network")
+    curve = plan_curve(model(tmp_path, steps, typed), lock, unreachable="no network")
     assert (tmp_path / "tiny.yaml").read_bytes() == before, "planning wrote a lock"
     return curve
 
@@ -136,14 +136,14 @@ def verdicts_of(curve):
 
 
 def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
-    assert planned(tmp_path, "[0, 8]", LOCK).rows() == [
+    assert planned(tmp_path, "[0, 8]", LOCK).make_rows() == [
         [0, 0, "step0", f"{'a':0>40}", "model.safetensors", 7, f"sha256:{'a':0>64}", "ok"],
         [8, 800, "step8", "", "", None, "", "missing"],
     ]
     shards = {"2": weights("b")["files"], "1": weights("a")["files"]}
     files = {name: of["model.safetensors"] for name, of in shards.items()}
     in_shards = LOCK.revisions | {"step0": locked(0, commit=f"{'a':0>40}", files=files)}
-    first, _ = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=in_shards)).rows()
+    first, _ = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=in_shards)).make_rows()
     assert first[4:7] == ["1 2", 14, f"sha256:{'a':0>64} sha256:{'b':0>64}"]
 
 
@@ -152,7 +152,7 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     assert (curve.unasked, curve.is_new) == ("", False)
     assert verdicts_of(curve) == {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
     for flagged in (False, True):
-        assert [each.name for each in curve.measured(flagged=flagged)] == ["step0", "step1"]
+        assert [each.name for each in curve.list_measured(flagged=flagged)] == ["step0", "step1"]
     # Fewer steps need nobody, and forget no pin.
     fewer = planned(tmp_path, "[1, 8]", LOCK)
     told = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
@@ -170,7 +170,7 @@ def test_a_plan_needs_one_good_checkpoint(tmp_path, policy):
     with pytest.raises(
         InputError, match=r"model `tiny`: none of its \d revisions is what it"
     ) as said:
-        run.checkpoints("tiny")
+        run.list_checkpoints("tiny")
     assert "(missing); correct the entry, or remove it from key `models`" in str(said.value)
     assert ("`bad_checkpoints` to `flag`" in str(said.value)) == (policy == "skip")
 
@@ -206,7 +206,7 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
         return {}, LOCK.mains
 
     monkeypatch.setattr(hub, "resolve", answer)
-    curve = curve_of(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
+    curve = plan_curve(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
     assert verdicts_of(curve) == {"step0": "same weights as main", "step8": "ok"}
     assert curve.is_new
 
@@ -216,7 +216,7 @@ def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
     as_written = model(tmp_path, "[0, 8]", TYPED)
     assert as_written.offered == offered
     names = ["main", "step00", "step000", "step08", "step8", "step80"]
-    found = [each.revision for each in offered.named(as_written.checkpoints, names)]
+    found = [each.revision for each in offered.name_steps(as_written.checkpoints, names)]
     assert found == ["step00", "step8"], "as it is written, where that is offered, too"
     # A lock answers without being asked anything.
     revisions = {f"step00{n}": locked(n, **weights("a")) for n in (0, 8)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.errors import InputError, settings_without_secrets, without_secrets
+from shape_of_learning.errors import InputError, hide_secrets, hide_secrets_in_settings
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
@@ -78,11 +78,11 @@ def test_a_defect_keeps_its_traceback_and_passwords_are_hidden(tmp_path):
 
 def test_a_query_is_hidden_to_its_end_whatever_quotes_it_holds_and_words_around_it_stay():
     address = """https://me:pass@host/x?a="b"&c='d'&token=t0k3n"""
-    said = without_secrets(f"'{address}', which is gone: {address}.")
+    said = hide_secrets(f"'{address}', which is gone: {address}.")
     assert said == "'https://***@host/x?***', which is gone: https://***@host/x?***."
     settings = {"sources": {"x": {"urls": [address], "first_bytes": 7, "member": None}}}
     hidden = {"x": {"urls": ["https://***@host/x?***"], "first_bytes": 7, "member": None}}
-    assert settings_without_secrets(settings) == {"sources": hidden}
+    assert hide_secrets_in_settings(settings) == {"sources": hidden}
 
 
 def test_no_sentence_of_ours_commands_a_terminal():

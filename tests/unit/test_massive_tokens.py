@@ -30,8 +30,8 @@ def folders(tmp_path_factory):
     loaded = {"checkpoint": folder, "is_download": False, "shape": shape, "threads": 1}
     loaded |= {"protocol": PROTOCOL, "matrices": matrices}
     names = {"model": "m", "revision": "main"}
-    measure = MEASURES["anisotropy"].chosen("anisotropy", {})
-    of = {"measures": [measure.for_jobs()], "protocol": MEASURING}
+    measure = MEASURES["anisotropy"].configure("anisotropy", {})
+    of = {"measures": [measure.make_job()], "protocol": MEASURING}
     for way in ("dump", "memory"):
         (root / way).mkdir()
         states = "embeddings" if way == "dump" else "measurements"

@@ -6,20 +6,20 @@ import torch
 import transformers as hf
 
 from runs import sample_of
-from shape_of_learning.embeddings.matrices import model_matrices, weight_points, weight_values
+from shape_of_learning.embeddings.matrices import find_matrices, measure_matrices, place_entries
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics.registry import find_measure
 from tiny_models import CONFIGURATIONS, USUAL, VOCABULARY, WIDTHS, save_stirred_model, with_head
 
 NAMES = ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
-MEASURES = [find_measure(name).chosen(name, {}) for name in NAMES]
+MEASURES = [find_measure(name).configure(name, {}) for name in NAMES]
 
 
 def test_values_are_those_of_the_formulas():
     normal = np.random.default_rng(0).normal
     matrices = {"input": normal(size=(300, 32)), "output": normal(0.1, 0.3, (300, 32))}
     matrices["final_norm"] = normal(1, 0.1, (2, 32))
-    rows = {row[:2]: row[2:] for row in weight_values(matrices.items(), MEASURES)}
+    rows = {row[:2]: row[2:] for row in measure_matrices(matrices.items(), MEASURES)}
     W, (gain, bias) = matrices["output"].astype(float), matrices["final_norm"].astype(float)
     directions = np.linalg.eigh(W.T @ W)[1]
     directions *= np.where(W.mean(axis=0) @ directions < 0, -1, 1)
@@ -39,11 +39,11 @@ def test_values_are_those_of_the_formulas():
 
 def test_what_is_missing_or_broken_is_undefined():
     matrices = {"input": np.full((9, 4), np.nan), "final_norm": np.ones((1, 4))}
-    rows = {row[:2]: row[4] for row in weight_values(matrices.items(), MEASURES)}
+    rows = {row[:2]: row[4] for row in measure_matrices(matrices.items(), MEASURES)}
     assert rows.pop(("final_norm", "gain_length")) == 2
     assert len(rows) == 3
     assert np.isnan(list(rows.values())).all()
-    assert list(weight_points(matrices.items(), 0)) == []
+    assert list(place_entries(matrices.items(), 0)) == []
 
 
 def cloud(n=500, d=12, offset=0.0):
@@ -64,7 +64,7 @@ def test_coordinates_are_those_of_a_singular_value_decomposition(center, monkeyp
 def test_the_same_entries_of_a_large_vocabulary_are_kept_everywhere(monkeypatch):
     monkeypatch.setattr("shape_of_learning.embeddings.matrices.MOST_POINTS", 40)
     X = cloud()
-    rows = list(weight_points([("input", X), ("output", X[:, ::-1] * 2)], seed=3))
+    rows = list(place_entries([("input", X), ("output", X[:, ::-1] * 2)], seed=3))
     entries = [[row[2] for row in rows[i : i + 40]] for i in range(0, 160, 40)]
     assert len(rows) == 160
     assert entries == [sorted(set(entries[0]))] * 4
@@ -79,7 +79,7 @@ ARE_APART = ("gpt_neox", "llama", "gptj")
 
 def matrices_of(checkpoint, name):
     sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
-    return model_matrices(sample.forward)
+    return find_matrices(sample.forward)
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

@@ -12,24 +12,24 @@ from shape_of_learning.estimators.dimension import two_nn
 from shape_of_learning.estimators.neighbours import nearest_neighbours
 from shape_of_learning.metrics.batches import NeighbourLists
 from shape_of_learning.metrics.measure import (
+    choose_windows,
+    divide_sample,
     measure_layer,
     measure_parts,
-    parts_of_choices,
-    windows_of_choices,
 )
-from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
 from shape_of_learning.metrics.selections import MeasuringProtocol, Selection, shuffled_batches
-from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.plan.measures import choose_measures
 from shape_of_learning.random_streams import random_stream
 
 WINDOWS, LENGTH = 48, 10
 HOW = MeasuringProtocol("m", windows=WINDOWS, seed=3, batch_vectors=100, neighbours=12)
 MEASUREMENT = {"parameters": {}, "batch_vectors": 100, "neighbours": 12}
 NAMES = ["anisotropy", "two_nn", "linearity", "linearity_without_first_token"]
-MEASURES = list(chosen_measures(MEASUREMENT, NAMES).values())
+MEASURES = list(choose_measures(MEASUREMENT, NAMES).values())
 KEEP = ("keep", "drop")
 SWITCHES = (KEEP, KEEP, ("all", "one"), KEEP, ("keep",), ("1", "0.5"), ("1", "0.5"))
-CHOICES = [Rows("own", *options) for options in product(*SWITCHES)]
+CHOICES = [SampleVariant("own", *options) for options in product(*SWITCHES)]
 PLACES = ((0, AFTER), (2, AFTER), (2, BEFORE))
 
 
@@ -69,7 +69,7 @@ def sample():
 @pytest.fixture(scope="module")
 def found(sample):
     states = States(*sample)
-    parts = parts_of_choices(states.rows, CHOICES, MEASURES, HOW)
+    parts = divide_sample(states.rows, CHOICES, MEASURES, HOW)
     return {
         (place, choice, row.estimator): row._replace(selection="")
         for place in PLACES
@@ -90,39 +90,41 @@ def alone(sample, kept, place, name, **how):
 @pytest.mark.parametrize("place", PLACES)
 def test_each_specification_has_the_numbers_of_a_measurement_of_its_own(sample, found, place):
     _, rows = sample
-    half = np.isin(rows["windows"], windows_of_choices([Rows(windows_share="0.5")], HOW))
-    one = Selection(special_tokens="drop", token_types="one").of(rows, HOW.groups, HOW.seed)
+    half = np.isin(rows["windows"], choose_windows([SampleVariant(windows_share="0.5")], HOW))
+    one = Selection(special_tokens="drop", token_types="one").choose_rows(
+        rows, HOW.groups, HOW.seed
+    )
     first = rows["positions"] == 0
     for name in ("anisotropy", "two_nn"):
         whole = alone(sample, slice(None), place, name)
-        assert_equal(found[place, Rows(), name], whole)
-        dropped = Rows(first_token="drop", windows_share="0.5")
+        assert_equal(found[place, SampleVariant(), name], whole)
+        dropped = SampleVariant(first_token="drop", windows_share="0.5")
         assert_equal(found[place, dropped, name], alone(sample, half & ~first, place, name))
-        small = Rows(first_token="drop", batch_share="0.5")
+        small = SampleVariant(first_token="drop", batch_share="0.5")
         of_half = alone(sample, ~first, place, name, batch_vectors=50)
         assert_equal(found[place, small, name], of_half)
         # Of fewer vectors than a batch has, all are one.
-        types = Rows(special_tokens="drop", token_types="one")
+        types = SampleVariant(special_tokens="drop", token_types="one")
         assert len(one) < HOW.batch_vectors
         of_types = alone(sample, one, place, name, batch_vectors=len(one))
         assert_equal(found[place, types, name], of_types)
 
 
 def test_blocks_are_measured_once_whatever_the_batches(sample, found):
-    choice, place = Rows(first_token="drop"), (2, BEFORE)
+    choice, place = SampleVariant(first_token="drop"), (2, BEFORE)
     expected = alone(sample, sample[1]["positions"] > 0, place, "linearity")
     assert_equal(found[place, choice, "linearity"], expected)
-    assert (place, Rows(batch_share="0.5"), "linearity") not in found
+    assert (place, SampleVariant(batch_share="0.5"), "linearity") not in found
     # A measure that drops first tokens itself does so whatever the choice.
-    own = found[place, Rows(), "linearity_without_first_token"]
+    own = found[place, SampleVariant(), "linearity_without_first_token"]
     assert_equal(own._replace(estimator="linearity"), expected)
-    assert ((0, AFTER), Rows(), "linearity") not in found
+    assert ((0, AFTER), SampleVariant(), "linearity") not in found
 
 
 def test_neighbours_of_the_same_window_can_be_left_out(sample):
     (states, rows), place = sample, (1, AFTER)
-    choices = [Rows(), Rows(same_window="drop")]
-    parts = parts_of_choices(rows, choices, MEASURES, HOW)
+    choices = [SampleVariant(), SampleVariant(same_window="drop")]
+    parts = divide_sample(rows, choices, MEASURES, HOW)
     found = {
         (choice, row.estimator): row.value
         for choice, row in chosen_rows(States(*sample), parts, *place)
@@ -147,8 +149,8 @@ def test_too_few_neighbours_in_other_windows_leave_a_measure_undefined():
     rows["special"] = np.zeros(30, bool)
     how = replace(HOW, windows=2, batch_vectors=30)
     settings = MEASUREMENT | {"parameters": {"mom": {"k": 12}}}
-    measures = list(chosen_measures(settings, ["mom", "two_nn"]).values())
-    parts = parts_of_choices(rows, [Rows(same_window="drop")], measures, how)
+    measures = list(choose_measures(settings, ["mom", "two_nn"]).values())
+    parts = divide_sample(rows, [SampleVariant(same_window="drop")], measures, how)
     found = {
         row.estimator: row.value for _, row in chosen_rows(States([X, X], rows), parts, 1, AFTER)
     }
@@ -159,22 +161,22 @@ def test_too_few_neighbours_in_other_windows_leave_a_measure_undefined():
 def test_a_vector_that_is_in_several_windows_is_a_neighbour_in_each():
     vectors = np.array([[0, 0], [1, 0], [0, 0], [9, 9]], np.float32)
     lists = NeighbourLists(*nearest_neighbours(vectors, 2), np.arange(4))
-    kept = lists.in_other_windows(np.array([0, 0, 1, 1]), 1)
+    kept = lists.drop_own_windows(np.array([0, 0, 1, 1]), 1)
     assert kept.distances[kept.distinct_of[1], 0] == 1
 
 
 def test_too_few_rows_are_not_measured(sample):
     _, rows = sample
     few = rows | {"token_ids": np.zeros(len(rows["token_ids"]), dtype=int)}
-    assert parts_of_choices(few, [Rows(token_types="one")], MEASURES, HOW) == []
+    assert divide_sample(few, [SampleVariant(token_types="one")], MEASURES, HOW) == []
 
 
 def test_only_windows_that_are_looked_at_are_run(sample, found):
     states, rows = sample
     choices = [each for each in CHOICES if each.windows_share == "0.5"]
-    run = np.isin(rows["windows"], windows_of_choices(choices, HOW))
+    run = np.isin(rows["windows"], choose_windows(choices, HOW))
     of_half = States(states, rows, run)
-    parts = parts_of_choices(of_half.rows, choices, MEASURES[:2], HOW)
+    parts = divide_sample(of_half.rows, choices, MEASURES[:2], HOW)
     for choice, row in chosen_rows(of_half, parts, 0, AFTER):
         if choice.token_types == "all":
             assert_equal(row._replace(selection=""), found[(0, AFTER), choice, row.estimator])

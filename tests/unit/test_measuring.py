@@ -35,7 +35,7 @@ OWN = {
     "apart": Measure(f"{__name__}:apart", "windows"),
     "apart_later": Measure(f"{__name__}:apart", "windows", rows={"first_token": "drop"}),
 }
-ALL = {name: entry.chosen(name, {}) for name, entry in {**MEASURES, **OWN}.items()}
+ALL = {name: entry.configure(name, {}) for name, entry in {**MEASURES, **OWN}.items()}
 # Of the run's own rows, in batches.
 IN_BATCHES = {
     name: chosen

@@ -13,7 +13,7 @@ import yaml
 from plans import CONFIG, PAPERS, PLAIN, tuned
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.choice_settings import ChoiceSettings
+from shape_of_learning.plan.choice_settings import SpecificationGrid
 from shape_of_learning.plan.configuration import read_run
 
 DEEP: Any = 1
@@ -109,7 +109,7 @@ def outcome(tmp_path, settings: dict, entries: dict) -> str:
         run = read_run(
             settings, tmp_path, papers=OF_ANY_MODEL, locks=tmp_path, say=lambda line: None
         )
-        ChoiceSettings(run.settings)
+        SpecificationGrid(run.settings)
     except InputError as error:
         return str(error)
     return ""

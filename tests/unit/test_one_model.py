@@ -22,7 +22,7 @@ import shape_of_learning as sol
 import tiny_models
 from shape_of_learning import command_line
 from shape_of_learning.command_line import app
-from shape_of_learning.embeddings.forward_pass import ROUNDING, rounding_of
+from shape_of_learning.embeddings.forward_pass import ROUNDING, find_rounding_settings
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.suspects import COPIES
 from shape_of_learning.training import ShapeCallback, ShapeProbe
@@ -293,7 +293,7 @@ def test_a_probe_leaves_modes_and_settings_as_they_were_and_goes_on_with_its_tab
 
 
 def test_whatever_precision_a_user_chose_is_restored(checkpoint, tokenizer):
-    before = {path: rounding_of(path).fp32_precision for path in ROUNDING}
+    before = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
     try:
         torch.set_float32_matmul_precision("medium")
         model = fresh(checkpoint, attn_implementation="eager", output_attentions=True)
@@ -303,7 +303,7 @@ def test_whatever_precision_a_user_chose_is_restored(checkpoint, tokenizer):
         assert model.config.output_attentions
     finally:
         for path, value in before.items():
-            rounding_of(path).fp32_precision = value
+            find_rounding_settings(path).fp32_precision = value
 
 
 def run(*arguments, code=0):

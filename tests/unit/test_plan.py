@@ -14,10 +14,10 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
-from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.entry_files import read_entries, with_seeds
+from shape_of_learning.plan.configuration import add_defaults, read_run
+from shape_of_learning.plan.entry_files import expand_seeds, read_entries
 from shape_of_learning.plan.models import Model, read_models
-from shape_of_learning.plan.papers import figures_of
+from shape_of_learning.plan.papers import collect_figures
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import FOLDERS, Settings
 from shape_of_learning.plan.steps import RevisionTemplate, choose
@@ -50,7 +50,7 @@ def test_the_configuration_that_users_copy_has_the_defaults():
 
 def test_sections_are_merged_and_lists_replaced():
     changes = {"sampling": {"windows": 3}, "models": ["gpt2"], "tasks": {"x": {"builtin": "topic"}}}
-    merged = with_defaults(changes, CONFIG / "config.yaml")
+    merged = add_defaults(changes, CONFIG / "config.yaml")
     unchanged = {"window_characters": 512, "vectors_per_dimension": 0}
     assert merged["sampling"] == {"windows": 3, **unchanged}
     assert merged["models"] == ["gpt2"]
@@ -79,7 +79,7 @@ def steps_of(model: Model) -> list[int | None]:
 
 def test_every_entry_of_the_model_list_is_valid():
     # But for a folder of one's own, and what is fine-tuned from it.
-    entries, _ = with_seeds(read_entries(MODELS), {})
+    entries, _ = expand_seeds(read_entries(MODELS), {})
     local = {name for name, (_, entry) in entries.items() if "path" in entry}
     named = [n for n, (_, e) in entries.items() if e.get("finetuning", {}).get("of") not in local]
     models = read_models(entries, [name for name in named if name not in local])
@@ -245,7 +245,7 @@ def test_the_paper_and_the_demo_draw_every_figure():
     assert run.notices == []
     demo = run_of({})
     # It pretrains no encoder and fine-tunes no decoder.
-    every = set(figures_of(PAPERS)) - {"figure_3", "linear_table_1"}
+    every = set(collect_figures(PAPERS)) - {"figure_3", "linear_table_1"}
     assert {*demo.shown} & {*demo.figures} == every
 
 
@@ -324,14 +324,16 @@ def test_a_figure_of_all_measures_draws_those_of_layers_that_the_configuration_l
 def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     file = CONFIG / f"{paper.name}.yaml"
     own = read_yaml(file if file.exists() else CONFIG / "config.yaml")
-    run = planned(with_defaults(own, CONFIG / "config.yaml"))
+    run = planned(add_defaults(own, CONFIG / "config.yaml"))
     for claim in paper.claims.values():
         assert set(claim.estimators) <= set(run.every_measure)
         named = [] if isinstance(claim.models, str) else claim.models
         of_states = [e for e in claim.estimators if e in run.measures]
         # At every checkpoint, or at the last one alone.
         where = {True} if claim.checkpoints == "training" else {True, False}
-        whole = [m for m in named if all(run.wanted.get((m, e)) in where for e in of_states)]
+        whole = [
+            m for m in named if all(run.measurement_scope.get((m, e)) in where for e in of_states)
+        ]
         assert not named or len(whole) >= claim.needed, claim.name
 
 
@@ -373,7 +375,7 @@ def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkey
     said: list[str] = []
     options = {"locks": tmp_path / "locks", "say": said.append}
     run = run_of({"models": ["one", "two"], "papers": []}, tmp_path, entries, **options)
-    assert [run.last_checkpoint(name).name for name in entries] == ["main", "main"]
+    assert [run.find_last_checkpoint(name).name for name in entries] == ["main", "main"]
     assert sum("unchecked" in line for line in said) == 1
     with pytest.raises(InputError):
         run.resolve()

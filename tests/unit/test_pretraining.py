@@ -9,10 +9,10 @@ import pytest
 import torch
 import transformers
 
-from shape_of_learning.embeddings.hooks import recorded_states
+from shape_of_learning.embeddings.hooks import record_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import pretrain as module
-from shape_of_learning.training.recipe import pretraining_steps
+from shape_of_learning.training.recipe import space_pretraining_steps
 from trainings import RECIPE, TEXT, in_another_process, recipe, record
 
 STEPS = [0, 1, 2, 4, 8, 16, 24]
@@ -20,8 +20,8 @@ SHORT = {"last_step": 2, "warmup_steps": 1}
 
 
 def test_steps_are_the_powers_of_two_below_the_last_and_the_last():
-    assert list(map(pretraining_steps, (1, 3, 8))) == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 4, 8]]
-    assert pretraining_steps(24) == STEPS
+    assert list(map(space_pretraining_steps, (1, 3, 8))) == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 4, 8]]
+    assert space_pretraining_steps(24) == STEPS
 
 
 def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_tenth():
@@ -63,7 +63,7 @@ def test_each_step_loads_as_any_checkpoint_and_says_on_how_much_it_was_trained(t
     assert [state.shape[-1] for state in hidden] == [32, 32, 32]
     # The characters of the first tokens, so that nobody calls a part of them held out.
     end, characters = found["training_tokens"], found["training_characters"]
-    assert tokenizer.decode(module.tokens_of(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
+    assert tokenizer.decode(module.tokenize_text(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
     assert 0.9 < characters / len(TEXT) < 1
     # An encoder frames a text, a decoder does not.
     tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
@@ -130,7 +130,7 @@ def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long
     tokenizer = module.train_tokenizer(TEXT, recipe("gpt_neox"))
     odd = "Ωmega, 数学 \t and  two spaces\n"
     assert tokenizer.decode(tokenizer(odd).input_ids) == odd
-    ids, ends = module.tokens_of(tokenizer, TEXT)
+    ids, ends = module.tokenize_text(tokenizer, TEXT)
     for tokens in (1, 500, len(ids) - 1, len(ids)):
         assert tokenizer.decode(ids[:tokens]) == TEXT[: ends[tokens - 1]]
 
@@ -141,7 +141,7 @@ def test_masking_follows_bert():
     tokenizer = module.train_tokenizer(TEXT, plan)
     first, count = len(module.ENCODER_TOKENS), len(tokenizer)
     ids = np.random.default_rng(0).integers(first, count, 10_000)
-    shown, predicted = module.text_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
+    shown, predicted = module.draw_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
     assert (shown[:, 0] == tokenizer.cls_token_id).all()
     assert (shown[:, -1] == tokenizer.sep_token_id).all()
     assert (predicted[:, [0, -1]] == module.IGNORED).all()
@@ -195,7 +195,7 @@ def test_states_are_recorded_before_the_final_norm():
         transformers.GPTNeoXConfig(**size, intermediate_size=64)
     )
     ids = torch.arange(8)[None]
-    with torch.no_grad(), recorded_states(network.base_model.layers) as states:
+    with torch.no_grad(), record_states(network.base_model.layers) as states:
         returned = network(ids, output_hidden_states=True).hidden_states
         normed = network.base_model.final_layer_norm(states[-1])
     assert len(states) == len(returned) == 4

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.files import read_yaml, sha256_of
+from shape_of_learning.files import compute_sha256, read_yaml
 from shape_of_learning.provenance import describe_run
 
 RUN = {
@@ -82,13 +82,13 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
     lost = by_name["corpus/text/alphabet.json"]["description"]
     assert lost.startswith("Of the text text, 5 of 100 characters are left out")
     verdicts = "tables/verdicts/hub.csv"
-    assert by_name[verdicts]["sha256"] == sha256_of(results / verdicts)
+    assert by_name[verdicts]["sha256"] == compute_sha256(results / verdicts)
     assert len(found["#run"]["result"]) == 3
     inputs = [found[each["@id"]] for each in found["#run"]["object"]]
     assert [each["name"] for each in inputs] == [*RUN["inputs"][:2], "provenance/locks/hub.yaml"]
     assert {each["@type"] for each in inputs} == {"File"}
     assert [each["sha256"] for each in inputs] == [
-        sha256_of(results / each["name"]) for each in inputs
+        compute_sha256(results / each["name"]) for each in inputs
     ]
     packages = found["#environment"]["softwareRequirements"]
     assert [each for each in packages if each.startswith("numpy 2")]

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, WeightFile, write_lock
-from shape_of_learning.checkpoints.measured import CrossEntropy, Measured, TensorDigests
-from shape_of_learning.checkpoints.measured_verdicts import broken
+from shape_of_learning.checkpoints.measured import CrossEntropy, TensorDigests, WeightEvidence
+from shape_of_learning.checkpoints.measured_verdicts import find_broken_losses
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
 from shape_of_learning.plan.configuration import read_run
-from shape_of_learning.plan.curve import curve_of
+from shape_of_learning.plan.curve import plan_curve
 from shape_of_learning.plan.entry_files import read_entries
 from shape_of_learning.plan.models import Model, read_models
 from shape_of_learning.plan.papers import read_papers
@@ -73,9 +73,9 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     }
     lock = tmp_path / f"{name}.yaml"
     write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
-    curve = curve_of(model, lock, unreachable="no network")
+    curve = plan_curve(model, lock, unreachable="no network")
     assert not curve.unasked
-    assert {each.name for each in curve.measured(flagged=False)} == {
+    assert {each.name for each in curve.list_measured(flagged=False)} == {
         name for name, each in curve.judged.items() if each.is_good
     }
     return {each.step: each.verdict for each in curve.judged.values()}
@@ -161,5 +161,7 @@ def test_the_published_perplexities_of_bloom_show_the_broken_step(perplexities, 
     curve = [JudgedCheckpoint(f"{step}", step, None) for step in steps]
     losses = [CrossEntropy(math.log(perplexity), 1000, 250_880) for perplexity in perplexities]
     names = [each.name for each in curve]
-    measured = {n: Measured(of, TensorDigests({})) for n, of in zip(names, losses, strict=True)}
-    assert [int(name) for name in broken(curve, measured)] == wrong
+    measured = {
+        n: WeightEvidence(of, TensorDigests({})) for n, of in zip(names, losses, strict=True)
+    }
+    assert [int(name) for name in find_broken_losses(curve, measured)] == wrong

@@ -35,13 +35,13 @@ def model(folder):
 
 
 def test_a_folder_is_measured_on_the_built_in_text_as_the_command_does(folder, tmp_path):
-    from shape_of_learning.corpus.fetch import demo_text
+    from shape_of_learning.corpus.fetch import read_demo_text
 
     options = {"measures": NAMES, "windows": 20, "batch_vectors": 1500}
     table = sol.measure(folder, **options)
     text = tmp_path / "text.txt"
-    text.write_text(demo_text())
-    own = measure_checkpoint(folder, text, name="tiny", **options).table()
+    text.write_text(read_demo_text())
+    own = measure_checkpoint(folder, text, name="tiny", **options).make_table()
     pd.testing.assert_frame_equal(table[NUMBERS], own[NUMBERS], rtol=1e-4)
     assert table.attrs["windows"] == 20
     assert table.attrs["model"] == "tiny"

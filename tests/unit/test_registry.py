@@ -8,13 +8,13 @@ import pytest
 from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.registry import MEASURES, registered
-from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.metrics.registry import MEASURES, find_registered_measures
+from shape_of_learning.plan.measures import choose_measures
 
 
 def chosen(*names, last_layer="both", **parameters):
     measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": parameters}
-    return chosen_measures(measurement, names, last_layer)
+    return choose_measures(measurement, names, last_layer)
 
 
 def refusal(*names, **options):
@@ -28,7 +28,7 @@ def test_our_measures_have_functions_and_reach_jobs_whole():
     for measure in chosen(*MEASURES).values():
         assert callable(measure.load())
         assert not measure.leaving_out or callable(measure.load_leaving_out())
-        told = Measure(**json.loads(json.dumps(measure.for_jobs())))
+        told = Measure(**json.loads(json.dumps(measure.make_job())))
         assert (told.function, told.arguments) == (measure.function, measure.arguments)
 
 
@@ -111,11 +111,11 @@ def install(tmp_path, monkeypatch):
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shapes\nVersion: 1.0\n")
         entry = f"[shape_of_learning.measures]\n{name} = {value}\n"
         (folder / "entry_points.txt").write_text(entry)
-        registered.cache_clear()
+        find_registered_measures.cache_clear()
 
     monkeypatch.syspath_prepend(tmp_path)
     yield put
-    registered.cache_clear()
+    find_registered_measures.cache_clear()
     sys.modules.pop("shapes", None)
 
 

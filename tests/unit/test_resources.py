@@ -17,7 +17,14 @@ SETTINGS = read_yaml(REPOSITORY / "config/config.yaml")
 ENTRIES = read_entries(REPOSITORY / "config/models")
 MODEL = read_models(ENTRIES, ["llama-2-7b"])["llama-2-7b"]
 TUNED = replace(MODEL, kind="finetuning", recipe={"epochs": 3, "batch_size": 16, "task": "sst2"})
-JOBS = [needs.forward, needs.layer, needs.checkpoint, needs.on_task, needs.training, needs.editing]
+JOBS = [
+    needs.forward,
+    needs.estimate_layer,
+    needs.estimate_checkpoint,
+    needs.estimate_task,
+    needs.estimate_training,
+    needs.estimate_editing,
+]
 
 
 def of_shape(model: Model, **shape: int) -> Model:
@@ -27,7 +34,7 @@ def of_shape(model: Model, **shape: int) -> Model:
 def test_a_known_model_has_about_its_number_of_weights():
     # Llama-2-7B has 6.74e9, of which the output's 131 million are not shared with the input.
     # The bound on its vocabulary is BLOOM's.
-    assert 6.74e9 < needs.Work.of(MODEL, SETTINGS).weights < 1.15 * 6.74e9
+    assert 6.74e9 < needs.Work.make_work(MODEL, SETTINGS).weights < 1.15 * 6.74e9
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -42,10 +49,13 @@ def test_needs_grow_with_the_width(job):
 def test_a_wide_model_has_more_windows_where_vectors_per_dimension_are_asked_for():
     asked = {"windows": 128, "window_characters": 512, "vectors_per_dimension": 16}
     for width, windows in ((512, 128), (768, 128), (4096, 640), (4097, 641)):
-        assert of_shape(MODEL, hidden_size=width).windows(asked) == windows
-    assert MODEL.windows(SETTINGS["sampling"]) == 128  # of the first paper
+        assert of_shape(MODEL, hidden_size=width).count_windows(asked) == windows
+    assert MODEL.count_windows(SETTINGS["sampling"]) == 128  # of the first paper
     linear = {**SETTINGS, "sampling": asked}
-    assert needs.Work.of(MODEL, linear).tokens == 5 * needs.Work.of(MODEL, SETTINGS).tokens
+    assert (
+        needs.Work.make_work(MODEL, linear).tokens
+        == 5 * needs.Work.make_work(MODEL, SETTINGS).tokens
+    )
 
 
 def test_each_attempt_asks_for_more():

@@ -5,7 +5,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from shape_of_learning.plan.identity import WORKFLOW, _file, _imported
+from shape_of_learning.plan.identity import WORKFLOW, _find_file, _list_imports
 
 PACKAGE = WORKFLOW / "shape_of_learning"
 SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
@@ -34,7 +34,7 @@ FILES = sorted([*PACKAGE.rglob("*.py"), *SCRIPTS.rglob("*.py"), *PAPERS.rglob("*
 
 def imported_files(file: Path) -> set[Path]:
     """Files of ours that a file imports; the rooms' own hold no more than a docstring."""
-    found = {_file(name) for name in _imported(file)} - {None}
+    found = {_find_file(name) for name in _list_imports(file)} - {None}
     return {each for each in found if each.stem != "__init__" or each.parent == PACKAGE}
 
 
@@ -71,7 +71,7 @@ def test_nobody_imports_scripts_or_papers():
     wrong = [
         f"{shown(file)} imports {name}"
         for file in FILES
-        for name in _imported(file)
+        for name in _list_imports(file)
         if name.split(".")[0] in private
     ]
     assert not wrong

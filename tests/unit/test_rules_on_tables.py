@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from made_claims import CLAIMS, curve
-from shape_of_learning.claims.bounds import replicated
+from shape_of_learning.claims.bounds import bound_repetitions
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import decide, judge
@@ -81,7 +81,7 @@ def test_chance_makes_few_verdicts_on_fine_tunings_false():
     changes = 0.1 + np.random.default_rng(0).normal(size=(10, RUNS, 3))
     clear = np.concatenate([changes[:1] - 0.2, changes[1:] + 100])
     for false, values in (("supported", changes), ("contradicted", clear)):
-        units = {f"m{i}": {"change": replicated(of)} for i, of in enumerate(values)}
+        units = {f"m{i}": {"change": bound_repetitions(of)} for i, of in enumerate(values)}
         shown = decide(CLAIMS["finetuning_does_not_raise_isotropy"], units)
         assert 0 < shown[false].sum() < 0.05 * RUNS
 

@@ -8,8 +8,8 @@ from scipy import stats
 
 import figure_tables as made
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.seeds import joined_over_seeds
-from shape_of_learning.plan.entry_files import with_seeds
+from shape_of_learning.figures.seeds import join_seeds
+from shape_of_learning.plan.entry_files import expand_seeds
 from shape_of_learning.plan.models import read_models
 
 ENTRY = {
@@ -25,7 +25,7 @@ ENTRY = {
 def test_each_seed_is_a_model_and_settings_that_name_the_entry_mean_all():
     settings = {"models": ["bert", "x"], "figures": {"figure_1": ["bert"], "figure_2": "all"}}
     settings |= {"training_steps": {"bert": "log"}, "papers": ["bert"]}
-    entries, expanded = with_seeds({"bert": ("f", ENTRY), "x": ("f", {"path": "y"})}, settings)
+    entries, expanded = expand_seeds({"bert": ("f", ENTRY), "x": ("f", {"path": "y"})}, settings)
     names = ["bert-1", "bert-2", "bert-5"]
     assert expanded["models"] == [*names, "x"]
     assert expanded["figures"] == {"figure_1": names, "figure_2": "all"}
@@ -33,7 +33,7 @@ def test_each_seed_is_a_model_and_settings_that_name_the_entry_mean_all():
     assert expanded["papers"] == ["bert"]
     models = read_models(entries, names)
     assert [each.repository for each in models["bert-5"].checkpoints] == ["org/bert-seed5"] * 2
-    assert {m.as_evidence()["training"] for m in models.values()} == {"bert"}
+    assert {m.make_evidence()["training"] for m in models.values()} == {"bert"}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_each_seed_is_a_model_and_settings_that_name_the_entry_mean_all():
 )
 def test_seeds_that_cannot_be_are_refused(change):
     with pytest.raises(InputError, match="`seeds` must be a list"):
-        with_seeds({"bert": ("f", ENTRY | change)}, {})
+        expand_seeds({"bert": ("f", ENTRY | change)}, {})
 
 
 def inputs(**more):
@@ -61,7 +61,7 @@ def inputs(**more):
 
 def test_a_curve_of_seeds_is_their_mean_with_students_interval_over_them():
     given = inputs()
-    joined = joined_over_seeds(given)
+    joined = join_seeds(given)
     assert [(m.name, m.label) for m in joined.models] == [("bert-1", "Bert"), ("gpt", "gpt")]
     before, after = given.tables["estimates"], joined.tables["estimates"]
     at = {"step": 8, "layer": 2, "estimator": "two_nn"}
@@ -92,7 +92,7 @@ def test_a_bad_checkpoint_of_one_seed_is_bad_in_the_curve():
         for n in names
         for v in made.verdicts_on(n, (0, 8), {8: ("broken", "hollow")} if n == "bert-2" else None)
     ]
-    joined = joined_over_seeds(inputs(verdicts=verdicts))
+    joined = join_seeds(inputs(verdicts=verdicts))
     of = joined.verdicts[joined.verdicts["model"] == "bert-1"].set_index("step")["shown"]
     assert of.to_dict() == {0: "yes", 8: "hollow"}
 
@@ -100,4 +100,4 @@ def test_a_bad_checkpoint_of_one_seed_is_bad_in_the_curve():
 def test_figures_that_read_other_tables_have_seeds_one_by_one():
     given = inputs()
     other = replace(given, tables={**given.tables, "weights": given.tables["estimates"]})
-    assert joined_over_seeds(other) is other
+    assert join_seeds(other) is other

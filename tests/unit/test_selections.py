@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.estimators.massive import concentration, massive
+from shape_of_learning.estimators.massive import find_massive, measure_concentration
 from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.intervals import interval, quantile, standard_error
 from shape_of_learning.random_streams import random_stream, stream_seed
@@ -96,32 +96,34 @@ def test_massive_tokens_are_found_wherever_they_are(planted, times):
     rows = {"special": np.zeros(1000, bool), "positions": np.arange(1000) % 50}
     rows |= {"token_ids": np.arange(1000) % 300, "windows": np.arange(1000) // 50}
     drop = selections.Selection(massive_tokens="drop")
-    left = drop.of(rows, GROUPS, states=[X])
+    left = drop.choose_rows(rows, GROUPS, states=[X])
     assert {*range(1000)} - {*left.tolist()} == planted
     # Of each type the token is drawn first, so that layers with other massive tokens have the same ones.
-    one = selections.Selection(token_types="one").of(rows, GROUPS)
+    one = selections.Selection(token_types="one").choose_rows(rows, GROUPS)
     both = selections.Selection(token_types="one", massive_tokens="drop")
-    assert both.of(rows, GROUPS, states=[X]).tolist() == [r for r in one if r not in planted]
+    assert both.choose_rows(rows, GROUPS, states=[X]).tolist() == [
+        r for r in one if r not in planted
+    ]
 
 
 @pytest.mark.parametrize("width", [100, 500])
 def test_long_tails_are_no_massive_tokens(width):
     stream = random_stream(0, "tails")
-    assert not massive(stream.normal(size=(20_000, width))).any()
-    assert not massive(stream.standard_t(5, size=(20_000, width))).any()
+    assert not find_massive(stream.normal(size=(20_000, width))).any()
+    assert not find_massive(stream.standard_t(5, size=(20_000, width))).any()
 
 
 def test_what_is_not_finite_is_no_massive_token_and_stays():
     X = random_stream(0, "cloud").normal(size=(100, 5))
     for bad in (np.inf, np.nan):
         X[7, 2] = bad
-        assert not massive(X).any()
+        assert not find_massive(X).any()
 
 
 def test_shares_of_the_variance_are_those_of_squares_about_the_mean():
     X = 3 + random_stream(0, "cloud").normal(size=(1000, 20))
     X[[5, 90], 4] += 500, 300
-    found = concentration(X.astype(np.float32))
+    found = measure_concentration(X.astype(np.float32))
     squares = (X - X.mean(axis=0)) ** 2
     shares = squares / squares.sum()
     assert found.largest_coordinate == 4

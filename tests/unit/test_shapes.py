@@ -6,12 +6,12 @@ import transformers as hf
 
 from shape_of_learning.checkpoints.shapes import (
     Shape,
-    completed,
+    complete_shape,
+    list_tokenizer_paths,
+    parse_shape,
     read_configuration_file,
+    read_role,
     refuse_quantised,
-    role_of,
-    shape_of,
-    tokenizer_paths,
 )
 from shape_of_learning.errors import InputError
 
@@ -31,7 +31,7 @@ STATED = {
 
 
 def told(config: dict) -> Shape:
-    return shape_of(config, "model `tiny`")
+    return parse_shape(config, "model `tiny`")
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -39,7 +39,7 @@ def test_the_shape_is_read_from_the_configuration_of_each_architecture(name):
     role = "encoder" if name in ("bert", "albert") else "decoder"
     own = told(STATED[name].to_dict())
     assert own == Shape(role, 3, 32, 32)
-    assert completed(Shape(), own, "model `tiny`") == own
+    assert complete_shape(Shape(), own, "model `tiny`") == own
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_shape_is_read_from_the_configuration_of_each_architecture(name):
 )
 def test_an_entry_that_contradicts_the_checkpoint_is_refused(entry, said):
     with pytest.raises(InputError, match=f"model `tiny`.*{said}"):
-        completed(entry, Shape("decoder", 3, 32, 32), "model `tiny`")
+        complete_shape(entry, Shape("decoder", 3, 32, 32), "model `tiny`")
 
 
 def test_widths_of_old_bloom_and_of_opt_350m():
@@ -75,12 +75,12 @@ def test_widths_of_old_bloom_and_of_opt_350m():
     ],
 )
 def test_the_role_is_read_from_what_is_known_or_asked_for(config, role):
-    assert role_of(config) == role
+    assert read_role(config) == role
     own = told({"num_hidden_layers": 3, "hidden_size": 32, **config})
     if role is None:
         with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
-            completed(Shape(), own, "model `tiny`")
-        assert completed(Shape("encoder"), own, "model `tiny`").role == "encoder"
+            complete_shape(Shape(), own, "model `tiny`")
+        assert complete_shape(Shape("encoder"), own, "model `tiny`").role == "encoder"
 
 
 WHOLE = {"model_type": "opt", "num_hidden_layers": 3, "hidden_size": 32}
@@ -102,13 +102,13 @@ def test_what_cannot_be_in_a_configuration_is_one_sentence(key, value):
 def test_sizes_that_a_checkpoint_leaves_out_are_those_of_the_entry():
     own = told({"model_type": "gpt_neox", "hidden_size": 32})
     with pytest.raises(InputError, match=r"num_hidden_layers.* add `layers` to the entry"):
-        completed(Shape(), own, "model `tiny`")
-    assert completed(Shape(layers=3), own, "model `tiny`") == Shape("decoder", 3, 32, 32)
+        complete_shape(Shape(), own, "model `tiny`")
+    assert complete_shape(Shape(layers=3), own, "model `tiny`") == Shape("decoder", 3, 32, 32)
     own = told({"model_type": "gpt_neox", "num_hidden_layers": 3})
     with pytest.raises(InputError, match=r"hidden_size.* add `hidden_size` to the entry"):
-        completed(Shape(), own, "model `tiny`")
+        complete_shape(Shape(), own, "model `tiny`")
     entry = Shape(hidden_size=32, last_hidden_size=32)
-    assert completed(entry, own, "model `tiny`") == Shape("decoder", 3, 32, 32)
+    assert complete_shape(entry, own, "model `tiny`") == Shape("decoder", 3, 32, 32)
 
 
 def test_quantised_weights_are_refused():
@@ -122,12 +122,12 @@ def test_of_an_encoder_decoder_the_encoder_is_measured_where_the_entry_says_so()
     own = told({"model_type": "t5", "is_encoder_decoder": True, **sizes})
     for entry, said in ((Shape(), "add `role: encoder`"), (Shape("decoder"), "encoder-decoder")):
         with pytest.raises(InputError, match=said):
-            completed(entry, own, "model `tiny`")
-    assert completed(Shape("encoder"), own, "model `tiny`") == Shape("encoder", 3, 32, 32)
+            complete_shape(entry, own, "model `tiny`")
+    assert complete_shape(Shape("encoder"), own, "model `tiny`") == Shape("encoder", 3, 32, 32)
     bart = {"encoder_layers": 3, "decoder_layers": 5, "num_hidden_layers": 4, "d_model": 32}
     assert told({"model_type": "bart", "is_encoder_decoder": True, **bart}).layers == 3
     alone = told({"architectures": ["T5EncoderModel"], "is_encoder_decoder": True, **sizes})
-    assert completed(Shape(), alone, "model `tiny`") == Shape("encoder", 3, 32, 32)
+    assert complete_shape(Shape(), alone, "model `tiny`") == Shape("encoder", 3, 32, 32)
 
 
 TEXT_TYPES = {
@@ -179,6 +179,6 @@ def test_a_configuration_that_is_no_json_object_is_one_sentence(tmp_path, conten
 
 def test_the_tokenizer_beside_the_weights_goes_before_that_at_the_top():
     top, deep = {"vocab.txt", "merges.txt"}, {"a/tokenizer.json", "a/merges.txt"}
-    assert tokenizer_paths(top | deep, "a") == sorted(deep)
-    assert tokenizer_paths(top | {"a/merges.txt"}, "a") == sorted(top)
-    assert tokenizer_paths({"merges.txt"}, "") == []
+    assert list_tokenizer_paths(top | deep, "a") == sorted(deep)
+    assert list_tokenizer_paths(top | {"a/merges.txt"}, "a") == sorted(top)
+    assert list_tokenizer_paths({"merges.txt"}, "") == []

@@ -13,16 +13,20 @@ import judge_choices
 from made_claims import CLAIMS, PAPERS
 from measure_checkpoint import CHOICE_COLUMNS
 from plans import CONFIG
-from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
-from shape_of_learning.claims.specifications import MeasuredChoices, flips, judged_specifications
+from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel
+from shape_of_learning.claims.specifications import (
+    MeasuredChoices,
+    find_flips,
+    judge_specifications,
+)
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.specification_curve import specification_curve
-from shape_of_learning.figures.style import theme
+from shape_of_learning.figures.specification_curve import draw_specification_curve
+from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
-from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
-from shape_of_learning.plan.configuration import with_defaults
-from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
+from shape_of_learning.plan.choice_settings import RunGrid, SpecificationGrid, thin_checkpoints
+from shape_of_learning.plan.configuration import add_defaults
+from shape_of_learning.plan.measures import choose_measures
 
 LAYERS = 4
 MODELS = {
@@ -38,10 +42,10 @@ CLAIM = Claim(
     rule={"supported": {"in": "all", "holds": {"of": "anisotropy", "above": 0.5}},
           "contradicted": {"in": "any", "holds": {"of": "anisotropy", "below": 0.5}}},
 )  # fmt: skip
-CHOICES = ClaimChoices(
+CHOICES = ClaimGrid(
     CLAIM,
     {
-        **{name: [option] for name, option in vars(Rows()).items()},
+        **{name: [option] for name, option in vars(SampleVariant()).items()},
         "first_token": ["keep", "drop"],
         "centring": ["anisotropy", "anisotropy_uncentered"],
         "average_over": ["block_outputs", "all_layers"],
@@ -52,31 +56,33 @@ CHOICES = ClaimChoices(
 
 
 def settings_with(**choices):
-    return with_defaults({"choices": choices}, CONFIG / "config.yaml")
+    return add_defaults({"choices": choices}, CONFIG / "config.yaml")
 
 
 def of_claim(settings, *estimators):
     """What touches a claim on some estimators."""
-    measures = chosen_measures(settings["measurement"], estimators, "both")
-    return ChoiceSettings(settings).of_claim(replace(CLAIM, estimators=estimators), measures)
+    measures = choose_measures(settings["measurement"], estimators, "both")
+    return SpecificationGrid(settings).make_claim_grid(
+        replace(CLAIM, estimators=estimators), measures
+    )
 
 
 def test_only_what_touches_a_claim_is_chosen():
     settings = settings_with(batch_share=[1, 0.5])
-    anisotropy, dimension = (of_claim(settings, e).varied for e in ("anisotropy", "two_nn"))
+    anisotropy, dimension = (of_claim(settings, e).free_choices for e in ("anisotropy", "two_nn"))
     assert ("centring" in anisotropy, "dimension" in anisotropy) == (True, False)
     assert ("centring" in dimension, "dimension" in dimension) == (False, True)
     # Blocks are measured on all vectors together, and there is none at layer 0.
     assert "batch_share" in anisotropy
-    of_blocks = of_claim(settings, "linearity").varied
+    of_blocks = of_claim(settings, "linearity").free_choices
     assert of_blocks.keys().isdisjoint({"batch_share", "average_over"})
     # What a measure says of its rows itself is no choice.
     assert "first_token" in of_blocks
-    assert "first_token" not in of_claim(settings, "linearity_without_first_token").varied
+    assert "first_token" not in of_claim(settings, "linearity_without_first_token").free_choices
 
 
 def test_of_several_estimators_each_has_its_own_parameters():
-    found = of_claim(settings_with(), "two_nn", "mada", "mom").varied
+    found = of_claim(settings_with(), "two_nn", "mada", "mom").free_choices
     assert found["two_nn"] == ["two_nn", "two_nn(kept=0.2)"]
     assert found["mada"] == ["mada", "mada(k=10)"]
     assert "dimension" not in found
@@ -97,27 +103,27 @@ def test_what_the_run_has_is_the_reference_and_listed_once():
 def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
     settings = settings_with()
     settings["measurement"] |= {"neighbours": 20, "batch_vectors": 100}
-    read = ChoiceSettings(settings)
+    read = SpecificationGrid(settings)
     assert set(read.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
-    assert read.planned(CLAIMS["estimators_agree"], MODELS) is None  # which names one of 100
-    of = read.planned(CLAIMS["dimension_rises_then_falls"], MODELS)
+    assert read.plan_claim(CLAIMS["estimators_agree"], MODELS) is None  # which names one of 100
+    of = read.plan_claim(CLAIMS["dimension_rises_then_falls"], MODELS)
     # The first specification is the reference, in which nothing stands for another.
-    assert of.estimators(of.specifications()[0]) == {"two_nn": "two_nn"}
+    assert of.choose_estimators(of.list_specifications()[0]) == {"two_nn": "two_nn"}
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
-    read, some = ChoiceSettings(settings_with()), replace(CLAIM, estimators=["two_nn"], needs=1)
+    read, some = SpecificationGrid(settings_with()), replace(CLAIM, estimators=["two_nn"], needs=1)
     twins = replace(CLAIM, models="twins")
     named = replace(some, models=["d", "missing"])
     for claim in (replace(named, needs=0), twins, replace(some, estimators=[], reads=["edits"])):
-        assert read.planned(claim, MODELS) is None
-    found = read.planned(named, MODELS)
+        assert read.plan_claim(claim, MODELS) is None
+    found = read.plan_claim(named, MODELS)
     assert found.models == ["d"]
     assert {"two_nn(kept=0.2)", "mle"} <= found.measures.keys()
 
 
 def test_a_long_training_is_thinned_evenly():
-    assert [list(thinned(range(n), 3)) for n in (1, 3, 9)] == [[0], [0, 1, 2], [0, 4, 8]]
+    assert [list(thin_checkpoints(range(n), 3)) for n in (1, 3, 9)] == [[0], [0, 1, 2], [0, 4, 8]]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def test_a_long_training_is_thinned_evenly():
 )  # fmt: skip
 def test_what_there_is_not_is_refused_by_its_key(choices, message):
     with pytest.raises(InputError, match=message):
-        RunChoices(SimpleNamespace(settings=settings_with(**choices), papers=PAPERS))
+        RunGrid(SimpleNamespace(settings=settings_with(**choices), papers=PAPERS))
 
 
 def value_of(rows, estimator, layer, last_layer):
@@ -152,7 +158,7 @@ def measured(tmp_path):
         options = product(("keep", "drop"), names, places, enumerate(revisions))
         table = []
         for first_token, name, (layer, last_layer), (step, revision) in options:
-            rows = Rows(first_token=first_token)
+            rows = SampleVariant(first_token=first_token)
             value = value_of(rows, name, layer, last_layer)
             without = value + 0.01 * np.linspace(-1, 1, 16)
             at = ("m", revision, step, *astuple(rows), last_layer, name, "all", layer, None)
@@ -171,11 +177,11 @@ def measured(tmp_path):
 
 
 def judged(of):
-    return judged_specifications(CHOICES, MeasuredChoices(**of))
+    return judge_specifications(CHOICES, MeasuredChoices(**of))
 
 
 def flips_by_choice(of):
-    return {row["choice"]: row for row in flips(CHOICES, judged(of))}
+    return {row["choice"]: row for row in find_flips(CHOICES, judged(of))}
 
 
 def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_path):
@@ -184,7 +190,7 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
         (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
     )
     judge_choices.main(
-        [CHOICES.for_jobs()],
+        [CHOICES.make_job()],
         sample="128 windows of enwik8",
         output=(table, page),
         curves=[png],
@@ -205,8 +211,8 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
 
 def test_specifications_without_a_number_are_drawn_by_their_choices(measured):
     judged_choices = judged(measured(lambda *_: float("nan")))
-    with theme():
-        drawing = specification_curve(CHOICES, judged_choices, "128 windows of enwik8")
+    with use_theme():
+        drawing = draw_specification_curve(CHOICES, judged_choices, "128 windows of enwik8")
     (matrix,) = drawing.figure.axes
     options = [label.get_text() for label in matrix.get_yticklabels()]
     assert len(options) == 8
@@ -223,8 +229,8 @@ def test_specifications_that_are_not_measured_have_small_dots_and_the_footer_cou
         return math.nan if estimator == "anisotropy_uncentered" else 0.8
 
     of = judged(measured(value_of))
-    with theme():
-        drawing = specification_curve(CHOICES, of, "128 windows of enwik8")
+    with use_theme():
+        drawing = draw_specification_curve(CHOICES, of, "128 windows of enwik8")
     (footer,) = [text.get_text() for text in drawing.figure.texts if text.get_gid()]
     assert "128 windows of enwik8; 4,096 vectors" in footer
     assert "Bars: " in footer
@@ -280,7 +286,7 @@ def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
 def test_a_curve_has_a_reference_only_where_that_is_the_verdict_of_the_page(measured):
     """With fewer windows than the claim has, the first specification examines another verdict."""
     of = judged(measured())
-    looks = {less: specification_curve(replace(CHOICES, less=less), of)
+    looks = {less: draw_specification_curve(replace(CHOICES, less=less), of)
              for less in ("", "50 % of the windows")}  # fmt: skip
     texts = {
         less: [t.get_text() for t in d.figure.legends[0].get_texts()] for less, d in looks.items()

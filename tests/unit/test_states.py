@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runs import WINDOWS, sample_of
-from shape_of_learning.embeddings.states import StateFiles, state_writer
+from shape_of_learning.embeddings.states import StateFiles, write_states
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_tiny_model
 
@@ -18,8 +18,8 @@ from tiny_models import WIDTHS, save_tiny_model
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     """Dump them; the cross-entropy."""
     sample = sample_of(checkpoint, widths, windows, **options)
-    with state_writer(destination, sample, {"model": "tiny"}) as writer:
-        return sample.into(writer)
+    with write_states(destination, sample, {"model": "tiny"}) as writer:
+        return sample.store_states(writer)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from sklearn.metrics import matthews_corrcoef
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.tasks import probes
-from shape_of_learning.tasks.adjustments import frequency_bands, share_between
-from shape_of_learning.tasks.examples import Example, Task, checked, read_task, write_task
-from shape_of_learning.tasks.measure import SplitVectors, task_rows
-from shape_of_learning.tasks.sources import topic_task
+from shape_of_learning.tasks.adjustments import number_frequency_bands, share_between
+from shape_of_learning.tasks.examples import Example, Task, check_task, read_task, write_task
+from shape_of_learning.tasks.measure import SplitVectors, make_task_rows
+from shape_of_learning.tasks.sources import make_topic_task
 
 SPLITS = ("train", "held_out")
 
@@ -38,7 +38,7 @@ def corpus():
 
 @pytest.mark.parametrize("seed", [0, 1, 17])
 def test_no_paragraph_or_sentence_is_on_both_sides_of_a_split(seed, corpus):
-    task = topic_task(corpus, seed=seed, most={}, corpus="c")
+    task = make_topic_task(corpus, seed=seed, most={}, corpus="c")
     train, held_out = map(task.split, SPLITS)
     for facts in (lambda e: e.group, lambda e: e.text):
         assert not set(map(facts, train)) & set(map(facts, held_out))
@@ -48,7 +48,7 @@ def test_no_paragraph_or_sentence_is_on_both_sides_of_a_split(seed, corpus):
 
 
 def test_topic_is_of_the_eight_longest_articles_four_of_each_label(corpus):
-    task = topic_task(corpus, seed=0, most={}, corpus="c")
+    task = make_topic_task(corpus, seed=0, most={}, corpus="c")
     articles = corpus.split("\n\n")
     label_of = {}
     for e in task.examples:
@@ -65,7 +65,7 @@ def test_equal_seeds_give_equal_bytes_and_others_another_split(corpus, tmp_path)
     written = []
     for number, seed in enumerate((0, 0, 1)):
         path = tmp_path / str(number) / "topic.csv"
-        write_task(path, topic_task(corpus, seed=seed, most={"train": 60}, corpus="c"))
+        write_task(path, make_topic_task(corpus, seed=seed, most={"train": 60}, corpus="c"))
         written.append(path.read_bytes())
         assert json.loads(path.with_suffix(".json").read_text())["train"] == 60
     assert written[0] == written[1] != written[2]
@@ -76,7 +76,7 @@ def test_a_text_that_is_too_short_is_named_with_the_remedy(corpus):
     short = "\n\n".join(["Title\nOne long sentence of some more words stands here alone."] * 9)
     for text, reason in ((few, "has 5 articles"), (short, "is too short for the task")):
         with pytest.raises(InputError, match=f"{reason}.*corpus.first_bytes"):
-            topic_task(text, seed=0, most={}, corpus="corpus/text.txt")
+            make_topic_task(text, seed=0, most={}, corpus="corpus/text.txt")
 
 
 def test_a_task_is_read_as_it_was_written(tmp_path):
@@ -101,7 +101,7 @@ def test_a_task_is_read_as_it_was_written(tmp_path):
 def test_what_cannot_be_learnt_is_refused(metric, labels, reason):
     examples = [Example(s, label, "g", "text") for s in SPLITS for label in labels[s]]
     with pytest.raises(InputError, match=reason):
-        checked(Task(metric, examples), "task `t`")
+        check_task(Task(metric, examples), "task `t`")
 
 
 def test_scores_are_those_of_other_libraries():
@@ -146,9 +146,9 @@ def test_probes_are_regularised_regressions_of_scaled_features():
 
 def test_pooling_is_the_mean_of_each_text_and_a_pair_is_told_by_difference_and_product():
     pooled = np.array([[1.0, 2], [3, 1], [0, 1], [5, 5]])
-    assert probes.features(pooled, has_pairs=True).tolist() == [[2, 1, 3, 2], [5, 4, 0, 5]]
+    assert probes.make_features(pooled, has_pairs=True).tolist() == [[2, 1, 3, 2], [5, 4, 0, 5]]
     X = np.arange(12.0).reshape(6, 2)
-    assert probes.mean_pooled(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
+    assert probes.pool_tokens(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
 
 
 def test_share_between_groups():
@@ -159,7 +159,7 @@ def test_share_between_groups():
     assert share_between(1e4 + X.repeat(2, axis=0), np.arange(5000).repeat(2)) == pytest.approx(1)
     assert share_between(X, np.zeros(5000)) == pytest.approx(0, abs=1e-12)
     assert np.isnan(share_between(np.ones((4, 2)), [0, 1, 0, 1]))
-    assert frequency_bands([5, 5, 5, 5, 9, 7, 7, 7]).tolist() == [2, 2, 2, 2, 0, 1, 1, 1]
+    assert number_frequency_bands([5, 5, 5, 5, 9, 7, 7, 7]).tolist() == [2, 2, 2, 2, 0, 1, 1, 1]
 
 
 def split_of(numbers, examples, tokens=6, width=12):
@@ -171,7 +171,7 @@ def split_of(numbers, examples, tokens=6, width=12):
 
 
 def rows_of(train, held_out):
-    rows = task_rows(train, held_out, Task("accuracy", []), seed=0)["finetuning_probes"]
+    rows = make_task_rows(train, held_out, Task("accuracy", []), seed=0)["finetuning_probes"]
     return {row[1:5]: row for row in rows}
 
 
@@ -199,7 +199,7 @@ def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
     numbers = np.random.default_rng(6)
     train, held_out = split_of(numbers, 20), split_of(numbers, 20)
     held_out.last[7, 3] = np.nan
-    tables = task_rows(train, held_out, Task("accuracy", []), seed=0)
+    tables = make_task_rows(train, held_out, Task("accuracy", []), seed=0)
     (row,) = tables.pop("finetuning_probes")
     assert row[6] is None
     assert np.isnan([*row[7:9], row[10]]).all()

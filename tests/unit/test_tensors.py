@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 from shape_of_learning.checkpoints.measured import read_tensor_digests, write_tensor_digests
 from shape_of_learning.checkpoints.measured_verdicts import distance
 from shape_of_learning.checkpoints.record import RECORD, refuse_changed, write_record
-from shape_of_learning.checkpoints.tensors import SAMPLED, TYPES, checked_tensors, tensor_digests
-from shape_of_learning.checkpoints.weight_files import weight_files
+from shape_of_learning.checkpoints.tensors import SAMPLED, TYPES, check_tensors, digest_tensors
+from shape_of_learning.checkpoints.weight_files import list_weight_files
 from shape_of_learning.errors import InputError
 from tiny_models import save_tiny_model
 
@@ -68,7 +68,7 @@ def whole(tmp_path):
 
 
 def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
-    found = tensor_digests(whole).of
+    found = digest_tensors(whole).of
     values = np.asarray(tensors()["transposed"], dtype="<f4", order="C")
     digest = hashlib.sha256(values.tobytes(order="C")).hexdigest()
     assert found["transposed"] == ("F32", "5x7", digest)
@@ -78,17 +78,17 @@ def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
 
 
 def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, whole):
-    expected = tensor_digests(whole)
+    expected = digest_tensors(whole)
     save_file(dict(reversed(contiguous(tensors()).items())), whole / WHOLE, {"epoch": "7"})
-    assert tensor_digests(whole, threads=4) == expected
+    assert digest_tensors(whole, threads=4) == expected
     for suffix, count in [("safetensors", 3), ("bin", 1), ("bin", 4)]:
         folder = tmp_path / f"{suffix}{count}"
         save_shards(folder, tensors(), suffix, count)
-        assert tensor_digests(folder, threads=4) == expected
+        assert digest_tensors(folder, threads=4) == expected
     # torch cannot read all types in its old format, which checkpoints of that time are in.
     old = {name: tensors()[name] for name in ("float32", "bfloat16", "int64", "long")}
     torch.save(old, tmp_path / PICKLE, _use_new_zipfile_serialization=False)
-    assert tensor_digests(tmp_path).of == {name: expected.of[name] for name in old}
+    assert digest_tensors(tmp_path).of == {name: expected.of[name] for name in old}
 
 
 SIGNED = {name for name in TYPES if "float" in name or "complex" in name} - {"float8_e8m0fnu"}
@@ -101,10 +101,10 @@ def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
     for values in ([0.0, 1.0, -1.0, 0.0], [-0.0, 1.0, -1.0, 0.0], [0.0, 1.0, 1.0, 0.0]):
         tensor = torch.tensor(values).to(getattr(torch, name))
         save_file({"a": tensor}, tmp_path / WHOLE)
-        digests.append(tensor_digests(tmp_path).of["a"])
+        digests.append(digest_tensors(tmp_path).of["a"])
         torch.save({"a": tensor}, tmp_path / PICKLE)
         (tmp_path / WHOLE).unlink()
-        assert tensor_digests(tmp_path).of["a"] == digests[-1]
+        assert digest_tensors(tmp_path).of["a"] == digests[-1]
         (tmp_path / PICKLE).unlink()
     assert digests[0] == digests[1] != digests[2]
 
@@ -116,7 +116,7 @@ def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
     samples = []
     for values in (matrix, matrix * 1.01, torch.flip(matrix, [0, 1])):
         save_file({**small, "m": values.to(getattr(torch, dtype))}, tmp_path / WHOLE)
-        found = tensor_digests(tmp_path)
+        found = digest_tensors(tmp_path)
         write_tensor_digests(tmp_path / "t.csv", found)
         assert read_tensor_digests(tmp_path / "t.csv") == found
         assert found.sampled == "m"
@@ -132,9 +132,9 @@ def test_a_whole_file_goes_before_shards_and_safetensors_before_pickles(tmp_path
     folder = tmp_path / "shards"
     save_shards(folder, tensors(1), "safetensors", 2)
     torch.save(tensors(2), folder / PICKLE)
-    assert {path.suffix for path in weight_files(folder)} == {".safetensors"}
+    assert {path.suffix for path in list_weight_files(folder)} == {".safetensors"}
     (whole / WHOLE).rename(folder / WHOLE)
-    assert weight_files(folder) == [folder / WHOLE]
+    assert list_weight_files(folder) == [folder / WHOLE]
 
 
 class Harmful:
@@ -162,14 +162,14 @@ DAMAGED = {
 def test_damaged_files_are_one_sentence_and_run_nothing(tmp_path, capsys, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=UNREADABLE):
-        tensor_digests(tmp_path)
+        digest_tensors(tmp_path)
     assert "this code ran" not in capsys.readouterr().out
 
 
 def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
     torch.save({"a": torch.zeros(1).expand(1 << 20, 1 << 15)}, tmp_path / PICKLE)
     with pytest.raises(InputError, match="larger than what is stored of it"):
-        tensor_digests(tmp_path)
+        digest_tensors(tmp_path)
     torch.save({"a": torch.zeros(1000)}, tmp_path / "stored")
     with (
         zipfile.ZipFile(tmp_path / "stored") as stored,
@@ -178,28 +178,28 @@ def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
         for entry in stored.namelist():
             deflated.writestr(entry, stored.read(entry))
     with pytest.raises(InputError, match="it is compressed"):
-        tensor_digests(tmp_path)
+        digest_tensors(tmp_path)
 
 
 @pytest.mark.parametrize("shard", ["../a.safetensors", "/a", "", "C:a", "b\\a", 7])
 def test_an_index_that_leads_out_of_its_folder_is_refused(tmp_path, shard):
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": shard}}))
     with pytest.raises(InputError, match=r"is no index of shards .*no file beside it"):
-        tensor_digests(tmp_path)
+        digest_tensors(tmp_path)
 
 
 def test_shards_that_contradict_each_other_or_are_missing_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds no weights: none of"):
-        tensor_digests(tmp_path)
+        digest_tensors(tmp_path)
     save_shards(tmp_path / "m", tensors(), "safetensors", 2)
     held = contiguous(tensors())
     save_file({"long": held["long"]}, tmp_path / "m" / "part-0.safetensors")
     save_file({"long": held["long"] + 1}, tmp_path / "m" / "part-1.safetensors")
     with pytest.raises(InputError, match="different tensors called `long`"):
-        tensor_digests(tmp_path / "m")
+        digest_tensors(tmp_path / "m")
     (tmp_path / "m" / "part-1.safetensors").unlink()
     with pytest.raises(InputError, match=rf"part-1\.safetensors {UNREADABLE}"):
-        tensor_digests(tmp_path / "m")
+        digest_tensors(tmp_path / "m")
 
 
 # What came, and whether it still is that ---------------------------------------------------------
@@ -215,13 +215,13 @@ def kept(tmp_path):
 
 def test_what_is_as_it_came_is_used_and_nothing_else(kept):
     (kept / ".snakemake_timestamp").touch()
-    assert checked_tensors(kept, True, 3) == tensor_digests(kept)
+    assert check_tensors(kept, True, 3) == digest_tensors(kept)
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
         before, content = (kept / name).stat(), (kept / name).read_bytes()
         (kept / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         os.utime(kept / name, ns=(before.st_atime_ns, before.st_mtime_ns))
         with pytest.raises(InputError, match=f"{name} is not what it was when it came"):
-            checked_tensors(kept, True)
+            check_tensors(kept, True)
         (kept / name).write_bytes(content)
     (kept / "added_tokens.json").write_text('{"new": 5}')
     with pytest.raises(InputError, match=r"added_tokens\.json is not what it was"):

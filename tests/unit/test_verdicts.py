@@ -13,12 +13,12 @@ from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
 from shape_of_learning.checkpoints.measured import (
     UNDEFINED,
     CrossEntropy,
-    Measured,
     TensorDigests,
+    WeightEvidence,
     write_loss,
     write_tensor_digests,
 )
-from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
+from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, Mistake
 
 sys.path.append(str(Path(__file__).parents[2]))
@@ -71,8 +71,8 @@ def by_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
     """Verdicts by step, which must not depend on the order of the points."""
     points, files = [point(step) for step in curve], listings(curve)
     mains = {} if main is None else {MAIN: listed(main)}
-    found = verdicts.judged_curve(points, files, mains, reports, last)
-    assert verdicts.judged_curve(points[::-1], files, mains, reports, last) == found[::-1]
+    found = verdicts.judge_listing(points, files, mains, reports, last)
+    assert verdicts.judge_listing(points[::-1], files, mains, reports, last) == found[::-1]
     return {each.step: each.verdict for each in found}
 
 
@@ -144,19 +144,19 @@ def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
     mains = {MAIN: listed("z"), "org/final": listed("z")}
     final = Checkpoint("main", "main", "org/final", step=9)
     there = files | {"main": listed("c")}
-    found = verdicts.judged_curve([*points, final], there, {MAIN: listed("z")})
+    found = verdicts.judge_listing([*points, final], there, {MAIN: listed("z")})
     assert {each.verdict for each in found} == {"ok"}
     # The last step is not asked for: either main may be the end, and both may be the same.
-    found = verdicts.judged_curve(points, files, mains, last_step=9)
+    found = verdicts.judge_listing(points, files, mains, last_step=9)
     assert [each.verdict for each in found] == ["ok", BOTH]
-    found = verdicts.judged_curve(points[:1], files, mains, last_step=9)
+    found = verdicts.judge_listing(points[:1], files, mains, last_step=9)
     assert [each.verdict for each in found] == ["ok"]
 
 
 def test_main_in_the_curve_is_the_end_of_the_training():
     final = Checkpoint("main", "main", MAIN, step=9)
     files = listings({0: "z", 1: "a"}) | {"main": listed("a")}
-    found = verdicts.judged_curve([point(0), point(1), final], files, {})
+    found = verdicts.judge_listing([point(0), point(1), final], files, {})
     assert [each.verdict for each in found] == ["ok", COPY, "ok"]
 
 
@@ -172,7 +172,7 @@ def test_the_same_weights_are_found_whatever_format_is_preferred():
 
 
 def test_without_a_listing_only_reports_condemn():
-    found = verdicts.judged_curve([point(0), point(1)], {}, {}, [report(1, because="broken")])
+    found = verdicts.judge_listing([point(0), point(1)], {}, {}, [report(1, because="broken")])
     assert [each.verdict for each in found] == ["ok", BAD]
 
 
@@ -182,11 +182,13 @@ SHAPES = {"wte.weight": "100x8", "h.0.weight": "8x8", "ln_f.weight": "8"}
 REPORTED = "known bad: same weights as step 9 (there), not yet confirmed"
 
 
-def of(tensors, loss=math.nan, tokens=1000, vocabulary=50_000, sample=()) -> Measured:
-    return Measured(CrossEntropy(loss, tokens, vocabulary), TensorDigests(tensors, "", sample))
+def of(tensors, loss=math.nan, tokens=1000, vocabulary=50_000, sample=()) -> WeightEvidence:
+    return WeightEvidence(
+        CrossEntropy(loss, tokens, vocabulary), TensorDigests(tensors, "", sample)
+    )
 
 
-def measured(step, loss=None, dtype="F32", sample=(), **others) -> Measured:
+def measured(step, loss=None, dtype="F32", sample=(), **others) -> WeightEvidence:
     """Tensors of a step; `others` by the first letters of their names."""
     tensors = {
         name: (dtype, shape, str(others.get(name[:3].strip("."), step)))
@@ -202,7 +204,7 @@ def by_tensors(curve, **known) -> dict[int, str]:
         for step in curve
     ]
     evidence = {f"step{step}": each for step, each in curve.items() if each is not None}
-    return {each.step: each.verdict for each in judged_by_measurements(checkpoints, evidence)}
+    return {each.step: each.verdict for each in judge_measurements(checkpoints, evidence)}
 
 
 ONE, TWO, NINE = measured(1), measured(2), measured(9)
@@ -233,19 +235,19 @@ def test_what_tensors_say_of_equal_weights(name):
 
 
 def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_tell():
-    assert same_weights(measured(1, loss=3.0), measured(2, loss=3.0)) is False
+    assert have_same_weights(measured(1, loss=3.0), measured(2, loss=3.0)) is False
     losses = ((3.25, True), (3.2501, None), (3.3, False), (math.nan, None), (math.inf, None))
     for other, same in losses:
-        assert same_weights(of({}, 3.25), of({}, other)) is same
-    assert same_weights(of({}, 3.25), of({}, 3.25, tokens=999)) is None
+        assert have_same_weights(of({}, 3.25), of({}, other)) is same
+    assert have_same_weights(of({}, 3.25), of({}, 3.25, tokens=999)) is None
 
 
 def test_tensors_that_one_format_leaves_out_change_nothing():
     own = measured(1).tensors.of
     tied, mask = own["wte.weight"], ("U8", "1x1x64x64", "mask")
     for more in ({"lm_head.weight": tied}, {"h.0.attn.bias": mask}):
-        assert same_weights(of({**own, **more}), measured(1)) is True
-        assert same_weights(of({**own, **more}), measured(2)) is False
+        assert have_same_weights(of({**own, **more}), measured(1)) is True
+        assert have_same_weights(of({**own, **more}), measured(2)) is False
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_a_fine_tuning_begins_with_a_trained_model():
     curve = {f"step{step}": measured(step, loss=2.5 - step / 10) for step in range(3)}
     checkpoints = [JudgedCheckpoint(name, step, None) for step, name in enumerate(curve)]
     for from_scratch, verdict in ((True, "suspicious: loss 2.5, where"), (False, "ok")):
-        first = judged_by_measurements(checkpoints, curve, from_scratch=from_scratch)[0]
+        first = judge_measurements(checkpoints, curve, from_scratch=from_scratch)[0]
         assert first.verdict.startswith(verdict)
 
 

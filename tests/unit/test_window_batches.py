@@ -8,8 +8,8 @@ from shape_of_learning.embeddings.tokenised_windows import (
     LEAST_TOKENS,
     LENGTH_UNIT,
     TokenisedWindow,
-    window_batches_by_length,
-    window_batches_of_equal_work,
+    batch_by_length,
+    batch_by_work,
 )
 
 LENGTHS = st.lists(st.integers(1, 700), min_size=1, max_size=60)
@@ -24,7 +24,7 @@ def windows_of(lengths):
 def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_many_tokens(
     lengths, size, context
 ):
-    batches = window_batches_of_equal_work(windows_of(lengths), size, context)
+    batches = batch_by_work(windows_of(lengths), size, context)
     held = np.concatenate([batch.windows for batch in batches])
     assert sorted(held.tolist()) == list(range(len(lengths)))
     (tokens,) = {rows * length for rows, length in (batch.shape for batch in batches)}
@@ -40,7 +40,7 @@ def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_ma
 
 @given(LENGTHS, st.integers(1, 64), CONTEXTS)
 def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, context):
-    for batch in window_batches_by_length(windows_of(lengths), size, context):
+    for batch in batch_by_length(windows_of(lengths), size, context):
         rows, length = batch.shape
         assert rows * length >= LEAST_TOKENS == 16
         assert max(lengths[number] for number in batch.windows) <= length

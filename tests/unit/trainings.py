@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shape_of_learning.refusals import validated
+from shape_of_learning.refusals import validate_yaml
 from shape_of_learning.training.recipe import PretrainingRecipe
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -28,7 +28,7 @@ RECIPE = {
 
 def recipe(architecture: str, **changes: object) -> PretrainingRecipe:
     written = {"architecture": architecture, **RECIPE, **changes}
-    return validated(PretrainingRecipe, written, "recipe")
+    return validate_yaml(PretrainingRecipe, written, "recipe")
 
 
 def record(folder: Path) -> dict:

@@ -16,58 +16,62 @@ judge_checkpoints when they have been measured.
 """
 
 
-def pinned(model, revision):
+def describe_download(model, revision):
     """What a lock says of a revision that is to be fetched."""
-    return RUN.curve(model).pinned(revision)
+    return RUN.plan_curve(model).describe_download(revision)
 
 
-def kept_place(model, revision):
+def name_download(model, revision):
     """Where a download lies that is kept: its name has a digest of what is pinned, so that no run changes it."""
     if not SETTINGS["keep_checkpoints"]:
         return ""
-    return shared_place("checkpoints", f"{model}/{revision}", RUN.curve(model).pins(revision))
+    return name_shared_place(
+        "checkpoints", f"{model}/{revision}", RUN.plan_curve(model).describe_weights(revision)
+    )
 
 
-def kept(weights):
+def mark_temporary(weights):
     """Weights that are deleted once they are measured, unless `keep_checkpoints` says otherwise."""
     return weights if SETTINGS["keep_checkpoints"] else temp(weights)
 
 
-def files_of_checkpoints(pattern):
+def list_checkpoint_files(pattern):
     """One file of each checkpoint of a model that is measured."""
 
     def files(model):
-        return [pattern.format(model=model, revision=each.name) for each in RUN.checkpoints(model)]
+        return [
+            pattern.format(model=model, revision=each.name) for each in RUN.list_checkpoints(model)
+        ]
 
-    return told(files, "model")
+    return ask_plan(files, "model")
 
 
-def judgement(model):
+def describe_judging(model):
     """What is known of each checkpoint before it is measured, and what is done with bad ones."""
     return {
-        "checkpoints": [dict(vars(each)) for each in RUN.curve(model).judged.values()],
-        "measured": [each.name for each in RUN.checkpoints(model)],
+        "checkpoints": [dict(vars(each)) for each in RUN.plan_curve(model).judged.values()],
+        "measured": [each.name for each in RUN.list_checkpoints(model)],
         "policy": SETTINGS["bad_checkpoints"],
         # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.
         "from_scratch": RUN.models[model].kind in ("repository", "pretraining"),
     }
 
 
-def of_origin(function):
+def ask_origin(function):
     """What a function of a model and a revision says of the checkpoint that a fine-tuning begins with."""
-    return told(lambda model: function(*RUN.origin(model).values()), "model")
+    return ask_plan(lambda model: function(*RUN.find_origin(model).values()), "model")
 
 
 rule resolve:
     """Pin the revisions of all models of the configuration, without any other work."""
     input:
-        told(RUN.resolve),
+        ask_plan(RUN.resolve),
 
 
 rule check_checkpoints:
     """Say of each revision of a model what its lock lists, and the verdict on it."""
     output:
-        listed(
+        list_in_report(
             "<results>/checkpoints/{model}.csv",
             "Checkpoints",
             "checkpoints",
@@ -78,13 +82,13 @@ rule check_checkpoints:
     benchmark:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
-        model=any_of(RUN.of_kind("repository")),
+        model=match_any(RUN.list_models("repository")),
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
     params:
-        code=code("check_checkpoints"),
-        rows=told(lambda model: for_report(RUN.curve(model).rows()), "model"),
+        code=digest_code("check_checkpoints"),
+        rows=ask_plan(lambda model: escape_for_report(RUN.plan_curve(model).make_rows()), "model"),
     script:
         "../scripts/check_checkpoints.py"
 
@@ -104,7 +108,7 @@ rule fetch_checkpoint:
     benchmark:
         "<benchmarks>/checkpoints/{model}/{revision}.tsv"
     wildcard_constraints:
-        model=any_of(RUN.of_kind("repository")),
+        model=match_any(RUN.list_models("repository")),
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
@@ -113,10 +117,10 @@ rule fetch_checkpoint:
     threads: forward_threads
     resources:
         downloads=1,
-        shared=told(kept_place, "model", "revision"),
+        shared=ask_plan(name_download, "model", "revision"),
     params:
-        revision=told(pinned, "model", "revision"),
-        shape=told(shape_of, "model"),
+        revision=ask_plan(describe_download, "model", "revision"),
+        shape=ask_plan(shape_params, "model"),
     script:
         "../scripts/fetch_checkpoint.py"
 
@@ -136,15 +140,15 @@ rule pretrain_model:
     benchmark:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
-        model=any_of(RUN.of_kind("pretraining")),
+        model=match_any(RUN.list_models("pretraining")),
     priority: 10  # much follows of it
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
-        **asked(needs.training),
+        **request_resources(needs.estimate_training),
     params:
-        code=code("pretrain_model"),
+        code=digest_code("pretrain_model"),
         recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
     script:
         "../scripts/pretrain_model.py"
@@ -157,33 +161,33 @@ rule finetune_model:
     parameter; what is in it is.
     """
     input:
-        checkpoint=of_origin(weights_input),
+        checkpoint=ask_origin(weights_input),
         task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
         description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
-        steps=kept(directory("<results>/finetuned/{model}")),
+        steps=mark_temporary(directory("<results>/finetuned/{model}")),
         table="<results>/tables/training/{model}.csv",
     log:
         "<logs>/finetuned/{model}.log",
     benchmark:
         "<benchmarks>/finetuned/{model}.tsv"
     wildcard_constraints:
-        model=any_of(RUN.of_kind("finetuning")),
+        model=match_any(RUN.list_models("finetuning")),
     priority: 10  # much follows of it
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
-        **asked(needs.training),
+        **request_resources(needs.estimate_training),
         checkpoint=lambda wildcards, input: weights_folder(
-            *RUN.origin(wildcards.model).values(), input.get("checkpoint", [])
+            *RUN.find_origin(wildcards.model).values(), input.get("checkpoint", [])
         ),
     params:
-        code=code("finetune_model"),
-        is_download=of_origin(lambda model, revision: MODELS[model].kind == "repository"),
-        weights=of_origin(RUN.weights),
-        tokenizer=of_origin(lambda model, revision: tokenizer(model).get("tokenizer", "")),
-        origin=told(RUN.origin, "model"),
+        code=digest_code("finetune_model"),
+        is_download=ask_origin(lambda model, revision: MODELS[model].kind == "repository"),
+        weights=ask_origin(RUN.describe_weights),
+        tokenizer=ask_origin(lambda model, revision: tokenizer_params(model).get("tokenizer", "")),
+        origin=ask_plan(RUN.find_origin, "model"),
         role=lambda wildcards: MODELS[wildcards.model].shape.role,
         recipe=lambda wildcards: {
             key: value
@@ -197,10 +201,10 @@ rule finetune_model:
 rule judge_checkpoints:
     """Compare tensors and losses of the checkpoints of a model, beside what their files say."""
     input:
-        losses=files_of_checkpoints("<results>/losses/{model}/{revision}.csv"),
-        tensors=files_of_checkpoints("<results>/checkpoints/{model}/{revision}.tensors.csv"),
+        losses=list_checkpoint_files("<results>/losses/{model}/{revision}.csv"),
+        tensors=list_checkpoint_files("<results>/checkpoints/{model}/{revision}.tensors.csv"),
     output:
-        listed(
+        list_in_report(
             "<results>/tables/verdicts/{model}.csv",
             "Checkpoints",
             "verdicts",
@@ -215,7 +219,7 @@ rule judge_checkpoints:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("judge_checkpoints"),
-        verdicts=told(lambda model: for_report(judgement(model)), "model"),
+        code=digest_code("judge_checkpoints"),
+        verdicts=ask_plan(lambda model: escape_for_report(describe_judging(model)), "model"),
     script:
         "../scripts/judge_checkpoints.py"

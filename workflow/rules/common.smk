@@ -1,7 +1,7 @@
 """What all rules share: the run that the configuration asks for, and how jobs are told of it.
 
 RUN (shape_of_learning/plan/run.py) knows the models and their checkpoints, what is measured of each, and what figures,
-tables and claims read. Rules ask it by `told`, which calls a function with wildcards.
+tables and claims read. Rules ask it by `ask_plan`, which calls a function with wildcards.
 
 What is nearer to a figure has the higher `priority`: the first figures are there long before the last checkpoint, and
 downloaded weights and hidden states are measured and removed before others come.
@@ -21,15 +21,15 @@ from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
 from shape_of_learning.job import hide_bars
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.configuration import read_run, with_defaults
+from shape_of_learning.plan.configuration import read_run, add_defaults
 from shape_of_learning.plan.curve import is_closed
-from shape_of_learning.plan.identity import code
-from shape_of_learning.plan.measures import code_of_measures
+from shape_of_learning.plan.identity import digest_code
+from shape_of_learning.plan.measures import digest_measures
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.report_text import for_report
-from shape_of_learning.plan.run import WEIGHT_TABLES, suspect_above
+from shape_of_learning.plan.report_text import escape_for_report
+from shape_of_learning.plan.run import WEIGHT_TABLES, collect_suspect_limits
 from shape_of_learning.plan.settings import FOLDERS
-from shape_of_learning.refusals import unknown_name
+from shape_of_learning.refusals import make_unknown_name_error
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
@@ -42,7 +42,7 @@ def say(line):
     print(escape_controls(line), file=sys.stderr, flush=True)
 
 
-def at_the_door(function, *arguments, **options):
+def exit_on_input_error(function, *arguments, **options):
     """Call a function; what it refuses ends Snakemake with one sentence, and not with where it was raised."""
     try:
         return function(*arguments, **options)
@@ -50,12 +50,12 @@ def at_the_door(function, *arguments, **options):
         raise SystemExit(f"ERROR: {error}") from None
 
 
-def planned(given):
+def plan_run(given):
     """Read configuration, model list and papers; entries of the working directory go first."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
         read_yaml(file)  # of keys that are there twice Snakemake has kept the last
     return read_run(
-        with_defaults(given, WORKFLOW.parent / "config/config.yaml"),
+        add_defaults(given, WORKFLOW.parent / "config/config.yaml"),
         *(WORKFLOW.parent / "config/models", Path("config/models")),
         papers=read_papers(WORKFLOW / "papers"),
         say=say,
@@ -64,7 +64,7 @@ def planned(given):
 
 
 hide_bars()  # before planning imports libraries, to ask the Hub or to unpack a model
-RUN = at_the_door(planned, config)
+RUN = exit_on_input_error(plan_run, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
 SEED = SETTINGS["seed"]
@@ -80,35 +80,35 @@ pathvars:
 # --- How jobs are told of it ------------------------------------------------------------------------
 
 
-def told(function, *wildcards, **options):
+def ask_plan(function, *wildcards, **options):
     """A function of a rule, which calls another one with the values of these wildcards."""
 
-    def called(found):
+    def call(found):
         if {"model", "revision"} <= {*wildcards}:
-            at_the_door(RUN.require_measured, found["model"], found["revision"])
-        return at_the_door(function, *(found[name] for name in wildcards), **options)
+            exit_on_input_error(RUN.require_measured, found["model"], found["revision"])
+        return exit_on_input_error(function, *(found[name] for name in wildcards), **options)
 
-    return called
+    return call
 
 
-def any_of(names):
+def match_any(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
 
 
 wildcard_constraints:
-    source=any_of(SETTINGS["corpus"]["sources"]),
-    model=any_of(MODELS),
+    source=match_any(SETTINGS["corpus"]["sources"]),
+    model=match_any(MODELS),
     revision=r"[^/]+",
     layer=r"\d+",
 
 
-def paths(pattern, pairs):
+def list_paths(pattern, pairs):
     """Files of pairs of kinds and models."""
     return [pattern.format(kind=kind, model=model) for kind, model in pairs]
 
 
-def makers(target):
+def find_makers(target):
     """The rules that make a file."""
     return [rule for rule in workflow.rules if rule.is_producer(target)]
 
@@ -116,19 +116,19 @@ def makers(target):
 ENDINGS = ("csv", "h5", "html", "json", "md", "pdf", "png", "txt", "yaml")
 
 
-def nearest_target(target):
+def suggest_target(target):
     """Say what there is in the place of a target that no rule makes; nothing if nothing is near."""
     rules = [rule.name for rule in workflow.rules]
     if Path(target).name == target:
-        return str(unknown_name(target, rules, "target", "the command line"))
+        return str(make_unknown_name_error(target, rules, "target", "the command line"))
     problem = f"the command line: no rule makes `{target}`"
     for part in re.split(r"[/.]", target):
         known = [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS, *ENDINGS]
         for near in get_close_matches(part, known):
-            if near != part and makers(other := target.replace(part, near)):
+            if near != part and find_makers(other := target.replace(part, near)):
                 return f"{problem}; did you mean `{other}`?"
     for folder in map(str, Path(target).parents):
-        for rule in makers(folder):
+        for rule in find_makers(folder):
             found = rule.get_wildcards(folder)
             try:
                 RUN.require_measured(found["model"], found["revision"])
@@ -143,7 +143,7 @@ def explain_target(record):
     missing = re.search(
         r"No rule to produce (.+) \(if you use input functions", record.getMessage()
     )
-    if missing and (sentence := nearest_target(missing[1])):
+    if missing and (sentence := suggest_target(missing[1])):
         record.msg, record.args = f"ERROR: {sentence}", ()
     return True
 
@@ -162,7 +162,7 @@ SHARED = workflow.pathvars.apply("<resources>")
 DOWNLOADS = "<results>/downloads"
 
 
-def shared_place(folder, name, pin):
+def name_shared_place(folder, name, pin):
     """Where runs that ask for the same content share it."""
     return f"{SHARED}/{folder}/{name}-{hashlib.sha256(pin.encode()).hexdigest()[:12]}"
 
@@ -183,10 +183,10 @@ def weights_folder(model, revision, waited_for):
     return str(Path(waited_for[0], revision if MODELS[model].saved_steps else ""))
 
 
-def sampling(model):
+def sampling_params(model):
     """How windows are drawn and run through a model."""
     return {
-        "windows": MODELS[model].windows(SETTINGS["sampling"]),
+        "windows": MODELS[model].count_windows(SETTINGS["sampling"]),
         "window_characters": SETTINGS["sampling"]["window_characters"],
         "seed": SEED,
         "precision": MODELS[model].precision or SETTINGS["forward"]["precision"],
@@ -194,23 +194,23 @@ def sampling(model):
     }
 
 
-def shape_of(model):
+def shape_params(model):
     return dict(vars(MODELS[model].shape))
 
 
-def tokenizer(model):
+def tokenizer_params(model):
     """Of folders that have none, where it is."""
     own = MODELS[model].tokenizer if MODELS[model].kind == "path" else ""
     return {"tokenizer": own} if own else {}
 
 
-def sample(model):
+def sample_params(model):
     """What rules that run a checkpoint tell their scripts of it."""
     return {
         "is_download": MODELS[model].kind == "repository",
-        "protocol": sampling(model),
-        "shape": shape_of(model),
-        **tokenizer(model),
+        "protocol": sampling_params(model),
+        "shape": shape_params(model),
+        **tokenizer_params(model),
     }
 
 
@@ -225,25 +225,25 @@ def forward_threads(wildcards):
 
 
 @cache
-def needed(job, model, threads):
+def estimate_needs(job, model, threads):
     """What a job takes, by a formula of plan/resources.py."""
     return job(MODELS[model], SETTINGS, threads)
 
 
-def asked(job):
+def request_resources(job):
     """What is asked for it, more at each attempt."""
     return {
         "mem_mb": lambda wildcards, threads, attempt: (
-            needed(job, wildcards.model, threads).mem_mb(attempt)
+            estimate_needs(job, wildcards.model, threads).mem_mb(attempt)
         ),
         "runtime": lambda wildcards, threads, attempt: (
-            needed(job, wildcards.model, threads).runtime(attempt)
+            estimate_needs(job, wildcards.model, threads).runtime(attempt)
         ),
     }
 
 
 # What no number depends on, so that to change it makes nothing anew.
-RUNNING = {
+RUNTIME_PARAMS = {
     "checkpoint": lambda wildcards, input: weights_folder(
         wildcards.model, wildcards.revision, input.get("checkpoint", [])
     ),
@@ -253,7 +253,7 @@ RUNNING = {
 # --- What is measured, and how readers call it ------------------------------------------------------
 
 # Besides the number of windows, which is a model's.
-MEASURING = {
+MEASUREMENT_PARAMS = {
     "seed": SEED,
     **{key: SETTINGS["measurement"][key] for key in ("batch_vectors", "neighbours")},
     "selection": {
@@ -266,11 +266,11 @@ WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
 WEIGHT_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
     for folder in dict.fromkeys(WEIGHT_TABLES.values())
-    if any(map(RUN.weight_models, WEIGHT_TABLES))
+    if any(map(RUN.list_weight_models, WEIGHT_TABLES))
 }
 
 
-def listed(path, category, caption, labels=None):
+def list_in_report(path, category, caption, labels=None):
     """A result that the report lists, with these labels or the name of its file."""
 
     def named(wildcards):

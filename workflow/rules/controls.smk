@@ -8,26 +8,27 @@ STEPS: measure_controls, one job per checkpoint, in memory; gather_controls.
 """
 
 
-def control_kinds(model, revision):
+def list_control_kinds(model, revision):
     """Untrained weights are the same at every checkpoint, so they are measured at the last one alone."""
-    last = RUN.control_checkpoints(model)[-1].name
+    last = RUN.list_control_checkpoints(model)[-1].name
     return [
         kind for kind in SETTINGS["controls"]["kinds"] if kind != "untrained" or revision == last
     ]
 
 
-def checkpoint_named(model, revision):
+def describe_checkpoint(model, revision):
     """What rows of a table say of a checkpoint."""
     return next(
         (model, MODELS[model].shape.role, each.name, each.step, each.tokens)
-        for each in RUN.checkpoints(model)
+        for each in RUN.list_checkpoints(model)
         if each.name == revision
     )
 
 
-def controls_of_model(model):
+def list_controls(model):
     return [
-        f"<results>/controls/{model}/{each.name}.csv" for each in RUN.control_checkpoints(model)
+        f"<results>/controls/{model}/{each.name}.csv"
+        for each in RUN.list_control_checkpoints(model)
     ]
 
 
@@ -35,7 +36,7 @@ rule measure_controls:
     """Run windows through a checkpoint as each control has them, and measure all layers in memory."""
     input:
         **CLEAN_CORPUS,
-        checkpoint=told(weights_input, "model", "revision"),
+        checkpoint=ask_plan(weights_input, "model", "revision"),
     output:
         "<results>/controls/{model}/{revision}.csv",
     log:
@@ -47,19 +48,21 @@ rule measure_controls:
         "../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **RUNNING,
-        **asked(needs.controls),
+        **RUNTIME_PARAMS,
+        **request_resources(needs.estimate_controls),
     params:
-        code=lambda wildcards: code_of_measures(
-            "measure_controls", at_the_door(RUN.control_measures, *wildcards)
+        code=lambda wildcards: digest_measures(
+            "measure_controls", exit_on_input_error(RUN.list_control_measures, *wildcards)
         ),
-        weights=told(RUN.weights, "model", "revision"),
-        sample=told(sample, "model"),
-        checkpoint_named=told(checkpoint_named, "model", "revision"),
-        kinds=told(control_kinds, "model", "revision"),
+        weights=ask_plan(RUN.describe_weights, "model", "revision"),
+        sample=ask_plan(sample_params, "model"),
+        checkpoint_named=ask_plan(describe_checkpoint, "model", "revision"),
+        kinds=ask_plan(list_control_kinds, "model", "revision"),
         measuring=lambda wildcards: {
-            "measures": [m.for_jobs() for m in at_the_door(RUN.control_measures, *wildcards)],
-            "protocol": MEASURING,
+            "measures": [
+                m.make_job() for m in exit_on_input_error(RUN.list_control_measures, *wildcards)
+            ],
+            "protocol": MEASUREMENT_PARAMS,
         },
     script:
         "../scripts/measure_controls.py"
@@ -68,7 +71,7 @@ rule measure_controls:
 rule gather_controls:
     """Gather the controls of one model over its checkpoints."""
     input:
-        told(controls_of_model, "model"),
+        ask_plan(list_controls, "model"),
     output:
         "<results>/tables/controls/{model}.csv",
     log:
@@ -80,7 +83,7 @@ rule gather_controls:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("gather_tables"),
+        code=digest_code("gather_tables"),
         kind="controls",
     script:
         "../scripts/gather_tables.py"

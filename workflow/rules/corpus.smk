@@ -9,22 +9,22 @@ OUTPUTS:
 STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 """
 
-from shape_of_learning.corpus.fetch import local_path
+from shape_of_learning.corpus.fetch import find_local_file
 
 SOURCES = SETTINGS["corpus"]["sources"]
 
 
-def file_of_this_machine(wildcards):
+def find_source_file(wildcards):
     """The first address of a source, where that is a file of this machine: a changed one is fetched anew."""
-    local = local_path(SOURCES[wildcards.source]["urls"][0])
+    local = find_local_file(SOURCES[wildcards.source]["urls"][0])
     return [local] if local is not None and local.is_file() else []
 
 
-def pinned_place(wildcards):
+def name_pinned_source(wildcards):
     """Where a source lies whose hash is configured; nothing of others, which may differ from run to run."""
     entry = SOURCES[wildcards.source]
     pin = entry.get("sha256") or entry.get("git_blob") or ""
-    return f"{shared_place('corpus', wildcards.source, pin)}.raw" if pin else ""
+    return f"{name_shared_place('corpus', wildcards.source, pin)}.raw" if pin else ""
 
 
 rule fetch_corpus:
@@ -33,7 +33,7 @@ rule fetch_corpus:
     Addresses are a resource, which Snakemake does not compare: one more is no reason to fetch anew.
     """
     input:
-        file_of_this_machine,
+        find_source_file,
     output:
         "<results>/corpus/{source}/raw",
     log:
@@ -41,14 +41,14 @@ rule fetch_corpus:
     benchmark:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
-        source=any_of(name for name, entry in SOURCES.items() if "urls" in entry),
+        source=match_any(name for name, entry in SOURCES.items() if "urls" in entry),
     retries: 0  # the script tries again what may pass
     localrule: True
     conda:
         "../../envs/corpus.yaml"
     resources:
         urls=lambda wildcards: "\n".join(SOURCES[wildcards.source]["urls"]),
-        shared=pinned_place,
+        shared=name_pinned_source,
     params:
         member=lambda wildcards: SOURCES[wildcards.source].get("member"),
         sha256=lambda wildcards: SOURCES[wildcards.source].get("sha256"),
@@ -66,12 +66,12 @@ rule write_python_topics:
     benchmark:
         "<benchmarks>/corpus/write_{source}.tsv"
     wildcard_constraints:
-        source=any_of(name for name, entry in SOURCES.items() if "builtin" in entry),
+        source=match_any(name for name, entry in SOURCES.items() if "builtin" in entry),
     localrule: True
     conda:
         "../../envs/corpus.yaml"
     params:
-        code=code("write_python_topics"),
+        code=digest_code("write_python_topics"),
     script:
         "../scripts/write_python_topics.py"
 
@@ -91,11 +91,13 @@ rule clean_corpus:
         "../../envs/corpus.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, threads, attempt: needs.cleaning(threads).mem_mb(attempt),
-        runtime=lambda wildcards, threads, attempt: needs.cleaning(threads).runtime(attempt),
+        mem_mb=lambda wildcards, threads, attempt: needs.estimate_cleaning(threads).mem_mb(attempt),
+        runtime=lambda wildcards, threads, attempt: needs.estimate_cleaning(threads).runtime(
+            attempt
+        ),
         origin=lambda wildcards: SOURCES[wildcards.source].get("urls", [wildcards.source])[0],
     params:
-        code=code("clean_corpus"),
+        code=digest_code("clean_corpus"),
         format=lambda wildcards: SOURCES[wildcards.source]["format"],
         alphabet_size=lambda wildcards: (
             SETTINGS["corpus"]["alphabet_size"] or SOURCES[wildcards.source].get("alphabet_size")

@@ -27,8 +27,8 @@ rule write_findings:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("write_findings"),
-        models=lambda wildcards: shown.models_found(RUN),
+        code=digest_code("write_findings"),
+        models=lambda wildcards: shown.list_models(RUN),
     script:
         "../scripts/write_findings.py"
 
@@ -42,9 +42,9 @@ rule draw_explorer:
             "<results>/tables/verdicts/{model}.csv",
             model=RUN.measured,
         ),
-        further=paths(
+        further=list_paths(
             "<results>/tables/{kind}/{model}.csv",
-            RUN.tables_read(kind for kind in KINDS if kind != VERDICTS),
+            RUN.list_tables_read(kind for kind in KINDS if kind != VERDICTS),
         ),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
         choices=(
@@ -56,7 +56,7 @@ rule draw_explorer:
             else []
         ),
     output:
-        listed(EXPLORER, "Explorer", "explorer"),
+        list_in_report(EXPLORER, "Explorer", "explorer"),
     log:
         "<logs>/explorer.log",
     benchmark:
@@ -65,9 +65,9 @@ rule draw_explorer:
     conda:
         "../../envs/explorer.yaml"
     params:
-        code=code("draw_explorer"),
+        code=digest_code("draw_explorer"),
         page=digest_of_page(),
-        description=for_report(shown.explored(RUN)),
+        description=escape_for_report(shown.describe_run(RUN)),
     script:
         "../scripts/draw_explorer.py"
 

@@ -14,29 +14,29 @@ DRAWN = [target for target in RUN.shown if target in RUN.figures]
 WRITTEN = [target for target in RUN.shown if target in RUN.tables]
 
 
-def in_report(file, kind, page="figure"):
+def show_in_report(file, kind, page="figure"):
     """A file that a report shows under the title of its paper, by what it is of a figure or a table."""
 
     def target(wildcards):
         return wildcards.get("figure") or wildcards.get("table")
 
-    return listed(
+    return list_in_report(
         file,
-        lambda wildcards: RUN.paper_of(target(wildcards)).title,
+        lambda wildcards: RUN.find_paper(target(wildcards)).title,
         page,
         lambda wildcards: {"result": RUN.name_in_paper(target(wildcards)), "as": kind},
     )
 
 
-def read_by(target):
+def list_input_tables(target):
     """The tables of measured numbers that a figure or a table is made of, by kind."""
     return {
         kind: [f"<results>/tables/{kind}/{model}.csv" for model in models]
-        for kind, models in shown.tables_of(RUN, target).items()
+        for kind, models in shown.list_tables(RUN, target).items()
     }
 
 
-def files_of_target(target):
+def list_target_files(target):
     """The files of a figure or of a table."""
     if target in RUN.figures:
         return [f"<results>/figures/{target}.{suffix}" for suffix in FIGURE_SUFFIXES]
@@ -46,18 +46,18 @@ def files_of_target(target):
 rule draw_figure:
     """Draw one figure from tables alone."""
     input:
-        unpack(told(read_by, "figure")),
+        unpack(ask_plan(list_input_tables, "figure")),
     output:
         pdf="<results>/figures/{figure}.pdf",
-        png=in_report("<results>/figures/{figure}.png", "figure"),
-        csv=in_report("<results>/figures/{figure}.csv", "its numbers"),
+        png=show_in_report("<results>/figures/{figure}.png", "figure"),
+        csv=show_in_report("<results>/figures/{figure}.csv", "its numbers"),
         markdown="<results>/figures/{figure}.md",
     log:
         "<logs>/figures/{figure}.log",
     benchmark:
         "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
-        figure=any_of(DRAWN),
+        figure=match_any(DRAWN),
     priority: 3
     localrule: True
     conda:
@@ -65,9 +65,11 @@ rule draw_figure:
     resources:
         text=SETTINGS["corpus"]["source"],
     params:
-        code=lambda wildcards: code("draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]),
-        figure=lambda wildcards: for_report(
-            at_the_door(shown.figure_as_drawn, RUN, wildcards.figure)
+        code=lambda wildcards: digest_code(
+            "draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]
+        ),
+        figure=lambda wildcards: escape_for_report(
+            exit_on_input_error(shown.describe_figure, RUN, wildcards.figure)
         ),
     script:
         "../scripts/draw_figure.py"
@@ -76,32 +78,34 @@ rule draw_figure:
 rule write_table:
     """Write one table on the models, from their entries or from tables of measured numbers."""
     input:
-        unpack(told(read_by, "table")),
+        unpack(ask_plan(list_input_tables, "table")),
     output:
-        csv=in_report("<results>/tables/{table}.csv", "table", "page"),
+        csv=show_in_report("<results>/tables/{table}.csv", "table", "page"),
         markdown="<results>/tables/{table}.md",
     log:
         "<logs>/tables/{table}.log",
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=any_of(WRITTEN),
+        table=match_any(WRITTEN),
     localrule: True
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: code("write_table", RUN.tables[wildcards.table].write.split(":")[0]),
-        table=lambda wildcards: for_report(shown.table_as_written(RUN, wildcards.table)),
+        code=lambda wildcards: digest_code(
+            "write_table", RUN.tables[wildcards.table].write.split(":")[0]
+        ),
+        table=lambda wildcards: escape_for_report(shown.describe_table(RUN, wildcards.table)),
     script:
         "../scripts/write_table.py"
 
 
-def asked_for(target):
+def list_requested_files(target):
     """What a named target asks for; says so if the configuration leaves it out."""
 
     def files(wildcards):
-        at_the_door(shown.require_shown, RUN, target)
-        return files_of_target(target)
+        exit_on_input_error(shown.require_shown, RUN, target)
+        return list_target_files(target)
 
     return files
 
@@ -112,4 +116,4 @@ for target in (*RUN.figures, *RUN.tables):
         name:
             target
         input:
-            asked_for(target),
+            list_requested_files(target),

@@ -10,12 +10,12 @@ STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one 
     The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
 """
 
-from shape_of_learning.plan.choice_settings import RunChoices
+from shape_of_learning.plan.choice_settings import RunGrid
 from shape_of_learning.plan.figures import describe_sample
 
 CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
-CHOICES = at_the_door(RunChoices, RUN)
+CHOICES = exit_on_input_error(RunGrid, RUN)
 # The folder of each text.
 TEXTS = {
     text: f"<results>/corpus/{text}" if text in SETTINGS["corpus"]["sources"] else _CORPUS
@@ -34,18 +34,22 @@ rule judge_claims:
     """Judge the claims of one paper, by the rules of its claims.yaml."""
     input:
         left_out=lambda wildcards: expand(
-            "<results>/tables/left_out/{model}.csv", model=RUN.claimed_models(wildcards.paper)
+            "<results>/tables/left_out/{model}.csv", model=RUN.list_claimed_models(wildcards.paper)
         ),
-        tables=lambda wildcards: paths(
-            "<results>/tables/{kind}/{model}.csv", RUN.claimed_tables(wildcards.paper)
+        tables=lambda wildcards: list_paths(
+            "<results>/tables/{kind}/{model}.csv", RUN.list_claimed_tables(wildcards.paper)
         ),
         controls=lambda wildcards: expand(
             "<results>/tables/controls/{model}.csv",
-            model=[m for m in RUN.controlled_models() if m in RUN.claimed_models(wildcards.paper)],
+            model=[
+                m
+                for m in RUN.list_controlled_models()
+                if m in RUN.list_claimed_models(wildcards.paper)
+            ],
         ),
     output:
         csv="<results>/claims/{paper}.csv",
-        markdown=listed(
+        markdown=list_in_report(
             "<results>/claims/{paper}.md",
             "Claims",
             "page",
@@ -56,18 +60,18 @@ rule judge_claims:
     benchmark:
         "<benchmarks>/claims/{paper}.tsv"
     wildcard_constraints:
-        paper=any_of(CLAIMS),
+        paper=match_any(CLAIMS),
     localrule: True
     conda:
         "../../envs/figures.yaml"
     params:
-        code=code("judge_claims"),
+        code=digest_code("judge_claims"),
         title=lambda wildcards: TITLES[wildcards.paper],
-        claims=lambda wildcards: for_report(
+        claims=lambda wildcards: escape_for_report(
             [vars(claim) for claim in CLAIMS[wildcards.paper].values()]
         ),
-        models=for_report(RUN.evidence_models()),
-        suspect_above=suspect_above(RUN.measures),
+        models=escape_for_report(RUN.describe_evidence_models()),
+        suspect_above=collect_suspect_limits(RUN.measures),
     script:
         "../scripts/judge_claims.py"
 
@@ -78,7 +82,7 @@ rule gather_claims:
         expand("<results>/claims/{paper}.csv", paper=CLAIMS),
     output:
         csv="<results>/claims/family.csv",
-        markdown=listed("<results>/claims/family.md", "Claims", "page"),
+        markdown=list_in_report("<results>/claims/family.md", "Claims", "page"),
     log:
         "<logs>/claims/family.log",
     benchmark:
@@ -87,26 +91,26 @@ rule gather_claims:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=code("gather_claims"),
+        code=digest_code("gather_claims"),
     script:
         "../scripts/gather_claims.py"
 
 
-def measured_choices(wildcards):
+def list_measured_choices(wildcards):
     return [
         f"<results>/choices/{model}/{revision}.csv"
         for model in CHOICES.models
-        for revision in at_the_door(CHOICES.wanted_of, model)
+        for revision in exit_on_input_error(CHOICES.list_estimators, model)
     ]
 
 
-def step_of(model, revision):
-    return next(each.step for each in RUN.checkpoints(model) if each.name == revision)
+def find_step(model, revision):
+    return next(each.step for each in RUN.list_checkpoints(model) if each.name == revision)
 
 
-def needs_of_choices(*job):
+def estimate_choices(*job):
     """One checkpoint, as often as there are sets of rows; of one vector per token type it is much less."""
-    one, sets = needs.checkpoint(*job), len(CHOICES.settings.sets_of_rows())
+    one, sets = needs.estimate_checkpoint(*job), len(CHOICES.settings.sets_of_rows())
     return one._replace(minutes=one.minutes * max(1, sets / 2))
 
 
@@ -114,7 +118,7 @@ rule measure_choices:
     """Run the windows of each text through a checkpoint, and measure all sets of rows."""
     input:
         texts=[f"{folder}/text.txt" for folder in TEXTS.values()],
-        checkpoint=told(weights_input, "model", "revision"),
+        checkpoint=ask_plan(weights_input, "model", "revision"),
     output:
         "<results>/choices/{model}/{revision}.csv",
     log:
@@ -125,19 +129,19 @@ rule measure_choices:
         "../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **RUNNING,
-        **asked(needs_of_choices),
+        **RUNTIME_PARAMS,
+        **request_resources(estimate_choices),
     params:
-        code=lambda wildcards: code_of_measures(
-            "measure_checkpoint", CHOICES.measures_at(*wildcards)
+        code=lambda wildcards: digest_measures(
+            "measure_checkpoint", CHOICES.list_measures(*wildcards)
         ),
-        step=told(step_of, "model", "revision"),
-        weights=told(RUN.weights, "model", "revision"),
-        sample=told(sample, "model"),
+        step=ask_plan(find_step, "model", "revision"),
+        weights=ask_plan(RUN.describe_weights, "model", "revision"),
+        sample=ask_plan(sample_params, "model"),
         texts=list(TEXTS),
         measuring=lambda wildcards: {
-            "measures": [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
-            "protocol": MEASURING,
+            "measures": [each.make_job() for each in CHOICES.list_measures(*wildcards)],
+            "protocol": MEASUREMENT_PARAMS,
             "choices": [vars(rows) for rows in CHOICES.settings.sets_of_rows()],
         },
     script:
@@ -147,13 +151,15 @@ rule measure_choices:
 rule judge_choices:
     """Judge claims under all specifications, and draw their curves."""
     input:
-        measured=measured_choices,
+        measured=list_measured_choices,
         verdicts=expand("<results>/tables/verdicts/{model}.csv", model=CHOICES.models),
     output:
         matrix="<results>/claims/choices.csv",
-        page=listed("<results>/claims/choices.md", "Claims", "page"),
+        page=list_in_report("<results>/claims/choices.md", "Claims", "page"),
         curves=[
-            listed(f"<results>/figures/{figure}.png", "Claims", "specification", {"result": title})
+            list_in_report(
+                f"<results>/figures/{figure}.png", "Claims", "specification", {"result": title}
+            )
             for figure, title in CHOICES.figures.items()
         ],
         beside_curves=expand(
@@ -169,10 +175,10 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=code("judge_choices"),
-        claims=lambda wildcards: for_report(at_the_door(CHOICES.for_jobs)),
-        models=for_report(RUN.evidence_models()),
-        suspect_above=suspect_above(CHOICES.measures),
+        code=digest_code("judge_choices"),
+        claims=lambda wildcards: escape_for_report(exit_on_input_error(CHOICES.make_job)),
+        models=escape_for_report(RUN.describe_evidence_models()),
+        suspect_above=collect_suspect_limits(CHOICES.measures),
         sample=lambda wildcards: describe_sample(
             [RUN.models[name] for name in CHOICES.models], SETTINGS
         ),

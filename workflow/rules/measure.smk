@@ -19,12 +19,12 @@ from shape_of_learning.metrics.measure_entry import FAMILIES
 
 
 @cache
-def measures(model, revision, family=""):
+def describe_measures(model, revision, family=""):
     """All that the values of a checkpoint depend on."""
-    return [measure.for_jobs() for measure in RUN.measures_at(model, revision, family)]
+    return [measure.make_job() for measure in RUN.list_measures(model, revision, family)]
 
 
-def layers_of(model, layer):
+def count_layers(model, layer):
     """The number of layers, of which the layer that is asked for must be one."""
     layers = MODELS[model].shape.layers
     if int(layer) > layers:
@@ -32,16 +32,16 @@ def layers_of(model, layer):
     return layers
 
 
-def code_of_family(model, revision, family):
-    return code_of_measures("measure", RUN.measures_at(model, revision, family))
+def digest_family(model, revision, family):
+    return digest_measures("measure", RUN.list_measures(model, revision, family))
 
 
-def code_of_checkpoint(model, revision):
-    measured = [*RUN.measures_at(model, revision), *WEIGHT_MEASURES]
-    return code_of_measures("measure_checkpoint", measured)
+def digest_checkpoint(model, revision):
+    measured = [*RUN.list_measures(model, revision), *WEIGHT_MEASURES]
+    return digest_measures("measure_checkpoint", measured)
 
 
-def unless_kept(path):
+def mark_temporary_dump(path):
     """Mark an output as temporary unless the configuration keeps embeddings."""
     return path if SETTINGS["embeddings"]["keep"] else temp(path)
 
@@ -55,10 +55,10 @@ if SETTINGS["embeddings"]["dump"]:
         """
         input:
             **CLEAN_CORPUS,
-            checkpoint=told(weights_input, "model", "revision"),
+            checkpoint=ask_plan(weights_input, "model", "revision"),
         output:
             **WEIGHT_FILES,
-            embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
+            embeddings=mark_temporary_dump(directory("<results>/embeddings/{model}/{revision}")),
             loss="<results>/losses/{model}/{revision}.csv",
             tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
         log:
@@ -70,13 +70,13 @@ if SETTINGS["embeddings"]["dump"]:
             "../../envs/models.yaml"
         threads: forward_threads
         resources:
-            **RUNNING,
-            **asked(needs.forward),
+            **RUNTIME_PARAMS,
+            **request_resources(needs.forward),
         params:
-            code=code_of_measures("dump_embeddings", WEIGHT_MEASURES),
-            weights=told(RUN.weights, "model", "revision"),
-            sample=told(sample, "model"),
-            matrices=told(RUN.matrices, "model", "revision"),
+            code=digest_measures("dump_embeddings", WEIGHT_MEASURES),
+            weights=ask_plan(RUN.describe_weights, "model", "revision"),
+            sample=ask_plan(sample_params, "model"),
+            matrices=ask_plan(RUN.describe_matrices, "model", "revision"),
         script:
             "../scripts/dump_embeddings.py"
 
@@ -91,18 +91,19 @@ if SETTINGS["embeddings"]["dump"]:
         benchmark:
             "<benchmarks>/measurements/{model}/{revision}/{family}/layer_{layer}.tsv"
         wildcard_constraints:
-            family=any_of(FAMILIES),
+            family=match_any(FAMILIES),
         priority: 2
         conda:
             "../../envs/metrics.yaml"
         resources:
-            **asked(needs.layer),
+            **request_resources(needs.estimate_layer),
         params:
-            code=told(code_of_family, "model", "revision", "family"),
-            layers=told(layers_of, "model", "layer"),
-            measures=told(measures, "model", "revision", "family"),
-            measuring=told(
-                lambda model: {"windows": sampling(model)["windows"], **MEASURING}, "model"
+            code=ask_plan(digest_family, "model", "revision", "family"),
+            layers=ask_plan(count_layers, "model", "layer"),
+            measures=ask_plan(describe_measures, "model", "revision", "family"),
+            measuring=ask_plan(
+                lambda model: {"windows": sampling_params(model)["windows"], **MEASUREMENT_PARAMS},
+                "model",
             ),
         script:
             "../scripts/measure.py"
@@ -113,7 +114,7 @@ else:
         """Run the sampled windows through one checkpoint and measure all layers, which are kept in memory."""
         input:
             **CLEAN_CORPUS,
-            checkpoint=told(weights_input, "model", "revision"),
+            checkpoint=ask_plan(weights_input, "model", "revision"),
         output:
             **WEIGHT_FILES,
             measurements=directory("<results>/measurements_in_memory/{model}/{revision}"),
@@ -128,16 +129,19 @@ else:
             "../../envs/models.yaml"
         threads: forward_threads
         resources:
-            **RUNNING,
-            **asked(needs.checkpoint),
+            **RUNTIME_PARAMS,
+            **request_resources(needs.estimate_checkpoint),
         params:
-            code=told(code_of_checkpoint, "model", "revision"),
-            weights=told(RUN.weights, "model", "revision"),
-            sample=told(sample, "model"),
-            measuring=told(
-                lambda *names: {"measures": measures(*names), "protocol": MEASURING},
+            code=ask_plan(digest_checkpoint, "model", "revision"),
+            weights=ask_plan(RUN.describe_weights, "model", "revision"),
+            sample=ask_plan(sample_params, "model"),
+            measuring=ask_plan(
+                lambda *names: {
+                    "measures": describe_measures(*names),
+                    "protocol": MEASUREMENT_PARAMS,
+                },
                 *("model", "revision"),
             ),
-            matrices=told(RUN.matrices, "model", "revision"),
+            matrices=ask_plan(RUN.describe_matrices, "model", "revision"),
         script:
             "../scripts/measure_checkpoint.py"

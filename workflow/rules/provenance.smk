@@ -10,17 +10,17 @@ OUTPUTS:
 STEPS: provenance.
 """
 
-from shape_of_learning.errors import settings_without_secrets
+from shape_of_learning.errors import hide_secrets_in_settings
 
 
-def results_of_the_run(wildcards):
+def list_results(wildcards):
     """All that `all` asks for, but for its description."""
     return [
         *expand("<results>/tables/{table}.csv", table=GATHERED),
-        *(["<results>/tables/weights.csv"] if RUN.weight_tables() else []),
-        *(["<results>/tables/massive.csv"] if RUN.weight_models("massive") else []),
-        *expand("<results>/checkpoints/{model}.csv", model=RUN.of_kind("repository")),
-        *(file for target in (*DRAWN, *WRITTEN) for file in files_of_target(target)),
+        *(["<results>/tables/weights.csv"] if RUN.list_weight_tables() else []),
+        *(["<results>/tables/massive.csv"] if RUN.list_weight_models("massive") else []),
+        *expand("<results>/checkpoints/{model}.csv", model=RUN.list_models("repository")),
+        *(file for target in (*DRAWN, *WRITTEN) for file in list_target_files(target)),
         *all_claims,
         *(all_choices if SETTINGS["choices"]["judged"] else []),
         EXPLORER,
@@ -28,16 +28,16 @@ def results_of_the_run(wildcards):
     ]
 
 
-def described_run():
+def describe_run():
     """What the plan knows of the run."""
     targets = [*(("figures", each) for each in DRAWN), *(("tables", each) for each in WRITTEN)]
     of_papers = {
-        f"{folder}/{each}": f"{RUN.name_in_paper(each)} of {RUN.paper_of(each).title}"
+        f"{folder}/{each}": f"{RUN.name_in_paper(each)} of {RUN.find_paper(each).title}"
         for folder, each in targets
     }
     of_claims = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
     of_choices = {f"figures/{figure}": title for figure, title in CHOICES.figures.items()}
-    shown = {RUN.paper_of(each).name for _, each in targets}
+    shown = {RUN.find_paper(each).name for _, each in targets}
     return {
         "name": SETTINGS["run"] or "",
         "source": SETTINGS["corpus"]["source"],
@@ -46,7 +46,7 @@ def described_run():
             *(
                 f"checkpoints/{model}/{each.name}.tensors.csv"
                 for model in RUN.measured
-                for each in RUN.checkpoints(model)
+                for each in RUN.list_checkpoints(model)
             ),
         ],
         "papers": [(paper.title, paper.citation) for paper in RUN.papers if paper.name in shown],
@@ -57,14 +57,14 @@ def described_run():
 rule provenance:
     """Describe the run as an RO-Crate."""
     input:
-        results=results_of_the_run,
+        results=list_results,
     output:
-        crate=listed(
+        crate=list_in_report(
             "<results>/ro-crate-metadata.json", "Provenance", "crate", {"result": "RO-Crate"}
         ),
         digests="<results>/provenance/outputs.sha256",
-        jobs=listed("<results>/provenance/jobs.csv", "Provenance", "jobs"),
-        configuration=listed(
+        jobs=list_in_report("<results>/provenance/jobs.csv", "Provenance", "jobs"),
+        configuration=list_in_report(
             "<results>/provenance/configuration.yaml", "Provenance", "configuration"
         ),
     log:
@@ -75,10 +75,10 @@ rule provenance:
     conda:
         "../../envs/provenance.yaml"
     params:
-        code=code("describe_run"),
-        run=told(lambda: for_report(described_run())),
-        configuration=for_report(settings_without_secrets(SETTINGS)),
-        locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
+        code=digest_code("describe_run"),
+        run=ask_plan(lambda: escape_for_report(describe_run())),
+        configuration=escape_for_report(hide_secrets_in_settings(SETTINGS)),
+        locks=[str(RUN.lock_file(name)) for name in RUN.list_models("repository")],
         results=subpath(output.crate, parent=True),
     script:
         "../scripts/describe_run.py"

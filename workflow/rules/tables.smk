@@ -19,71 +19,78 @@ from shape_of_learning.metrics.measure_entry import FAMILIES
 MEASUREMENTS = "measurements" if SETTINGS["embeddings"]["dump"] else "measurements_in_memory"
 
 
-def measurements_of_model(model):
+def list_measurement_files(model):
     """What is measured of each checkpoint: with a dump a file per family and layer, without one a folder."""
     folders = {
-        each: f"<results>/{MEASUREMENTS}/{model}/{each}" for each in RUN.estimators_at(model)
+        each: f"<results>/{MEASUREMENTS}/{model}/{each}"
+        for each in RUN.list_estimators_by_checkpoint(model)
     }
     if not SETTINGS["embeddings"]["dump"]:
-        return [folder for each, folder in folders.items() if RUN.estimators_at(model)[each]]
+        return [
+            folder
+            for each, folder in folders.items()
+            if RUN.list_estimators_by_checkpoint(model)[each]
+        ]
     return [
         f"{folder}/{family}/layer_{layer}.csv"
         for revision, folder in folders.items()
         for family in FAMILIES
-        if RUN.measures_at(model, revision, family)
+        if RUN.list_measures(model, revision, family)
         for layer in range(family == "linearity", MODELS[model].shape.layers + 1)
     ]
 
 
-def gathered_model(model):
+def describe_model(model):
     """What a table says of a model and its checkpoints."""
     shape = MODELS[model].shape
     return {
         **{"name": model, "role": shape.role, "layers": shape.layers},
-        "checkpoints": [(c.name, c.step, c.tokens) for c in RUN.checkpoints(model)],
+        "checkpoints": [(c.name, c.step, c.tokens) for c in RUN.list_checkpoints(model)],
         "average_over": SETTINGS["figures"]["average_over"],
         "width": shape.hidden_size or 0,
     }
 
 
-def measured_matrices(kind, model):
+def list_matrix_files(kind, model):
     """The files of the checkpoints that are in a table of weights."""
     return [
         WEIGHT_FILES[WEIGHT_TABLES[kind]].format(model=model, revision=each.name)
-        for each in RUN.weight_checkpoints(kind, model)
+        for each in RUN.list_weight_checkpoints(kind, model)
     ]
 
 
-def checkpoints_of_matrices(kind, model):
+def describe_matrix_checkpoints(kind, model):
     """What that table says of each of them."""
     named = model, MODELS[model].shape.role
-    return [(*named, c.name, c.step, c.tokens) for c in RUN.weight_checkpoints(kind, model)]
+    return [(*named, c.name, c.step, c.tokens) for c in RUN.list_weight_checkpoints(kind, model)]
 
 
-def tables_of_all(table):
+def list_model_tables(table):
     """The tables of all models that are put together."""
     if table == "weights":
-        return paths("<results>/tables/{kind}/{model}.csv", RUN.weight_tables())
+        return list_paths("<results>/tables/{kind}/{model}.csv", RUN.list_weight_tables())
     if table == "massive":
-        return expand("<results>/tables/massive/{model}.csv", model=RUN.weight_models("massive"))
-    models = dict.fromkeys(model for model, _ in RUN.wanted)
+        return expand(
+            "<results>/tables/massive/{model}.csv", model=RUN.list_weight_models("massive")
+        )
+    models = dict.fromkeys(model for model, _ in RUN.measurement_scope)
     return [f"<results>/tables/{table}/{model}.csv" for model in models]
 
 
-def curves_in_table(table):
+def list_curves(table):
     """Models and estimators of the configuration; of estimates, also what only figures draw."""
     if table in ("weights", "massive"):
         return None
     if table == "estimates":
-        return list(RUN.wanted)
+        return list(RUN.measurement_scope)
     asked = RUN.estimators
-    return [each for each in RUN.wanted if each[1] in asked]
+    return [each for each in RUN.measurement_scope if each[1] in asked]
 
 
 rule gather_model:
     """Gather all estimators over the checkpoints of one model, with intervals and changes."""
     input:
-        told(measurements_of_model, "model"),
+        ask_plan(list_measurement_files, "model"),
     output:
         **{table: f"<results>/tables/{table}/{{model}}.csv" for table in (*GATHERED, "left_out")},
     log:
@@ -95,10 +102,10 @@ rule gather_model:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("gather_tables"),
+        code=digest_code("gather_tables"),
         folder=MEASUREMENTS,
-        model=told(gathered_model, "model"),
-        curves=told(RUN.gathered_curves, "model"),
+        model=ask_plan(describe_model, "model"),
+        curves=ask_plan(RUN.list_gathered_curves, "model"),
     script:
         "../scripts/gather_tables.py"
 
@@ -106,7 +113,7 @@ rule gather_model:
 rule gather_weights:
     """Gather what was measured of the matrices of one model over its checkpoints."""
     input:
-        told(measured_matrices, "kind", "model"),
+        ask_plan(list_matrix_files, "kind", "model"),
     output:
         "<results>/tables/{kind}/{model}.csv",
     log:
@@ -114,15 +121,15 @@ rule gather_weights:
     benchmark:
         "<benchmarks>/tables/{kind}/{model}.tsv"
     wildcard_constraints:
-        kind=any_of(WEIGHT_TABLES),
+        kind=match_any(WEIGHT_TABLES),
     priority: 3
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("gather_tables"),
+        code=digest_code("gather_tables"),
         kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
-        checkpoints=told(checkpoints_of_matrices, "kind", "model"),
+        checkpoints=ask_plan(describe_matrix_checkpoints, "kind", "model"),
     script:
         "../scripts/gather_tables.py"
 
@@ -130,22 +137,22 @@ rule gather_weights:
 rule gather_tables:
     """Gather the tables of all models into one tidy table."""
     input:
-        told(tables_of_all, "table"),
+        ask_plan(list_model_tables, "table"),
     output:
-        listed("<results>/tables/{table}.csv", "All values", "all_values"),
+        list_in_report("<results>/tables/{table}.csv", "All values", "all_values"),
     log:
         "<logs>/tables/{table}.log",
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=any_of((*GATHERED, "weights", "massive")),
+        table=match_any((*GATHERED, "weights", "massive")),
     priority: 3
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("gather_tables"),
+        code=digest_code("gather_tables"),
         kind=lambda wildcards: wildcards.table,
-        curves=told(curves_in_table, "table"),
+        curves=ask_plan(list_curves, "table"),
     script:
         "../scripts/gather_tables.py"

@@ -22,12 +22,12 @@ rule make_task:
     benchmark:
         "<benchmarks>/tasks/{task}.tsv"
     wildcard_constraints:
-        task=any_of(TASKS),
+        task=match_any(TASKS),
     localrule: True
     conda:
         "../../envs/tasks.yaml"
     params:
-        code=code("make_task"),
+        code=digest_code("make_task"),
         entry=lambda wildcards: TASKS[wildcards.task],
         seed=SEED,
     script:

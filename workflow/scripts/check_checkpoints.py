@@ -5,7 +5,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 COLUMNS = ("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
 
@@ -21,5 +21,5 @@ def main(model: str, rows: list[list[Any]], output: Path) -> None:
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         main(snakemake.wildcards.model, snakemake.params.rows, Path(snakemake.output[0]))

@@ -7,15 +7,15 @@ many characters it has, the most frequent ones are kept. What is changed is coun
 from pathlib import Path
 
 from shape_of_learning.corpus.clean import clean
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         clean(
             Path(snakemake.input.raw),
             Path(snakemake.output.text),
             Path(snakemake.output.alphabet),
             processes=snakemake.threads,
             origin=snakemake.resources.origin,
-            **parameters(snakemake),
+            **read_parameters(snakemake),
         )

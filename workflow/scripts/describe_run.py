@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 from shape_of_learning.provenance import describe_run
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         describe_run(
             outputs=[Path(file) for file in snakemake.input.results],
             locks=[Path(file) for file in snakemake.params.locks],

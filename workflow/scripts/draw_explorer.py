@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.explorer.explorer_page import content_of, explorer_page
+from shape_of_learning.explorer.explorer_page import read_content, write_page
 from shape_of_learning.files import atomic_write
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 
 def main(
@@ -18,15 +18,15 @@ def main(
     description: dict[str, Any],
     output: Path,
 ) -> None:
-    """Read the tables and write the page; parameters as in :func:`.content_of`."""
+    """Read the tables and write the page; parameters as in :func:`.read_content`."""
     description = {**description, "findings": findings.read_text(encoding="utf-8").splitlines()}
-    content = content_of(description, estimates, verdicts, further, claims, choices)
+    content = read_content(description, estimates, verdicts, further, claims, choices)
     with atomic_write(output) as partial:
-        partial.write_text(explorer_page(content), encoding="utf-8", newline="\n")
+        partial.write_text(write_page(content), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         main(
             estimates=Path(snakemake.input.estimates),
             findings=Path(snakemake.input.findings),

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.corpus.changes import read_losses
-from shape_of_learning.figures.captions import joined
+from shape_of_learning.figures.captions import join_sentences
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import save
-from shape_of_learning.figures.seeds import joined_over_seeds
-from shape_of_learning.figures.style import theme
-from shape_of_learning.job import job
+from shape_of_learning.figures.seeds import join_seeds
+from shape_of_learning.figures.style import use_theme
+from shape_of_learning.job import run_job
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -33,9 +33,9 @@ def main(
         tables=read_tables(tables),
         **words,
     )
-    inputs = joined_over_seeds(inputs)
+    inputs = join_seeds(inputs)
     module, _, name = function.partition(":")
-    with theme():
+    with use_theme():
         drawing = getattr(import_module(module), name)(inputs, **options)
         save(drawing, **output)
     logger.info("%s", drawing.caption)
@@ -47,11 +47,11 @@ def record_of_text(figure: str, text: str) -> Path:
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         figure, output = dict(snakemake.params.figure), snakemake.output
         losses = read_losses(record_of_text(output.pdf, snakemake.resources.text))
         words = dict(figure["words"])
-        figure["words"] = words | {"caption": joined(words["caption"], losses)}
+        figure["words"] = words | {"caption": join_sentences(words["caption"], losses)}
         main(
             tables=dict(snakemake.input.items()),
             output={name: Path(path) for name, path in output.items()},

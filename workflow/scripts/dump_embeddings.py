@@ -12,13 +12,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.massive_tokens import massive_rows
+from shape_of_learning.checkpoints.tensors import check_tensors
+from shape_of_learning.embeddings.massive_tokens import describe_rows
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
 from shape_of_learning.embeddings.run import SampleRun
-from shape_of_learning.embeddings.states import StateFiles, state_writer
+from shape_of_learning.embeddings.states import StateFiles, write_states
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -59,18 +59,18 @@ def main(
     import transformers
 
     sampling, folder = SamplingProtocol(**protocol), Path(output["embeddings"])
-    digests = checked_tensors(checkpoint, is_download, loaded["threads"])
+    digests = check_tensors(checkpoint, is_download, loaded["threads"])
     sample = SampleRun.load(checkpoint, draw_windows(text, sampling), sampling, **loaded)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}
-    with state_writer(folder, sample, {**names, **described}) as writer:
-        cross_entropy = sample.into(writer)
+    with write_states(folder, sample, {**names, **described}) as writer:
+        cross_entropy = sample.store_states(writer)
     wanted = range(sample.layers + 1) if matrices["massive"] else ()
     own = {key: of for key, of in matrices.items() if key != "massive"}
     massive = (
         row
         for layer in wanted
-        for row in massive_rows(
+        for row in describe_rows(
             StateFiles(folder, sample.layers), layer, loaded.get("tokenizer") or checkpoint
         )
     )
@@ -81,7 +81,7 @@ def main(
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         main(
             dict(snakemake.wildcards.items()),
             checkpoint=Path(snakemake.resources.checkpoint),

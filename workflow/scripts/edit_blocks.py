@@ -14,7 +14,7 @@ from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 
 
 def main(
@@ -38,12 +38,12 @@ def main(
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]), threadpool_limits(1):
+    with run_job(snakemake.log[0]), threadpool_limits(1):
         main(
             snakemake.wildcards.model,
             checkpoint=Path(snakemake.resources.checkpoint),
             text=Path(snakemake.input.text),
             output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
             threads=snakemake.threads,
-            **parameters(snakemake),
+            **read_parameters(snakemake),
         )

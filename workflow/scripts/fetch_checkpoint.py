@@ -4,12 +4,12 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.fetch import fetch
 from shape_of_learning.files import link
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
     output = Path(snakemake.output[0])
     place = Path(snakemake.resources.shared or output)
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         fetch(
             place,
             snakemake.wildcards.model,

@@ -10,11 +10,11 @@ import torch
 import transformers
 
 from shape_of_learning.checkpoints.record import refuse_changed
-from shape_of_learning.checkpoints.shapes import tokenizer_paths
+from shape_of_learning.checkpoints.shapes import list_tokenizer_paths
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 from shape_of_learning.tasks.examples import read_task
 from shape_of_learning.training.finetune import Start, finetune
 from shape_of_learning.training.recipe import FinetuningRecipe
@@ -46,7 +46,7 @@ def main(  # noqa: PLR0913 (what its rule knows)
         )
 
     def copy_tokenizer(folder: Path) -> None:
-        for name in tokenizer_paths({file.name for file in words.iterdir()}, ""):
+        for name in list_tokenizer_paths({file.name for file in words.iterdir()}, ""):
             shutil.copyfile(words / name, folder / name)
 
     described = json.loads(task.with_suffix(".json").read_text(encoding="utf-8"))
@@ -63,11 +63,11 @@ def main(  # noqa: PLR0913 (what its rule knows)
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0], console=logging.INFO):
+    with run_job(snakemake.log[0], console=logging.INFO):
         main(
             snakemake.wildcards.model,
             checkpoint=Path(snakemake.resources.checkpoint),
             task=Path(snakemake.input.task),
             output=(Path(snakemake.output.steps), Path(snakemake.output.table)),
-            **parameters(snakemake),
+            **read_parameters(snakemake),
         )

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from shape_of_learning.claims.ledger import write_family
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         write_family([Path(path) for path in snakemake.input], *map(Path, snakemake.output))

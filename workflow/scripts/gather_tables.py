@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shape_of_learning.files import read_rows, write_table
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 from shape_of_learning.metrics import tidy
 from shape_of_learning.metrics.tables import write_model_tables
 
@@ -54,8 +54,8 @@ def main(
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
-        given = parameters(snakemake)
+    with run_job(snakemake.log[0]):
+        given = read_parameters(snakemake)
         if "kind" in given:
             main(
                 tables=[Path(table) for table in snakemake.input],

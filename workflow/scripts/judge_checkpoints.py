@@ -9,10 +9,10 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.measured_verdicts import write_verdicts
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         known = snakemake.params.verdicts
         tables = zip(
             map(Path, snakemake.input.losses), map(Path, snakemake.input.tensors), strict=True

@@ -9,7 +9,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import read_evidence
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.claims.ledger import write_ledger, write_page
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -35,9 +35,9 @@ def main(
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         main(
-            **parameters(snakemake),
+            **read_parameters(snakemake),
             **{
                 key: [Path(path) for path in snakemake.input[key]]
                 for key in ("left_out", "tables", "controls")

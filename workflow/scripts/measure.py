@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.embeddings.states import StateFiles
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import write_tidy
@@ -25,17 +25,17 @@ def main(
     `measuring` those of :class:`.MeasuringProtocol`.
     """
     model, layer, family = place
-    how = MeasuringProtocol.of(model, measuring)
+    how = MeasuringProtocol.read_fields(model, measuring)
     chosen = [Measure(**each) for each in measures]
     write_tidy(output, measure_layer(StateFiles(folder, layers), layer, family, chosen, how))
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         model, layer, family = (snakemake.wildcards[key] for key in ("model", "layer", "family"))
         main(
             (model, int(layer), family),
             folder=Path(snakemake.input.embeddings),
             output=Path(snakemake.output[0]),
-            **parameters(snakemake),
+            **read_parameters(snakemake),
         )

@@ -11,16 +11,22 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.checkpoints.tensors import checked_tensors
+from shape_of_learning.checkpoints.tensors import check_tensors
 from shape_of_learning.embeddings.layers import measure_layers
-from shape_of_learning.embeddings.massive_tokens import massive_rows
+from shape_of_learning.embeddings.massive_tokens import describe_rows
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.job import job
-from shape_of_learning.metrics.measure import parts_of_choices, windows_of_choices
-from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES, Measure, Rows
+from shape_of_learning.job import run_job
+from shape_of_learning.metrics.measure import choose_windows, divide_sample
+from shape_of_learning.metrics.measure_entry import (
+    AFTER,
+    BEFORE,
+    ROW_CHOICES,
+    Measure,
+    SampleVariant,
+)
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.metrics.tidy import TIDY_COLUMNS, TidyRow, layer_table, write_tidy
 
@@ -52,15 +58,15 @@ def main(
         As dump_embeddings.py takes them.
     measuring : mapping
         ``measures``, fields of :class:`.Measure` of each, and ``protocol``, those of
-        :class:`.MeasuringProtocol` but the windows. Under choices also ``choices``, fields of :class:`.Rows` of
-        each; then the selection of the protocol does not count.
+        :class:`.MeasuringProtocol` but the windows. Under choices also ``choices``, fields of :class:`.SampleVariant`
+        of each; then the selection of the protocol does not count.
     output : mapping of str to str
         Paths: ``choices``, one tidy table whose rows say besides which choices they are of; or
         ``measurements``, a folder of tables as measure.py writes them, and others as dump_embeddings.py.
     """
-    digests = checked_tensors(loaded["checkpoint"], is_download, loaded["threads"])
+    digests = check_tensors(loaded["checkpoint"], is_download, loaded["threads"])
     measures = [Measure(**each) for each in measuring["measures"]]
-    choices = [Rows(**each) for each in measuring.get("choices", ())]
+    choices = [SampleVariant(**each) for each in measuring.get("choices", ())]
     last_layer = "both" if choices else protocol["last_layer"]
     tables: dict[tuple[str, int], list[TidyRow]] = {}
     chosen: list[tuple[object, ...]] = []
@@ -68,19 +74,19 @@ def main(
         sampling = SamplingProtocol(**{**protocol, "last_layer": last_layer})
         sampling = replace(sampling, seed=sampling.seed + SEEDS.get(text, 0))
         drawn_by = {"windows": sampling.windows, "seed": sampling.seed}
-        how = MeasuringProtocol.of(names["model"], {**measuring["protocol"], **drawn_by})
+        how = MeasuringProtocol.read_fields(names["model"], {**measuring["protocol"], **drawn_by})
         of_text = [each for each in choices if each.text == text]
-        numbers, drawn = windows_of_choices(of_text, how), draw_windows(file, sampling)
+        numbers, drawn = choose_windows(of_text, how), draw_windows(file, sampling)
         windows = [drawn[number] for number in numbers]
         sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)
         states = StatesInMemory(sample, numbers)
-        parts = parts_of_choices(states.rows, of_text, measures, how)
-        cross_entropy = sample.into(states)
+        parts = divide_sample(states.rows, of_text, measures, how)
+        cross_entropy = sample.store_states(states)
         if matrices is not None:
             wanted = range(states.layers + 1) if matrices["massive"] else ()
             own = {key: of for key, of in matrices.items() if key != "massive"}
             words = loaded.get("tokenizer") or loaded["checkpoint"]
-            massive = (row for layer in wanted for row in massive_rows(states, layer, words))
+            massive = (row for layer in wanted for row in describe_rows(states, layer, words))
             with threadpool_limits(1):
                 known = (sample.forward, digests, cross_entropy, output)
                 write_checkpoint_tables(*known, massive=massive, **own)
@@ -110,7 +116,7 @@ def main(
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         params, files = snakemake.params, snakemake.input
         names = {key: snakemake.wildcards[key] for key in ("model", "revision")}
         texts, output = {"own": Path(files.get("text", ""))}, dict(snakemake.output.items())

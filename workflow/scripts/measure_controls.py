@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.controls import GaussianStates, shuffled, untrained
+from shape_of_learning.checkpoints.tensors import check_tensors
+from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.layers import measure_layers
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
@@ -43,19 +43,19 @@ def main(
     text, protocol, measuring, is_download, **loaded
         As measure_checkpoint.py takes them.
     """
-    checked_tensors(loaded["checkpoint"], is_download, loaded["threads"])
+    check_tensors(loaded["checkpoint"], is_download, loaded["threads"])
     measures = [Measure(**each) for each in measuring["measures"]]
     model = str(checkpoint_named[0])
     sampling = SamplingProtocol(**protocol)
     fields = {**measuring["protocol"], "windows": sampling.windows}
-    how, windows = MeasuringProtocol.of(model, fields), draw_windows(text, sampling)
+    how, windows = MeasuringProtocol.read_fields(model, fields), draw_windows(text, sampling)
     sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)
     # A GPU has one queue.
     workers = loaded["threads"] if sample.forward.device.type == "cpu" else 1
     rows: list[Sequence[object]] = []
     for kind in kinds:
         wanted = [m for m in measures if kind != "gaussian" or m.family == "dimension"]
-        states = _states(sample, kind, sampling, how)
+        states = _compute_states(sample, kind, sampling, how)
         for *_, of_family in measure_layers(states, [Part(how, wanted)], workers):
             rows += [
                 (*checkpoint_named, kind, *row.cells) for row in of_family if row.batch is None
@@ -64,25 +64,25 @@ def main(
     write_table(output, CONTROL_COLUMNS, rows)
 
 
-def _states(
+def _compute_states(
     sample: SampleRun, kind: str, sampling: SamplingProtocol, how: MeasuringProtocol
 ) -> HiddenStates:
     """Hidden states of a control; no loss is taken of them."""
     if kind.startswith("shuffled"):
         within = kind == "shuffled_within_windows"
-        windows = shuffled(sample.windows, sampling.seed, within=within)
+        windows = shuffle_tokens(sample.windows, sampling.seed, within=within)
         sample = replace(sample, windows=windows)
     if kind == "untrained":
-        fresh = untrained(sample.forward.model, sampling.seed, how.model)
+        fresh = initialise_weights(sample.forward.model, sampling.seed, how.model)
         sample = replace(sample, forward=ForwardPass(fresh, None, last_layer=sampling.last_layer))
     sample = replace(sample, predicted=None)
     states = StatesInMemory(sample)
-    sample.into(states)
+    sample.store_states(states)
     return GaussianStates(states, how) if kind == "gaussian" else states
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         params = snakemake.params
         main(
             params.checkpoint_named,

@@ -15,10 +15,10 @@ from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job, parameters
+from shape_of_learning.job import read_parameters, run_job
 from shape_of_learning.metrics.tidy import TASK_COLUMNS
 from shape_of_learning.tasks.examples import SPLITS, Task, read_task
-from shape_of_learning.tasks.measure import Row, SplitVectors, task_rows
+from shape_of_learning.tasks.measure import Row, SplitVectors, make_task_rows
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -40,8 +40,10 @@ def main(
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
     for revision, step in checkpoints:
-        splits = vectors_of(examples, folder / revision, SamplingProtocol(**protocol), **loaded)
-        measured = task_rows(*splits, examples, protocol["seed"])
+        splits = compute_vectors(
+            examples, folder / revision, SamplingProtocol(**protocol), **loaded
+        )
+        measured = make_task_rows(*splits, examples, protocol["seed"])
         for name, rows in measured.items():
             found[name] += [(model, revision, step, sample, *row) for row in rows]
         logger.info("%s at %s is measured on %s", model, revision, sample)
@@ -49,7 +51,7 @@ def main(
         write_table(path, TASK_COLUMNS[path.parent.name], found[path.parent.name])
 
 
-def vectors_of(
+def compute_vectors(
     task: Task, checkpoint: Path, protocol: SamplingProtocol, **loaded: Any
 ) -> list[SplitVectors]:
     """Run the texts of both splits through a checkpoint, and keep their tokens without special ones.
@@ -65,7 +67,7 @@ def vectors_of(
     examples = [example for split in splits for example in split]
     texts = [(e.text, e.text_2) if task.has_pairs else e.text for e in examples]
     sample = SampleRun.load(checkpoint, texts, protocol, **loaded)
-    text_of_row = _text_of_row(sample, texts)
+    text_of_row = _number_texts(sample, texts)
     plain, is_held_out = ~sample.rows["special"], sample.rows["windows"] >= len(splits[0])
     kept = dict.fromkeys(range(sample.layers), plain & is_held_out) | {sample.layers: plain}
     states = StatesInMemory(sample, kept=kept, measured_on=torch.device("cpu"))
@@ -74,7 +76,7 @@ def vectors_of(
         "the hidden states of a task",
         "lower `most` in its entry of `tasks`, or set it",
     )
-    replace(sample, predicted=None).into(states)  # what its head makes of them nobody asks
+    replace(sample, predicted=None).store_states(states)  # what its head makes of them nobody asks
     of_train, last = plain & ~is_held_out, states[sample.layers]
     train = {sample.layers: last[: of_train.sum()]}
     held_out = {layer: states[layer] for layer in range(sample.layers)}
@@ -92,7 +94,7 @@ def vectors_of(
     ]
 
 
-def _text_of_row(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
+def _number_texts(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
     """Number of the text that each token is of, (tokens,); special ones count as of the first of two."""
     numbers, of_window = sample.rows["windows"], 1
     if sample.windows[0].second is not None:
@@ -109,12 +111,12 @@ def _text_of_row(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]), threadpool_limits(1):
+    with run_job(snakemake.log[0]), threadpool_limits(1):
         main(
             snakemake.wildcards.model,
             folder=Path(snakemake.input.checkpoints),
             task=Path(snakemake.input.task[0]),
             output=[Path(path) for path in snakemake.output],
             threads=snakemake.threads,
-            **parameters(snakemake),
+            **read_parameters(snakemake),
         )

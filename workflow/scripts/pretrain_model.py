@@ -7,8 +7,8 @@ from typing import Any
 import transformers
 
 from shape_of_learning.corpus.windows import read_text
-from shape_of_learning.job import job
-from shape_of_learning.refusals import validated
+from shape_of_learning.job import run_job
+from shape_of_learning.refusals import validate_yaml
 from shape_of_learning.training.pretrain import pretrain
 from shape_of_learning.training.recipe import PretrainingRecipe
 from shape_of_learning.training.train import write_training_table
@@ -18,13 +18,13 @@ def main(model: str, text: Path, recipe: dict[str, Any], steps: Path, table: Pat
     """Train `model`; write a folder per saved step into `steps`, and what is known of them into `table`."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    checked = validated(PretrainingRecipe, recipe, f"model `{model}`")
+    checked = validate_yaml(PretrainingRecipe, recipe, f"model `{model}`")
     pretrain(read_text(text), checked, model=model, destination=steps)
     write_training_table(steps, table)
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0], console=logging.INFO):
+    with run_job(snakemake.log[0], console=logging.INFO):
         main(
             snakemake.wildcards.model,
             Path(snakemake.input.text),

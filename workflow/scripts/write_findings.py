@@ -5,7 +5,7 @@ from pathlib import Path
 
 from shape_of_learning.files import atomic_write, read_rows
 from shape_of_learning.findings import find_all_sentences
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
 
@@ -21,5 +21,5 @@ def main(estimates: Path, models: Sequence[Sequence[str]], output: Path) -> None
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         main(Path(snakemake.input[0]), snakemake.params.models, Path(snakemake.output[0]))

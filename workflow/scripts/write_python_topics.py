@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.files import atomic_write
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]), atomic_write(Path(snakemake.output[0])) as partial:
-        partial.write_bytes(demo_text().encode())
+    with run_job(snakemake.log[0]), atomic_write(Path(snakemake.output[0])) as partial:
+        partial.write_bytes(read_demo_text().encode())

@@ -5,11 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.figures.captions import as_markup
+from shape_of_learning.figures.captions import escape_markup
 from shape_of_learning.figures.inputs import read_tables
 from shape_of_learning.figures.output import save_table
 from shape_of_learning.files import atomic_write
-from shape_of_learning.job import job
+from shape_of_learning.job import run_job
 
 
 def main(
@@ -26,11 +26,11 @@ def main(
     table, text = getattr(import_module(module), name)(entries, *further)
     save_table(table, csv)
     with atomic_write(markdown) as partial:
-        partial.write_text(f"{as_markup(caption)}\n\n{text}", encoding="utf-8")
+        partial.write_text(f"{escape_markup(caption)}\n\n{text}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    with job(snakemake.log[0]):
+    with run_job(snakemake.log[0]):
         main(
             tables=dict(snakemake.input.items()),
             csv=Path(snakemake.output.csv),

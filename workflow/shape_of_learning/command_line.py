@@ -17,19 +17,19 @@ from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
     CONFIGURATION_WORDS,
     STANDARD_INPUT,
-    bar,
-    explained,
+    exit_on_input_error,
+    make_results_console,
     parse_input,
     parse_output,
-    results_console,
+    show_bar,
     shown,
     tell,
     told,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import file_descriptor, is_stream, write_table
+from shape_of_learning.files import find_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_sentences
-from shape_of_learning.machine import count_cores, total_memory
+from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.defaults import (
@@ -39,10 +39,10 @@ from shape_of_learning.one_model.defaults import (
     WINDOWS,
 )
 from shape_of_learning.results import (
+    choose_picture_format,
     draw_plot,
     estimate_rows,
     make_explorer,
-    picture_format,
     read_estimates,
     write_objects,
     write_text,
@@ -50,7 +50,7 @@ from shape_of_learning.results import (
 from shape_of_learning.terminal_table import print_changes, print_estimates
 
 if TYPE_CHECKING:
-    from shape_of_learning.one_model.measured import Measured
+    from shape_of_learning.one_model.measured import MeasurementResult
 
 EXIT_CODES = "Exit codes: 0, done; 1, what you gave cannot be used (see the last line); 2, a wrong command line."
 ALL = "all"
@@ -198,7 +198,7 @@ def measure(  # noqa: PLR0913 (options)
     """Measure every layer of a model, or of several."""
     outputs = csv, json, plot, explorer
     with _explained(*outputs, inputs=(text,)), TemporaryDirectory() as temporary:
-        picture = picture_format(plot) if plot else ""
+        picture = choose_picture_format(plot) if plot else ""
         for option, value, default in (("--revision", revision, "main"), ("--name", name, "")):
             if value != default and len(models) > 1:
                 raise InputError(
@@ -206,7 +206,7 @@ def measure(  # noqa: PLR0913 (options)
                 )
         text_name = BUILT_IN_TEXT
         if text is not None:
-            text_name = _input_name(text) if is_stream(text) else text.name
+            text_name = _format_input(text) if is_stream(text) else text.name
         if text is not None and is_stream(text):  # which can be read once
             text = _read_stream(text, Path(temporary))
         sample = Sample(
@@ -233,7 +233,7 @@ def measure(  # noqa: PLR0913 (options)
             if explorer:
                 write_text(explorer, make_explorer(rows, text_name))
         finally:  # also where a file could not be written
-            console = results_console(*outputs)
+            console = make_results_console(*outputs)
             for measured in found:
                 own = estimate_rows(measured.estimates)
                 if len(found) > 1:
@@ -280,7 +280,7 @@ def compare(  # noqa: PLR0913 (options)
         )
         one, other = _measure_all([first, second], sample, shares_batches=True)
         rows = one.compare(other)
-        console = results_console(csv)
+        console = make_results_console(csv)
         console.print(f"B - A: {second} - {first}", highlight=False, soft_wrap=True)
         try:
             if csv:
@@ -304,7 +304,7 @@ def explore(
 ) -> None:
     """Make an interactive page of a table."""
     with _explained(page, inputs=(table,)), TemporaryDirectory() as temporary:
-        name = _input_name(table)
+        name = _format_input(table)
         if is_stream(table):
             table = _read_stream(table, Path(temporary))
         if not table.is_file():
@@ -337,7 +337,7 @@ def doctor() -> None:
                 _print_fact(name, "not installed as a package")
         try:
             question = partial(HfApi().model_info, "gpt2")
-            hub.asked(question, "gpt2", "main", where="doctor", pauses=())
+            hub.ask_hub(question, "gpt2", "main", where="doctor", pauses=())
             answer = "answers"
         except hub.UnreachableError:
             offline = ": HF_HUB_OFFLINE is set" if constants.is_offline_mode() else ""
@@ -345,7 +345,7 @@ def doctor() -> None:
         except InputError:
             answer = "answers, but does not show `gpt2`; check HF_ENDPOINT and HF_TOKEN"
         _print_fact("Hub", f"{endpoint()} {answer}")
-        memory = total_memory()
+        memory = read_total_memory()
         _print_fact("cores", f"{count_cores()}")
         _print_fact("memory", f"{memory / 1e9:.1f} GB" if memory else "not known")
         import torch
@@ -365,7 +365,7 @@ def _print_fact(key: str, value: str) -> None:
     shown.print(f"{key}: {value}", highlight=False, soft_wrap=True)
 
 
-_explained = partial(explained, options=OPTIONS)
+_explained = partial(exit_on_input_error, options=OPTIONS)
 
 
 def _measure_all(
@@ -375,9 +375,9 @@ def _measure_all(
     name: str = "",
     *,
     shares_batches: bool = False,
-) -> "list[Measured]":
+) -> "list[MeasurementResult]":
     """Fetch models and measure them, with a bar on the terminal; names that are wrong are refused first."""
-    from shape_of_learning.checkpoints.local import is_local, local_name, named_checkpoint
+    from shape_of_learning.checkpoints.local import find_checkpoint, is_local, local_name
 
     split = [_split_revision(model) for model in given]
     if revision != "main":
@@ -393,9 +393,9 @@ def _measure_all(
                 f"{model} is on this machine, and has no revision `{at}`; leave out `@{at}` or --revision, or name the "
                 "folder of the checkpoint that you mean"
             )
-        named_checkpoint(model, at)  # before any other is measured
+        find_checkpoint(model, at)  # before any other is measured
     names = [local_name(model) if is_local(model) else Path(model).name for model, _ in split]
-    found: list[Measured] = []
+    found: list[MeasurementResult] = []
     for text, (model, at), last in zip(given, split, names, strict=True):
         own = name or (text if names.count(last) > 1 else "")
         shuffled_as = found[0].model.name if found and shares_batches else ""
@@ -403,7 +403,9 @@ def _measure_all(
     return found
 
 
-def _measure(model: str, revision: str, sample: Sample, name: str, shuffled_as: str) -> "Measured":
+def _measure(
+    model: str, revision: str, sample: Sample, name: str, shuffled_as: str
+) -> "MeasurementResult":
     if sample.measures.strip() == ALL:
         chosen = [*OF_THE_PAPER]
     else:
@@ -422,19 +424,19 @@ def _measure(model: str, revision: str, sample: Sample, name: str, shuffled_as: 
         tell(f"Asking {endpoint()} for `{model}` at `{revision}`.")
     from huggingface_hub.utils import disable_progress_bars
 
-    from shape_of_learning.checkpoints.local import named_checkpoint
-    from shape_of_learning.corpus.fetch import demo_text
+    from shape_of_learning.checkpoints.local import find_checkpoint
+    from shape_of_learning.corpus.fetch import read_demo_text
     from shape_of_learning.one_model.checkpoint import measure_checkpoint
 
     if not told.is_terminal:
         disable_progress_bars()
-    own, folder = named_checkpoint(model, revision)
+    own, folder = find_checkpoint(model, revision)
     name = name or own
-    with TemporaryDirectory() as temporary, bar(name) as progress:
+    with TemporaryDirectory() as temporary, show_bar(name) as progress:
         if text is None:
             tell("Text: the documentation that comes with Python; --text FILE takes another.")
             text = Path(temporary, "python_topics.txt")
-            text.write_text(demo_text(), encoding="utf-8")
+            text.write_text(read_demo_text(), encoding="utf-8")
         return measure_checkpoint(
             *(folder, text),
             name=name,
@@ -461,7 +463,7 @@ def _split_revision(given: str) -> tuple[str, str]:
     return model, revision
 
 
-def _input_name(path: Path) -> str:
+def _format_input(path: Path) -> str:
     return "the standard input" if path == STANDARD_INPUT else str(path)
 
 
@@ -483,7 +485,7 @@ def _open_pipe(pipe: Path) -> tuple[int, bytes]:
 
 def _read_stream(stream: Path, folder: Path) -> Path:
     """Copy what comes from the standard input, a pipe or a device to a file."""
-    descriptor, name = file_descriptor(stream), _input_name(stream)
+    descriptor, name = find_descriptor(stream), _format_input(stream)
     if descriptor is None and not (stream.is_fifo() or stream == Path("/dev/null")):
         raise InputError(f"{name} is a device, and no file or pipe; name one")
     file = folder / ("standard input" if stream == STANDARD_INPUT else stream.name)

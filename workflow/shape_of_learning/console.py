@@ -22,11 +22,11 @@ from shape_of_learning.errors import (
     InputError,
     escape_controls,
     explain_failure,
-    shortened,
-    without_secrets,
+    hide_secrets,
+    shorten_error,
 )
-from shape_of_learning.files import expand_home, file_descriptor, follow_links, is_stream
-from shape_of_learning.job import DiscreetFormatter, hide_bars
+from shape_of_learning.files import expand_home, find_descriptor, follow_links, is_stream
+from shape_of_learning.job import RedactingFormatter, hide_bars
 
 WIDE = 10_000  # characters of a line, where no terminal breaks it
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/fd/0"), Path("/dev/fd/1")
@@ -81,13 +81,13 @@ def parse_input(name: str) -> Path:
     return STANDARD_INPUT if name == "-" else expand_home(name)
 
 
-def results_console(*outputs: Path | None) -> Console:
+def make_results_console(*outputs: Path | None) -> Console:
     """Return where tables are printed: on the standard output, unless a file's content goes there."""
-    return told if any(path and file_descriptor(path) == 1 for path in outputs) else shown
+    return told if any(path and find_descriptor(path) == 1 for path in outputs) else shown
 
 
 @contextmanager
-def explained(
+def exit_on_input_error(
     *outputs: Path | None,
     inputs: tuple[Path | None, ...] = (),
     options: Mapping[str, str] = MappingProxyType({}),
@@ -112,7 +112,7 @@ def explained(
     except Exception as error:
         sentence = explain_failure(error)
         if isinstance(error, InputError) or (sentence is None and isinstance(error, OSError)):
-            sentence = str(error) if isinstance(error, InputError) else shortened(error)
+            sentence = str(error) if isinstance(error, InputError) else shorten_error(error)
         if isinstance(error, ModuleNotFoundError):
             sentence = (
                 f"the package `{error.name}` is missing; install what the command needs: "
@@ -120,7 +120,7 @@ def explained(
             )
         if sentence is None:
             raise
-        tell(f"ERROR: {without_secrets(name_options(sentence, options))}")
+        tell(f"ERROR: {hide_secrets(name_options(sentence, options))}")
         raise typer.Exit(code) from None
 
 
@@ -138,7 +138,7 @@ def tell(line: str) -> None:
 
 def _configure_logging() -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(DiscreetFormatter("%(levelname)s: %(message)s"))
+    handler.setFormatter(RedactingFormatter("%(levelname)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     if threading.current_thread() is threading.main_thread():
         # As an exception, a request to end removes what is half-written on its way out.
@@ -150,7 +150,7 @@ def _require_outputs(outputs: list[Path], inputs: list[Path]) -> None:
     read = {os.path.realpath(path) for path in inputs if not is_stream(path)}
     written: set[int | str] = set()
     for path in outputs:
-        descriptor = file_descriptor(path)
+        descriptor = find_descriptor(path)
         place = os.path.realpath(path) if descriptor is None else descriptor
         if place in written:
             name = "the standard output" if descriptor == 1 else path
@@ -185,7 +185,7 @@ def _require_writable(path: Path, descriptor: int | None) -> None:
 
 
 @contextmanager
-def bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
+def show_bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
     """A bar for each kind of what is done; nothing where there is no terminal."""
     described = TextColumn("{task.description}", markup=False)
     columns = (described, BarColumn(), TimeRemainingColumn())

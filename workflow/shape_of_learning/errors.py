@@ -34,7 +34,7 @@ class InputError(ValueError):
     """Something the user gave, or the outside world did, that the pipeline cannot go on with.
 
     The message is one sentence that names the file or the configuration key and says what to do;
-    :func:`shape_of_learning.job.job` prints it without a traceback and exits with 1. Control characters, which
+    :func:`shape_of_learning.job.run_job` prints it without a traceback and exits with 1. Control characters, which
     names on the Hub and answers of servers may have, are escaped in it.
     """
 
@@ -46,7 +46,7 @@ class UnreachableError(InputError):
     """The Hub cannot be asked now: no network, or offline mode."""
 
 
-def memory_is_exhausted(error: BaseException) -> bool:
+def is_memory_exhausted(error: BaseException) -> bool:
     """Return whether less at a time could help: PyTorch has several exceptions for it."""
     if isinstance(error, MemoryError):
         return True
@@ -54,7 +54,7 @@ def memory_is_exhausted(error: BaseException) -> bool:
     return is_of_a_kind and any(words in str(error) for words in MEMORY_PHRASES)
 
 
-def disk_is_full(error: BaseException) -> bool:
+def is_disk_full(error: BaseException) -> bool:
     """Return whether a disk or a quota has no room left, whatever library noticed it."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
@@ -66,11 +66,11 @@ def explain_failure(error: BaseException) -> str | None:
 
     An error counts that other errors hide, since libraries raise their own ones while they handle it.
     """
-    for cause in _causes(error):
-        if disk_is_full(cause):
+    for cause in _list_causes(error):
+        if is_disk_full(cause):
             file = getattr(cause, "filename", None) or "a file"
             return f"the disk is full: {file} could not be written; free some space and run again"
-        if memory_is_exhausted(cause):
+        if is_memory_exhausted(cause):
             return "memory is exhausted; give more of it, or lower what is asked for at a time"
     if isinstance(error, OSError) and error.errno == errno.EROFS:
         return f"{error.filename or 'a file'} is on a read-only disk; write to another folder"
@@ -79,7 +79,7 @@ def explain_failure(error: BaseException) -> str | None:
     return None
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that led to it, each once."""
     seen: set[int] = set()
     cause: BaseException | None = error
@@ -105,20 +105,20 @@ def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def shortened(error: BaseException) -> str:
+def shorten_error(error: BaseException) -> str:
     """What another library says, as a part of one sentence."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def without_secrets(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """Hide in each URL of a text who asks, with what password, and the query, which may hold a token."""
     return _QUERY.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", text))
 
 
-def settings_without_secrets(settings: Any) -> Any:
+def hide_secrets_in_settings(settings: Any) -> Any:
     """The same of every text in nested settings."""
     if isinstance(settings, dict):
-        return {key: settings_without_secrets(value) for key, value in settings.items()}
+        return {key: hide_secrets_in_settings(value) for key, value in settings.items()}
     if isinstance(settings, list):
-        return [settings_without_secrets(each) for each in settings]
-    return without_secrets(settings) if isinstance(settings, str) else settings
+        return [hide_secrets_in_settings(each) for each in settings]
+    return hide_secrets(settings) if isinstance(settings, str) else settings

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, sha256_of
+from shape_of_learning.files import atomic_write, compute_sha256
 
 SMALL_BYTES = 1 << 16  # up to which reading a file costs no more than remembering it
 RECORD = re.compile(r"([0-9 ]+)\n([0-9a-f]{64})\n")
@@ -19,7 +19,7 @@ RECORD = re.compile(r"([0-9 ]+)\n([0-9a-f]{64})\n")
 TICK_SECONDS, COARSE_TICK_SECONDS = 0.1, 2.0
 
 
-def remembered_sha256(file: Path) -> str:
+def remember_sha256(file: Path) -> str:
     """Hash all bytes of a file, or remember their hash if its size, times and inode are what they were then.
 
     The time of the last change of the inode (``ctime``) is among them, which no program can set back, so that a file
@@ -36,18 +36,18 @@ def remembered_sha256(file: Path) -> str:
         If the file changes while it is read.
     """
     file = file.resolve()
-    before = _stamp(file.stat())
+    before = _stamp_file(file.stat())
     if file.stat().st_size <= SMALL_BYTES:
-        return sha256_of(file)
+        return compute_sha256(file)
     record = _record_of(file)
     if record is not None:
         with suppress(OSError, ValueError):
             known = RECORD.fullmatch(record.read_text(encoding="utf-8"))
             if known and known[1] == before:
                 return known[2]
-    digest = sha256_of(file)
+    digest = compute_sha256(file)
     after = file.stat()
-    if _stamp(after) != before:
+    if _stamp_file(after) != before:
         raise InputError(f"{file} changed while it was read; run again when nobody writes to it")
     if record is not None and _is_settled(after):
         with suppress(OSError), atomic_write(record) as partial:
@@ -55,7 +55,7 @@ def remembered_sha256(file: Path) -> str:
     return digest
 
 
-def _stamp(stat: os.stat_result) -> str:
+def _stamp_file(stat: os.stat_result) -> str:
     return f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}"
 
 

@@ -33,14 +33,14 @@ def atomic_write(final: Path) -> Iterator[Path]:
     """
     final = Path(final)
     if is_stream(final):
-        with TemporaryDirectory() as folder, _errors_named(Path(folder), final):
+        with TemporaryDirectory() as folder, _name_final_file_in_errors(Path(folder), final):
             partial = Path(folder, final.name)
             yield partial
             _copy_to_stream(partial, final)
         return
     target = follow_links(final)
-    partial = target.with_name(_partial_name(target.name))
-    with _errors_named(partial, final):
+    partial = target.with_name(_name_partial_file(target.name))
+    with _name_final_file_in_errors(partial, final):
         target.parent.mkdir(parents=True, exist_ok=True)
         remove(partial)
         try:
@@ -69,7 +69,7 @@ def follow_links(path: Path) -> Path:
     return target
 
 
-def file_descriptor(path: Path) -> int | None:
+def find_descriptor(path: Path) -> int | None:
     """Return the number of the open file that a path such as ``/dev/stdout`` stands for; None for other paths."""
     for _ in range(MOST_LINKS):
         folder = os.path.realpath(path.parent)
@@ -83,7 +83,7 @@ def file_descriptor(path: Path) -> int | None:
 
 def is_stream(path: Path) -> bool:
     """Return whether a path is no name of a regular file or a folder, but an open file, a device or a pipe."""
-    if file_descriptor(path) is not None:
+    if find_descriptor(path) is not None:
         return True
     try:
         mode = path.stat().st_mode
@@ -94,7 +94,7 @@ def is_stream(path: Path) -> bool:
 
 def _copy_to_stream(file: Path, stream: Path) -> None:
     """Write the bytes of a file to what :func:`is_stream`; it is not truncated, so `>>` appends."""
-    descriptor = file_descriptor(stream)
+    descriptor = find_descriptor(stream)
     for text in filter(None, (sys.stdout, sys.stderr)):
         text.flush()  # what was printed before stands before
     opened = os.dup(descriptor) if descriptor is not None else os.open(stream, os.O_WRONLY)
@@ -102,7 +102,7 @@ def _copy_to_stream(file: Path, stream: Path) -> None:
         shutil.copyfileobj(source, sink)
 
 
-def _partial_name(name: str) -> str:
+def _name_partial_file(name: str) -> str:
     """Return the name of a file while it is written, which no file system finds too long."""
     suffix = f".{os.getpid()}.partial"
     kept = name.encode()[: LONGEST_NAME - len(suffix) - 1].decode(errors="ignore")
@@ -110,7 +110,7 @@ def _partial_name(name: str) -> str:
 
 
 @contextmanager
-def _errors_named(partial: Path, final: Path) -> Iterator[None]:
+def _name_final_file_in_errors(partial: Path, final: Path) -> Iterator[None]:
     """Name the final file in errors of the operating system and of libraries, not the temporary one."""
     try:
         yield
@@ -144,13 +144,13 @@ def link(target: Path, name: Path) -> None:
     name.symlink_to(os.path.relpath(target.absolute(), name.parent.resolve()))
 
 
-def sha256_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """Hexadecimal SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def git_blob_of(path: Path) -> str:
+def compute_git_blob(path: Path) -> str:
     r"""Name that git gives to a file's content: SHA-1 of ``blob SIZE\0`` and the content."""
     # Not a matter of security: a collision would have to be in the authors' repository.
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
@@ -198,10 +198,10 @@ def write_table(path: Path, columns: Iterable[str], rows: Iterable[Iterable[obje
     with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([_cell(value) for value in row] for row in rows)
+        writer.writerows([_write_cell(value) for value in row] for row in rows)
 
 
-def _cell(value: object) -> object:
+def _write_cell(value: object) -> object:
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(float(value))
     return "" if value is None else value
@@ -225,9 +225,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             seen = set()
             for key, _ in node.value:
                 if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
-                    raise _refused(key, f"the key {key.value!r:.100} is not text; put it in quotes")
+                    raise _refuse_node(
+                        key, f"the key {key.value!r:.100} is not text; put it in quotes"
+                    )
                 if not isinstance(key.value, str) or key.value in seen:
-                    raise _refused(key, f"the key {key.value!r:.100} occurs twice; remove one")
+                    raise _refuse_node(key, f"the key {key.value!r:.100} occurs twice; remove one")
                 seen.add(key.value)
         super().flatten_mapping(node)
 
@@ -235,7 +237,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         if re.match(r"[-+]?0\d|[^.]*:", node.value):
             what = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
             said = f"YAML reads {node.value} as {what}; write it in quotes or in decimals"
-            raise _refused(node, said)
+            raise _refuse_node(node, said)
         if len(node.value) > LONGEST_NUMBER:
             line = node.start_mark.line + 1
             raise ValueError(f"line {line} has a number of {len(node.value)} digits")
@@ -247,7 +249,7 @@ for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
 
 
-def _refused(node: Any, problem: str) -> InputError:
+def _refuse_node(node: Any, problem: str) -> InputError:
     return InputError(f"line {node.start_mark.line + 1}: {problem}")
 
 
@@ -265,11 +267,11 @@ def _refuse_explosion(text: str) -> None:
     for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in levels):
-                raise _refused(event, f"`*{event.anchor:.100}` repeats itself; write it out")
+                raise _refuse_node(event, f"`*{event.anchor:.100}` repeats itself; write it out")
             size = sizes.get(event.anchor, 0)
             values, repeated = values + size, repeated + size
             if repeated > MOST_REPEATED:
-                raise _refused(
+                raise _refuse_node(
                     event,
                     f"with `*{event.anchor:.100}` aliases repeat more than {MOST_REPEATED} values; write out "
                     "what is meant",

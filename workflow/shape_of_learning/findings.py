@@ -37,7 +37,7 @@ class Curves(NamedTuple):
             round(number)
             for of_measure in self.rows.values()
             for row in of_measure.values()
-            if math.isfinite(number := _number(row.get("windows")))
+            if math.isfinite(number := _read_number(row.get("windows")))
         }
         return f", {max(numbers)} windows" if numbers else ""
 
@@ -88,7 +88,7 @@ def _read_curves(label: str, rows: Iterable[Row]) -> Curves:
     found: dict[str, dict[int, Row]] = {}
     undefined: dict[str, list[int]] = {}
     for row in rows:
-        layer, value = _number(row["layer"]), _number(row["value"])
+        layer, value = _read_number(row["layer"]), _read_number(row["value"])
         if math.isfinite(layer) and math.isfinite(value):
             found.setdefault(str(row["estimator"]), {})[int(layer)] = row
         elif math.isfinite(layer):
@@ -107,9 +107,9 @@ def _say_anisotropy(curves: Curves) -> str:
         sentence = f"no block is anisotropic ({ANISOTROPIC:g} or more); {_say_highest(rows)}"
         without = "; no block has massive tokens" if _has_none_massive(curves) else ""
         return f"{begin}{sentence}{without}{_say_undefined(curves)}."
-    plateau = _around(values, max(values, key=values.__getitem__))
+    plateau = _find_layers_around(values, max(values, key=values.__getitem__))
     where = f" in {name_blocks(plateau)}" if plateau != high else ""
-    inside = f"({_range(values[layer] for layer in plateau)}{where})"
+    inside = f"({_format_range(values[layer] for layer in plateau)}{where})"
     blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
     sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
     return f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined(curves)}."
@@ -126,10 +126,8 @@ def _say_highest(rows: Mapping[int, Row]) -> str:
     values = _values(rows)
     top = highest_blocks(rows)
     if len(top) == len(rows):
-        return f"anisotropy is {_range(values.values())}"
-    return (
-        f"the highest anisotropy is {_range(values[layer] for layer in top)}, in {name_blocks(top)}"
-    )
+        return f"anisotropy is {_format_range(values.values())}"
+    return f"the highest anisotropy is {_format_range(values[layer] for layer in top)}, in {name_blocks(top)}"
 
 
 def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
@@ -140,14 +138,14 @@ def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
         return ""
     if _has_none_massive(curves):
         return "; no block has massive tokens"
-    left = {layer: _number(without[layer]["value"]) for layer in known}
-    shares = [1 - _number(without[n]["n"]) / _number(rows[n]["n"]) for n in known]
+    left = {layer: _read_number(without[layer]["value"]) for layer in known}
+    shares = [1 - _read_number(without[n]["n"]) / _read_number(rows[n]["n"]) for n in known]
     # A batch without them may be larger where the text is divided into fewer batches.
     is_known = all(0 <= share < 0.5 for share in shares)
-    share = f" ({_range((100 * s for s in shares), 1)} % of the vectors)" if is_known else ""
+    share = f" ({_format_range((100 * s for s in shares), 1)} % of the vectors)" if is_known else ""
     still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
     also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
-    return f"; without massive tokens{share} it is {_range(left.values())} there{also}"
+    return f"; without massive tokens{share} it is {_format_range(left.values())} there{also}"
 
 
 def _has_none_massive(curves: Curves) -> bool:
@@ -155,7 +153,7 @@ def _has_none_massive(curves: Curves) -> bool:
     rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
     return bool(without) and all(
         layer in rows
-        and all(_number(row[key]) == _number(rows[layer][key]) for key in ("value", "n"))
+        and all(_read_number(row[key]) == _read_number(rows[layer][key]) for key in ("value", "n"))
         for layer, row in without.items()
     )
 
@@ -173,14 +171,16 @@ def _say_dimension(models: Sequence[Curves]) -> str:
 def _say_dimension_of(curves: Curves, measure: str) -> str:
     """Say where it is highest, if its intervals tell some blocks from the others, of values that are not suspect."""
     rows = curves.blocks(measure)
-    sound = {layer: row for layer, row in rows.items() if not _reasons(row)} or rows
+    sound = {
+        layer: row for layer, row in rows.items() if not _read_reasons_for_findings(row)
+    } or rows
     values, top = _values(sound), highest_blocks(sound)
-    highest = _range((values[layer] for layer in top), 0)
+    highest = _format_range((values[layer] for layer in top), 0)
     beside = []
     if (last := max(rows)) in values and last not in top:
         beside.append(f"{values[last]:.0f} in the last")
     if embeddings := curves.rows[measure].get(0):
-        beside.append(f"{_number(embeddings['value']):.0f} in the embeddings")
+        beside.append(f"{_read_number(embeddings['value']):.0f} in the embeddings")
     if len(top) == len(sound):
         inside = f" ({', '.join(beside)})" if beside else ""
         return f"{highest} in those of {curves.label}{inside}"
@@ -194,7 +194,11 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     reasons: set[Reason] = set()
     for curves in models:
         rows = curves.blocks(measure)
-        suspect = [_reasons(row) for row in rows.values() if _reasons(row)]
+        suspect = [
+            _read_reasons_for_findings(row)
+            for row in rows.values()
+            if _read_reasons_for_findings(row)
+        ]
         reasons.update(reason for found in suspect for reason in found)
         if suspect:
             counts.append((f"{len(suspect)} of {len(rows)}", curves.label))
@@ -208,7 +212,7 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     return f"do not trust {DIMENSIONS[measure]} in {where} ({causes})"
 
 
-def _reasons(row: Row) -> list[Reason]:
+def _read_reasons_for_findings(row: Row) -> list[Reason]:
     cell = row.get("reason")
     reasons = read_reasons(cell) if isinstance(cell, str) else []
     return [reason for reason in reasons if reason is not FEW_WINDOWS]
@@ -221,11 +225,11 @@ def highest_blocks(rows: Mapping[int, Row]) -> list[int]:
     """
     values = _values(rows)
     peak = max(values, key=values.__getitem__)
-    least = _number(rows[peak].get("low"))
-    return [n for n, row in rows.items() if n == peak or not _number(row.get("high")) < least]
+    least = _read_number(rows[peak].get("low"))
+    return [n for n, row in rows.items() if n == peak or not _read_number(row.get("high")) < least]
 
 
-def _around(values: Mapping[int, float], peak: int) -> list[int]:
+def _find_layers_around(values: Mapping[int, float], peak: int) -> list[int]:
     """List the layers around a peak without a gap whose values are nearly as high."""
     found = [peak]
     for step in (-1, 1):
@@ -262,16 +266,16 @@ def _join(items: Sequence[str]) -> str:
 
 
 def _values(rows: Mapping[int, Row]) -> dict[int, float]:
-    return {layer: _number(row["value"]) for layer, row in rows.items()}
+    return {layer: _read_number(row["value"]) for layer, row in rows.items()}
 
 
-def _range(values: Iterable[float], decimals: int = 2) -> str:
+def _format_range(values: Iterable[float], decimals: int = 2) -> str:
     known = list(values)
     low, high = (f"{number:.{decimals}f}" for number in (min(known), max(known)))
     return low if low == high else f"{low} to {high}"
 
 
-def _number(cell: Any) -> float:
+def _read_number(cell: Any) -> float:
     """Read a number of a table; NaN where the cell is empty."""
     if cell is None or cell == "":
         return math.nan

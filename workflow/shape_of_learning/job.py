@@ -13,15 +13,15 @@ from shape_of_learning.errors import (
     InputError,
     escape_controls,
     explain_failure,
-    shortened,
-    without_secrets,
+    hide_secrets,
+    shorten_error,
 )
 
 logger = logging.getLogger("shape_of_learning")
 
 
 @contextmanager
-def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
+def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     """Run the work of a script: its log goes to the file `log`, and from level `console` on to the terminal.
 
     An :class:`InputError`, a full or read-only disk and exhausted memory, whatever library notices them, end the
@@ -41,12 +41,12 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
         if not isinstance(error, OSError):
             raise
         logger.debug("where it happened", exc_info=True)
-        _fail(shortened(error))
+        _fail(shorten_error(error))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
 
-def parameters(snakemake: Any) -> dict[str, Any]:
+def read_parameters(snakemake: Any) -> dict[str, Any]:
     """What a rule tells the `main` of its script; digests of code and of weights are for Snakemake alone."""
     return {k: v for k, v in snakemake.params.items() if k not in ("code", "weights")}
 
@@ -64,12 +64,12 @@ def _fail(sentence: str) -> None:
     sys.exit(1)
 
 
-class DiscreetFormatter(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """Formats messages and tracebacks without passwords, and so that no terminal obeys them."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
-        return escape_controls(without_secrets(super().format(record)))
+        return escape_controls(hide_secrets(super().format(record)))
 
 
 class _LogFile(logging.FileHandler):
@@ -83,11 +83,11 @@ class _LogFile(logging.FileHandler):
 def _configure_logging(log: Path, console: int) -> None:
     shown = logging.StreamHandler()
     shown.setLevel(console)
-    shown.setFormatter(DiscreetFormatter("%(levelname)s: %(message)s"))
+    shown.setFormatter(RedactingFormatter("%(levelname)s: %(message)s"))
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logger.handlers = [shown]
     log.parent.mkdir(parents=True, exist_ok=True)
     kept = _LogFile(log, mode="w", encoding="utf-8")
-    kept.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
+    kept.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(kept)

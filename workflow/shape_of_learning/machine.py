@@ -12,7 +12,7 @@ def count_cores() -> int:
     return count() or 1
 
 
-def total_memory() -> int | None:
+def read_total_memory() -> int | None:
     """Return the bytes of memory of this machine; None where the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -21,7 +21,7 @@ from rocrate.model.entity import Entity
 from rocrate.rocrate import ROCrate
 
 from shape_of_learning.corpus.changes import read_losses
-from shape_of_learning.files import sha256_of, write_table
+from shape_of_learning.files import compute_sha256, write_table
 
 WORKFLOW = Path(__file__).parents[1]
 LICENSE = "Whoever publishes this run says under which licence; the workflow's own is BSD-3-Clause."
@@ -81,25 +81,25 @@ def describe_run(
         lang="snakemake",
         properties={
             "name": "shape-of-learning",
-            "sha256": sha256_of(snakefile),
+            "sha256": compute_sha256(snakefile),
             "license": "https://spdx.org/licenses/BSD-3-Clause",
-            "version": workflow_version(),
+            "version": describe_workflow(),
         },
     )
-    results = [crate.file(path, digest) for path, digest in digests.items()]
+    results = [crate.add_listed_file(path, digest) for path, digest in digests.items()]
     for path in (folder / "outputs.sha256", folder / "jobs.csv", settings):
-        crate.file(path)
+        crate.add_listed_file(path)
     ended = datetime.now(UTC).isoformat(timespec="seconds")
-    action = crate.entity(
+    action = crate.add_entity(
         "#run",
         "CreateAction",
         name="The run",
         endTime=ended,
         instrument=workflow,
         # A checkpoint without a table was planned for another target.
-        object=[crate.file(path) for path in inputs if path.exists()],
+        object=[crate.add_listed_file(path) for path in inputs if path.exists()],
         result=results,
-        agent=crate.environment(),
+        agent=crate.add_environment(),
     )
     crate.describe_root(datePublished=ended, mentions=[action])
     crate.metadata.write(crate_file.parent)
@@ -107,7 +107,7 @@ def describe_run(
 
 def write_digests(path: Path, results: Path, outputs: Sequence[Path]) -> dict[Path, str]:
     """Write the SHA-256 of all outputs as ``sha256sum --check`` reads them in the folder `results`."""
-    digests = {output: sha256_of(output) for output in outputs}
+    digests = {output: compute_sha256(output) for output in outputs}
     lines = [
         f"{digests[each]}  {each.relative_to(results).as_posix()}\n" for each in sorted(digests)
     ]
@@ -125,7 +125,7 @@ def write_jobs(path: Path, benchmarks: Path) -> None:
     write_table(path, JOB_COLUMNS, rows)
 
 
-def workflow_version() -> str:
+def describe_workflow() -> str:
     """Version, commit and state of this checkout, in words."""
     from shape_of_learning import __version__
 
@@ -143,7 +143,7 @@ class _Crate(ROCrate):
         self.metadata.extra_terms.update(TERMS)
         self.results, self.run = results, run
 
-    def entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
+    def add_entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
         given = {key: value for key, value in properties.items() if value not in (None, "", [])}
         return self.add(ContextEntity(self, identifier, properties={"@type": kind, **given}))
 
@@ -158,18 +158,18 @@ class _Crate(ROCrate):
             "what they were computed from, and by what.",
             "license": LICENSE,
             "conformsTo": [
-                self.entity(url, "CreativeWork", name=name, version=url.rpartition("/")[2])
+                self.add_entity(url, "CreativeWork", name=name, version=url.rpartition("/")[2])
                 for url, name in PROFILES.items()
             ],
             "citation": [
-                self.entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
+                self.add_entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
                 for n, (title, citation) in enumerate(papers, start=1)
             ],
         }
         for key, value in properties.items():
             self.root_dataset[key] = value
 
-    def file(self, path: Path, digest: str = "") -> Entity:
+    def add_listed_file(self, path: Path, digest: str = "") -> Entity:
         where = path.relative_to(self.results).as_posix()
         caption = path.with_suffix(".md")
         description = read_losses(path) if path.name == "alphabet.json" else ""
@@ -178,16 +178,16 @@ class _Crate(ROCrate):
         facts = {
             "name": self.run["titles"].get(where.removesuffix(path.suffix), where),
             "description": description,
-            "sha256": digest or sha256_of(path),
+            "sha256": digest or compute_sha256(path),
             "contentSize": str(path.stat().st_size),
             "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(where)[0],
         }
         return self.add_file(dest_path=where, properties={k: v for k, v in facts.items() if v})
 
-    def environment(self) -> Entity:
+    def add_environment(self) -> Entity:
         """The packages that this job sees; other jobs say theirs in their logs."""
         packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
-        return self.entity(
+        return self.add_entity(
             "#environment",
             "SoftwareApplication",
             name="The environment that described the run",

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.errors import InputError, hide_secrets
 
 SHOWN_CHARACTERS = 100  # of a value that is refused
 MOST_NAMES = 12  # that are shown of those that are known
@@ -53,13 +53,15 @@ def must_be(words: str) -> WrapValidator:
         try:
             return check_type(value)
         except ValidationError:
-            remedy = _remedy(value, "string_type")
-            raise refused(f"must be {words}, but is {shown(value)}{remedy}") from None
+            remedy = _suggest_remedy(value, "string_type")
+            raise make_validation_error(
+                f"must be {words}, but is {format_value(value)}{remedy}"
+            ) from None
 
     return WrapValidator(check)
 
 
-def refused(predicate: str) -> PydanticCustomError:
+def make_validation_error(predicate: str) -> PydanticCustomError:
     """Build the error of a validator: what is wrong with the key, such as ``is 3, but ...; lower it``."""
     return PydanticCustomError("refused", "{it}", {"it": predicate})
 
@@ -80,17 +82,17 @@ with_exponent = BeforeValidator(read_number)
 Number = Annotated[float, with_exponent]
 
 
-def _without_repetition(values: list[Any]) -> list[Any]:
+def _refuse_repetition(values: list[Any]) -> list[Any]:
     seen = set()
     for value in values:
         key = value if isinstance(value, Hashable) else repr(value)
         if key in seen:
-            raise refused(f"names {shown(value)} twice; remove one")
+            raise make_validation_error(f"names {format_value(value)} twice; remove one")
         seen.add(key)
     return values
 
 
-unique = AfterValidator(_without_repetition)
+unique = AfterValidator(_refuse_repetition)
 # A name of a folder, of a wildcard and of a shell's argument.
 Name = Annotated[
     str,
@@ -101,7 +103,7 @@ Names = Annotated[list[Name], unique]
 Words = Annotated[list[str], unique]
 
 
-def validated(kind: type[Kind], value: Any, where: str) -> Kind:
+def validate_yaml(kind: type[Kind], value: Any, where: str) -> Kind:
     """Check what YAML holds.
 
     Raises
@@ -113,26 +115,26 @@ def validated(kind: type[Kind], value: Any, where: str) -> Kind:
         return kind.model_validate(value)
     except ValidationError as error:
         first = min(error.errors(), key=lambda each: [str(part) for part in each["loc"]])
-        raise InputError(without_secrets(f"{where}: {_sentence(dict(first))}")) from None
+        raise InputError(hide_secrets(f"{where}: {_format_error(dict(first))}")) from None
 
 
-def _sentence(error: dict[str, Any]) -> str:
+def _format_error(error: dict[str, Any]) -> str:
     key = cut(".".join(str(part) for part in error["loc"] if part != "[key]"))
     named = f"`{key}`" if key else "the entry"
     kind, value, said = error["type"], error["input"], error["msg"]
     if kind == "unknown_key":
         name, inside = error["ctx"]["name"], f" in {named}" if key else ""
-        return f"unknown key `{cut(name)}`{inside}; {hint(name, error['ctx']['known'])}"
+        return f"unknown key `{cut(name)}`{inside}; {suggest_name(name, error['ctx']['known'])}"
     if kind == "refused":
         return f"{named} {said}"
     if kind == "value_error":
         return str(error["ctx"]["error"])
     if kind == "missing":
         return f"key {named} is missing; add it"
-    return f"{named} is {shown(value)}: {said[:1].lower()}{said[1:]}{_remedy(value, kind)}"
+    return f"{named} is {format_value(value)}: {said[:1].lower()}{said[1:]}{_suggest_remedy(value, kind)}"
 
 
-def _remedy(value: Any, kind: str) -> str:
+def _suggest_remedy(value: Any, kind: str) -> str:
     """How to write what is of the wrong type."""
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{cut(value)}]"
@@ -146,12 +148,12 @@ def _remedy(value: Any, kind: str) -> str:
     return ""
 
 
-def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
+def make_unknown_name_error(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
     """Build the error for a name that is not among the `known` ones."""
-    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {hint(name, sorted(known))}")
+    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {suggest_name(name, sorted(known))}")
 
 
-def hint(name: str, known: list[str]) -> str:
+def suggest_name(name: str, known: list[str]) -> str:
     """The nearest of the names that are known, or all of them."""
     near = get_close_matches(str(name)[:SHOWN_CHARACTERS], known, n=1)
     more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
@@ -159,7 +161,7 @@ def hint(name: str, known: list[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else f"known: {listed}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it is shown in a sentence: on one line, and not in pages."""
     return cut(_SHORT.repr(value))
 

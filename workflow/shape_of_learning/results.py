@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, file_descriptor, is_stream, write_table
+from shape_of_learning.files import atomic_write, find_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_all_sentences
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
@@ -41,12 +41,12 @@ def write_text(path: Path, content: str) -> None:
 def write_objects(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     """Write rows of estimates as a JSON list of objects, in which nothing is a number that JSON has not."""
     objects = [
-        {key: _json_value(key, cell) for key, cell in row.items()} for row in estimate_rows(rows)
+        {key: _convert_cell(key, cell) for key, cell in row.items()} for row in estimate_rows(rows)
     ]
     write_text(path, f"{dumps(objects, indent=1, allow_nan=False)}\n")
 
 
-def _json_value(key: str, cell: Any) -> Any:
+def _convert_cell(key: str, cell: Any) -> Any:
     if key == "suspect":
         return cell == "yes"
     if isinstance(cell, float) and not math.isfinite(cell):
@@ -54,13 +54,13 @@ def _json_value(key: str, cell: Any) -> Any:
     return cell
 
 
-def picture_format(path: Path) -> str:
+def choose_picture_format(path: Path) -> str:
     """Return what a picture is written as: what its name ends in, or PNG into a pipe."""
     kind = path.suffix[1:].lower()
     if kind in PICTURES:
         return kind
     if is_stream(path):
-        if file_descriptor(path) == 1 and sys.stdout.isatty():
+        if find_descriptor(path) == 1 and sys.stdout.isatty():
             raise InputError(
                 f"a picture is nothing for a terminal; name a file in the place of {path}"
             )
@@ -88,39 +88,39 @@ def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -
 
 def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
     """Return the page of the explorer of rows of estimates, of a text that no table names."""
-    from shape_of_learning.explorer.explorer_page import content_of, explorer_page
+    from shape_of_learning.explorer.explorer_page import read_content, write_page
 
     keys = ("name", "label", "axis", "description")
     models, estimators = (
         list(dict.fromkeys(str(row[ESTIMATE_COLUMNS.index(key)]) for row in rows))
         for key in ("model", "estimator")
     )
-    measures = [find_measure(n).chosen(n, {}) for n in estimators]
+    measures = [find_measure(n).configure(n, {}) for n in estimators]
     description = {
         "models": [{"name": name, "label": name} for name in models],
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],
         **{"papers": [], "claims": [], "claimed": {}, "notes": []},
         "sample": _sample(rows, text),
-        "findings": find_all_sentences(estimate_rows(rows), _last_checkpoints(rows)),
+        "findings": find_all_sentences(estimate_rows(rows), _list_last_checkpoints(rows)),
     }
     with TemporaryDirectory() as temporary:
         file = Path(temporary, "estimates.csv")
         write_table(file, ESTIMATE_COLUMNS, rows)
-        return explorer_page(content_of(description, file, [], [], []))
+        return write_page(read_content(description, file, [], [], []))
 
 
 def _sample(rows: Sequence[Sequence[object]], text: str) -> str:
     """Say how many windows were measured, and of which text where that is known."""
     place = ESTIMATE_COLUMNS.index("windows")
     numbers = sorted({int(float(str(row[place]))) for row in rows if row[place] not in ("", None)})
-    return f"{_range(numbers)} windows" + (f" of {text}" if text else "") if numbers else ""
+    return f"{_format_range(numbers)} windows" + (f" of {text}" if text else "") if numbers else ""
 
 
-def _range(numbers: Sequence[int]) -> str:
+def _format_range(numbers: Sequence[int]) -> str:
     return " to ".join(f"{number:,}" for number in dict.fromkeys((numbers[0], numbers[-1])))
 
 
-def _last_checkpoints(rows: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
+def _list_last_checkpoints(rows: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
     """List name, label and last revision of each model."""
     last = {row["model"]: row["revision"] for row in estimate_rows(rows)}
     return [(name, name, revision) for name, revision in last.items()]
@@ -142,7 +142,7 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
                 raise ValueError(f"line {number} has {len(row)} cells, and not {len(header)}")
             rows.append(
                 [
-                    row[place] if column in TEXTS else _number(row[place], column, number)
+                    row[place] if column in TEXTS else _read_cell(row[place], column, number)
                     for column, place in zip(ESTIMATE_COLUMNS, places, strict=True)
                 ]
             )
@@ -160,7 +160,7 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
     return rows
 
 
-def _number(cell: str, column: str, line: int) -> str:
+def _read_cell(cell: str, column: str, line: int) -> str:
     """Return a cell as tables have it: whole numbers without a point, empty where nothing is defined."""
     if not cell.strip():
         return ""

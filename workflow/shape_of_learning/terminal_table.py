@@ -104,7 +104,7 @@ def _place(row: Row) -> str:
 
 
 def _label(name: str) -> str:
-    return SHORT_LABELS.get(name) or find_measure(name).chosen(name, {}).label
+    return SHORT_LABELS.get(name) or find_measure(name).configure(name, {}).label
 
 
 def format_cell(cell: Cell, most_decimals: int = MOST_DECIMALS) -> str:

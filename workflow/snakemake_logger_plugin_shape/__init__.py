@@ -20,7 +20,13 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 from snakemake_logger_plugin_shape.configuration import check_configfiles
-from snakemake_logger_plugin_shape.words import LONG, WORDS, listed_rule, measured, words_of
+from snakemake_logger_plugin_shape.words import (
+    LONG,
+    WORDS,
+    describe_job,
+    describe_outputs,
+    strip_prefix,
+)
 
 # What Snakemake says of itself while jobs run; all else that it says is shown.
 ASIDE = re.compile("Assuming|Building DAG|Using shell|Conda env|Select jobs|Removing|None$")
@@ -105,9 +111,9 @@ class LogHandler(LogHandlerBase):
 
     def _begin(self, said: dict[str, Any]) -> None:
         rule, wildcards = said["rule_name"], dict(said["wildcards"])
-        job = Job(rule, words_of(rule, wildcards), list(said["output"]), time.time())
+        job = Job(rule, describe_job(rule, wildcards), list(said["output"]), time.time())
         self.jobs[said["jobid"]] = job
-        if self.is_json or listed_rule(rule) in LONG:
+        if self.is_json or strip_prefix(rule) in LONG:
             facts = {"rule": rule, "wildcards": wildcards, "log": list(said["log"])}
             self._say("begun", f"begins: {job.words}", job=said["jobid"], **facts)
 
@@ -118,19 +124,19 @@ class LogHandler(LogHandlerBase):
         seconds = time.time() - job.began
         self.took.setdefault(job.rule, []).append(seconds)
         done = self.total - self.left.total()
-        text = f"[{done} of {self.total}] {measured(job.words, job.outputs)}, {duration(seconds)}"
-        remaining, is_all = self._remaining()
+        text = f"[{done} of {self.total}] {describe_outputs(job.words, job.outputs)}, {format_duration(seconds)}"
+        remaining, is_all = self._estimate_remaining()
         if remaining is not None and remaining >= 1:
-            text += f"; {'about' if is_all else 'more than'} {duration(remaining)} left"
+            text += f"; {'about' if is_all else 'more than'} {format_duration(remaining)} left"
         facts: dict[str, Any] = {"done": done, "total": self.total, "remaining": remaining}
         self._say("finished", text, job=number, rule=job.rule, seconds=round(seconds, 3), **facts)
 
-    def _remaining(self) -> tuple[float | None, bool]:
+    def _estimate_remaining(self) -> tuple[float | None, bool]:
         """Seconds for the jobs left whose rule has been seen, None if they are few, and whether these are all."""
         now, left = time.time(), +self.left
         known = {rule: mean(self.took[rule]) for rule in left if rule in self.took}
         # A target is no job of a listed rule, and takes no time.
-        is_all = not any(rule not in known and listed_rule(rule) in WORDS for rule in left)
+        is_all = not any(rule not in known and strip_prefix(rule) in WORDS for rule in left)
         if not known or 2 * sum(left[rule] for rule in known) < left.total():
             return None, is_all
         running = [(job.rule, now - job.began) for job in self.jobs.values()]
@@ -143,17 +149,17 @@ class LogHandler(LogHandlerBase):
     def _fail(self, said: dict[str, Any]) -> None:
         for each in said.get("job_error_info", [said]):
             job = self.jobs.pop(each["jobid"], None)
-            cause = next(filter(None, map(last_error, each["log"])), "see the messages above")
+            cause = next(filter(None, map(find_last_error, each["log"])), "see the messages above")
             self.failures[each["jobid"]] = f"{job.words if job else each['rule_name']}: {cause}"
 
 
-def last_error(log: str) -> str:
+def find_last_error(log: str) -> str:
     """The last sentence of a log that says why its job ended."""
     text = Path(log).read_text(encoding="utf-8", errors="replace") if Path(log).is_file() else ""
     return ["", *re.findall(r" ERROR (.*)", text)][-1]
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it: 12 s, 3 min, 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"

@@ -40,21 +40,21 @@ LONG = {"fetch_corpus", "fetch_checkpoint", "pretrain_model", "finetune_model"}
 NAMES = {"two_nn": "TwoNN", "mada": "MADA", "mom": "MOM", "mle": "MLE"}
 
 
-def listed_rule(rule: str) -> str:
+def strip_prefix(rule: str) -> str:
     """The name of a rule in `WORDS`, where another workflow may have put a prefix before it."""
     return next((name for name in WORDS if f"_{rule}".endswith(f"_{name}")), rule)
 
 
-def words_of(rule: str, wildcards: Mapping[str, str]) -> str:
+def describe_job(rule: str, wildcards: Mapping[str, str]) -> str:
     """What a job makes, before it has made it."""
     shown = {key: re.sub(r"^step(?=\d)", "step ", value) for key, value in wildcards.items()}
     try:
-        return WORDS[listed_rule(rule)].format(**shown)
+        return WORDS[strip_prefix(rule)].format(**shown)
     except KeyError:
         return " ".join([rule, *wildcards.values()])
 
 
-def measured(words: str, outputs: Iterable[str]) -> str:
+def describe_outputs(words: str, outputs: Iterable[str]) -> str:
     """The same of a job that has measured something: which measures, of which layers, as its tables say."""
     found = [file for each in map(Path, outputs) for file in [each, *each.rglob("*.csv")]]
     files = {file: int(file.stem[6:]) for file in found if re.fullmatch(r"layer_\d+", file.stem)}

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullLocator
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.by_layer import draw_columns
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.output import Drawing, make_drawing
 
 ELONGATED = 10  # times the median eigenvalue
 ROUNDING = 1e-8  # of the largest eigenvalue of float32 vectors, below which others are 0
@@ -50,9 +50,9 @@ TICKS |= {CLUSTERED[0]: "27\nclusters\ncentred", CLUSTERED[1]: "less 12\ndirecti
 
 def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     """Figure 1: ln I and mean cosine by layer, a line per step of the fine-tuning, a column per family."""
-    rows = _with_family(inputs, "finetuning_layers")
+    rows = _add_family(inputs, "finetuning_layers")
     rows = rows[rows["estimator"].isin(MEASURES)]
-    table = _over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
+    table = _average_over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
     families = dict(list(table.groupby("family", sort=False)))
     notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
     figure, grid = _panels(len(MEASURES), len(families), *notes, sharex="col", sharey="row")
@@ -69,19 +69,19 @@ def spectra(inputs: FigureInputs) -> Drawing:
     The CSV has elongated directions as estimator ``elongated_directions``, where all that the table holds are
     elongated a number that is too small.
     """
-    spectrum = _first_and_last(_with_family(inputs, "finetuning_spectra"))
-    layers = _first_and_last(_with_family(inputs, "finetuning_layers"))
-    counted, is_bound = _elongated(spectrum)
+    spectrum = _first_and_last(_add_family(inputs, "finetuning_spectra"))
+    layers = _first_and_last(_add_family(inputs, "finetuning_layers"))
+    counted, is_bound = _count_elongated_directions(spectrum)
     last = spectrum[spectrum["layer"] == spectrum.groupby("model")["layer"].transform("max")]
     eigenvalues = last.assign(estimator="eigenvalue", value=last["eigenvalue"])
     shares = layers[layers["estimator"].isin(SHARES)]
     rows = pd.concat([eigenvalues, counted, shares], ignore_index=True)
-    table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
+    table = _average_over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
     rounded = f"Lines leave the panel at eigenvalues below {ROUNDING:g} of the largest, which are 0 but for rounding."
     in_panels = table[table["estimator"] == "eigenvalue"].groupby("family")["value"]
-    is_rounded = any(_rounded(own).any() for _, own in in_panels)
+    is_rounded = any(_are_rounding(own).any() for _, own in in_panels)
     notes = (
         rounded if is_rounded else "",
         f"Elongated: with more than {ELONGATED} times the layer's median eigenvalue at the first step.",
@@ -110,10 +110,10 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     fitted_on : {"training", "each split"}
         Of what tokens the adjustments are; the latter is the papers' way.
     """
-    rows = _first_and_last(_with_family(inputs, "finetuning_probes"))
+    rows = _first_and_last(_add_family(inputs, "finetuning_probes"))
     rows = rows[rows["fitted_on"].isin((fitted_on, "nothing"))].assign(value=lambda r: r["score"])
     keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric", "chance"]
-    table = _over_seeds(rows, keys)
+    table = _average_over_seeds(rows, keys)
     families = dict(list(table.groupby("family", sort=False)))
     across = min(ACROSS, len(families))
     note = _describe_lines(rows, table)
@@ -134,7 +134,7 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
             _draw_beside(axes, rows_beside, CLUSTERED[int(is_without)])
         axes.axhline(own["chance"].mean(), **CHANCE)
         axes.set_xticks([*TICKS], [*TICKS.values()])
-        axes.set_title(marks.panel_title(family, figure, across))
+        axes.set_title(marks.wrap_panel_title(family, figure, across))
         axes.set(
             xlabel="Principal directions removed, or kept alone",
             ylabel=SCORES[own["metric"].iloc[0]],
@@ -148,8 +148,8 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
 
 def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
-    rows = _first_and_last(_with_family(inputs, "finetuning_structure"))
-    table = _over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
+    rows = _first_and_last(_add_family(inputs, "finetuning_structure"))
+    table = _average_over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
     notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
     figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE), *notes)
     for row, of in rows_of_panels:
@@ -184,11 +184,11 @@ def adjustments(
     for row in shown.to_dict("records"):
         numbers = [row[f"{value}_{when}"] for value in values[:2] for when in STYLES]
         cells = ["" if np.isnan(number) else f"{number:.3f}" for number in numbers]
-        lines.append([str(row["family"]), _named(row), *cells])
-    return table, captions.markdown_table(heading, lines, words=2)
+        lines.append([str(row["family"]), _name_adjustment(row), *cells])
+    return table, captions.write_markdown_table(heading, lines, words=2)
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _name_adjustment(row: Mapping[str, Any]) -> str:
     """Name an adjustment."""
     if row["adjustment"] == "none":
         return "As it is"
@@ -206,7 +206,7 @@ def _families(models: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     return {n: family if members[family] > 1 else label for n, (family, label) in models.items()}
 
 
-def _with_family(inputs: FigureInputs, name: str) -> pd.DataFrame:
+def _add_family(inputs: FigureInputs, name: str) -> pd.DataFrame:
     """The rows of a table of the drawn models, with the family of each; of a single one that is its label."""
     family = _families({m.name: (m.family, m.label) for m in inputs.models})
     rows = inputs.tables[name]
@@ -222,7 +222,7 @@ def _first_and_last(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["step"] == first) | (rows["step"] == last)]
 
 
-def _over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+def _average_over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Means over the models of a family, and the range of them where there are several."""
     by = rows.groupby(["family", "sample", *keys], sort=False, dropna=False)["value"]
     table = by.agg(value="mean", low="min", high="max", seeds="size").reset_index()
@@ -231,7 +231,7 @@ def _over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def _elongated(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
+def _count_elongated_directions(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     """Count the elongated directions of each checkpoint and layer; whether some count is only a bound."""
     start = spectrum[(spectrum["when"] == "before") & (spectrum["place"] == 1)]
     reference = start.set_index(["model", "layer"])["median"].rename("reference")
@@ -252,7 +252,7 @@ def _panels(
     rows: int, columns: int, *notes: str, height: float = style.PANEL_HEIGHT, **shared: str
 ) -> tuple[Figure, np.ndarray]:
     width = style.COLUMN_WIDTH + 0.8 if columns == 1 else style.TEXT_WIDTH
-    return marks.panels(rows, columns, rows * height + 0.4, *notes, width=width, **shared)
+    return marks.make_panels(rows, columns, rows * height + 0.4, *notes, width=width, **shared)
 
 
 def _row_by_family(
@@ -262,7 +262,7 @@ def _row_by_family(
     families = dict(list(table.groupby("family", sort=False)))
     figure, grid = _panels(len(families), columns, *notes)
     for axes, family in zip(grid[:, 0], families, strict=True):
-        axes.set_title(marks.panel_title(family, figure, columns))
+        axes.set_title(marks.wrap_panel_title(family, figure, columns))
     by_key = [dict(list(own.groupby(key))) for own in families.values()]
     return figure, [*zip(grid, by_key, strict=True)]
 
@@ -312,29 +312,29 @@ def _set_spectrum_axes(axes: Axes, eigenvalues: pd.Series) -> None:
     axes.set(xscale="log", yscale="log", **labels)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-    is_rounded = _rounded(eigenvalues)
+    is_rounded = _are_rounding(eigenvalues)
     if is_rounded.any() and not is_rounded.all():
         axes.set_ylim(eigenvalues[~is_rounded].min() / MARGIN, eigenvalues.max() * MARGIN)
     scales.set_log_ticks(axes.yaxis)
 
 
-def _rounded(eigenvalues: pd.Series) -> pd.Series:
+def _are_rounding(eigenvalues: pd.Series) -> pd.Series:
     """Which eigenvalues are 0 but for rounding."""
     return eigenvalues < ROUNDING * eigenvalues.max()
 
 
 def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """Say of which task's texts, how many tokens and how many seeds the lines are."""
-    tasks = captions.enumerated([*rows["sample"].str.replace("/held_out", "").unique()])
-    texts = f"Text: held-out texts of the task {tasks}; {captions.range_of(rows['n'])} tokens."
+    tasks = captions.enumerate_items([*rows["sample"].str.replace("/held_out", "").unique()])
+    texts = f"Text: held-out texts of the task {tasks}; {captions.format_range(rows['n'])} tokens."
     if table["seeds"].max() == 1:
         return f"{texts} One seed."
-    return f"{texts} Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
+    return f"{texts} Means over {captions.format_range(table['seeds'])} seeds; bands: their range."
 
 
 def _drawing(
     inputs: FigureInputs, figure: Figure, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
     """Put a drawing together, and say what its lines are means of."""
-    sentences = (_describe_lines(rows, table), captions.undefined(table), *more)
-    return drawing(inputs, figure, table, *sentences)
+    sentences = (_describe_lines(rows, table), captions.describe_undefined(table), *more)
+    return make_drawing(inputs, figure, table, *sentences)

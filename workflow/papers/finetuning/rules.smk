@@ -12,7 +12,7 @@ STEPS: measure_on_task, one job per model.
 from shape_of_learning.metrics.tidy import TASK_COLUMNS
 
 
-def task_of(model):
+def list_task_files(model):
     """The task that a model is fine-tuned on: its table, and what describes that."""
     if MODELS[model].origin is None:
         raise InputError(
@@ -24,16 +24,21 @@ def task_of(model):
     )
 
 
-def of_texts(model):
+def text_params(model):
     """How texts are run through the model; windows are none, and the last layer is one."""
     last_layer = SETTINGS["forward"]["last_layer"].replace("both", "after_final_norm")
-    return {**sampling(model), "windows": 0, "window_characters": 0, "last_layer": last_layer}
+    return {
+        **sampling_params(model),
+        "windows": 0,
+        "window_characters": 0,
+        "last_layer": last_layer,
+    }
 
 
 rule measure_on_task:
     """Measure all checkpoints of a fine-tuning on the texts of its task, each loaded once."""
     input:
-        task=told(task_of, "model"),
+        task=ask_plan(list_task_files, "model"),
         checkpoints="<results>/finetuned/{model}",
     output:
         expand("<results>/tables/{table}/{{model}}.csv", table=TASK_COLUMNS),
@@ -45,14 +50,14 @@ rule measure_on_task:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **asked(needs.on_task),
+        **request_resources(needs.estimate_task),
         gpu=1,
     params:
-        code=code("measure_on_task"),
+        code=digest_code("measure_on_task"),
         checkpoints=lambda wildcards: [
-            (each.name, each.step) for each in RUN.checkpoints(wildcards.model)
+            (each.name, each.step) for each in RUN.list_checkpoints(wildcards.model)
         ],
-        protocol=told(of_texts, "model"),
-        shape=told(shape_of, "model"),
+        protocol=ask_plan(text_params, "model"),
+        shape=ask_plan(shape_params, "model"),
     script:
         "../../scripts/measure_on_task.py"

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style, tables
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.output import Drawing, make_drawing
 
 # Ends of a model -> the names that its matrix can have in tables: one that is tied is at both.
 ENDS = {"Input embeddings": ("input", "tied"), "Output embeddings": ("output", "tied")}
@@ -36,13 +36,13 @@ COLUMNS = [
 
 def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure of both embedding matrices per panel, one row of points for each model."""
-    table = _measured(inputs, "last_weights")
+    table = _select_measurements(inputs, "last_weights")
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
     height, number = len(rows) * ROW + marks.FRAME + 0.35, len(inputs.measures)
     notes = _notes(inputs, table, captions.SCALES_DIFFER if number > 1 else "")
-    figure, (panels,) = marks.panels(1, number, height, *notes, sharey=True)
+    figure, (panels,) = marks.make_panels(1, number, height, *notes, sharey=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         for matrix in present:
             own = table[(table["estimator"] == measure.name) & (table["matrix"] == matrix)]
@@ -63,16 +63,16 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
 
 def isotropy_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
-    table = _measured(inputs, "weights")
-    counted = scales.progress_column(table)
+    table = _select_measurements(inputs, "weights")
+    counted = scales.choose_progress_column(table)
     shown = []
     for measure in inputs.measures:
         centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
         own = table[table["estimator"] == measure.name]
-        shown.append([(f"{title}, {centered}", rows) for title, rows in _by_end(own)])
+        shown.append([(f"{title}, {centered}", rows) for title, rows in _split_by_end(own)])
     shared = {"every": True, "sharex": True, "sharey": "row"}
-    notes = _notes(inputs, table, scales.on_progress(table, counted), "Rows differ in scale.")
-    figure, grid, lines = marks.model_panels(inputs, counted, shown, *notes, **shared)
+    notes = _notes(inputs, table, scales.describe_progress(table, counted), "Rows differ in scale.")
+    figure, grid, lines = marks.make_model_panels(inputs, counted, shown, *notes, **shared)
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(measure.axis)
     for axes in grid.flat:
@@ -83,11 +83,11 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
 
 def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
-    table = _measured(inputs, "weights")
-    counted = scales.progress_column(table)
+    table = _select_measurements(inputs, "weights")
+    counted = scales.choose_progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
-    notes = _notes(inputs, table, scales.on_progress(table, counted))
-    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, every=True)
+    notes = _notes(inputs, table, scales.describe_progress(table, counted))
+    figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, every=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         axes.set(ylabel=measure.axis, ylim=(0, None))
     marks.name_lines(panels[-1:], lines, "no bias")
@@ -96,12 +96,16 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     """Figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
-    table = _measured(inputs, "weights")
+    table = _select_measurements(inputs, "weights")
     losses = inputs.tables["verdicts"].set_index(tables.CHECKPOINT)["loss"]
     loss = table.join(losses, on=tables.CHECKPOINT)["loss"]
     table = table.assign(loss=loss.where(np.isfinite(loss)))
-    shown, notes, shared = _by_end(table), _notes(inputs, table), {"every": True, "sharey": True}
-    figure, (panels,), lines = marks.model_panels(inputs, "loss", [shown], *notes, **shared)
+    shown, notes, shared = (
+        _split_by_end(table),
+        _notes(inputs, table),
+        {"every": True, "sharey": True},
+    )
+    figure, (panels,), lines = marks.make_model_panels(inputs, "loss", [shown], *notes, **shared)
     for axes in panels:
         axes.invert_xaxis()
     marks.name_lines(panels, lines, "not known")
@@ -118,13 +122,13 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     before : mapping of str to str
         Names of the measures that are drawn -> those of the same with the last layer before the final norm.
     """
-    table = tables.by_layer(inputs)
+    table = tables.select_layers(inputs)
     shown = [measure for measure in inputs.measures if measure.name in before]
-    styles = style.line_styles(inputs.models)
+    styles = style.choose_line_styles(inputs.models)
     after = [(each.label, table[table["estimator"] == each.name]) for each in shown]
     of_drawn = table[table["estimator"].isin(before)]
-    notes = captions.footnote(replace(inputs, measures=shown), of_drawn)
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [after], *notes, every=True)
+    notes = captions.write_footnote(replace(inputs, measures=shown), of_drawn)
+    figure, (panels,), lines = marks.make_model_panels(inputs, "depth", [after], *notes, every=True)
     for axes, measure in zip(panels, shown, strict=True):
         others = table[table["estimator"] == before[measure.name]]
         for name, own in others.groupby("model", sort=False):
@@ -138,20 +142,20 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     before_norm = Line2D([], [], **ink, **dashed, label="last block before it")
     figure.legend(handles=[after, before_norm], loc="outside upper right", ncols=2)
     marks.name_lines(panels[-1:], lines)
-    return drawing(inputs, figure, table, captions.on_estimates(of_drawn))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(of_drawn))
 
 
 def planes(inputs: FigureInputs) -> Drawing:
     """Figure 5: embeddings in a plane, a checkpoint by row, a matrix as it is or centred by column."""
-    table = _of_figure(inputs, inputs.tables["weight_points"])
+    table = _label_rows(inputs, inputs.tables["weight_points"])
     steps = list(dict.fromkeys(table["step"]))
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     columns = [(matrix, centered) for matrix in present for centered in CENTERED]
     width, height = CLOUD * len(columns), (CLOUD + 0.15) * len(steps)
     most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
     of_weights = f"{OF_WEIGHTS} {most:,} entries of the vocabulary are drawn."
-    notes = [*captions.omissions(inputs), captions.SCALES_DIFFER, of_weights]
-    figure, grid = marks.panels(len(steps), len(columns), height, *notes, width=width)
+    notes = [*captions.describe_omissions(inputs), captions.SCALES_DIFFER, of_weights]
+    figure, grid = marks.make_panels(len(steps), len(columns), height, *notes, width=width)
     for step, row in zip(steps, grid, strict=True):
         for (matrix, centered), axes in zip(columns, row, strict=True):
             chosen = (table["matrix"] == matrix) & (table["centered"] == centered)
@@ -163,7 +167,7 @@ def planes(inputs: FigureInputs) -> Drawing:
     for (matrix, centered), axes in zip(columns, grid[0], strict=True):
         axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
     names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
-    return drawing(inputs, figure, table[names], "A panel has one scale for both of its axes.")
+    return make_drawing(inputs, figure, table[names], "A panel has one scale for both of its axes.")
 
 
 def _name_points(figure: Figure) -> None:
@@ -175,7 +179,7 @@ def _name_points(figure: Figure) -> None:
     figure.legend(handles=[dot, cross, mean], loc="outside upper left", ncols=3)
 
 
-def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
+def _label_rows(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows that a figure draws, with labels and the columns ``verdict`` and ``hollow``.
 
     Raises
@@ -185,32 +189,32 @@ def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
     """
     tables.require(rows, inputs, "no matrix has numbers")
     if inputs.verdicts is None:
-        return tables.with_labels(rows.assign(verdict="", hollow=False), inputs)
-    rows = rows.merge(tables.shown_checkpoints(inputs), on=tables.CHECKPOINT)
-    return tables.with_labels_and_verdicts(rows, inputs)
+        return tables.add_labels(rows.assign(verdict="", hollow=False), inputs)
+    rows = rows.merge(tables.list_shown_checkpoints(inputs), on=tables.CHECKPOINT)
+    return tables.add_labels_and_verdicts(rows, inputs)
 
 
-def _measured(inputs: FigureInputs, kind: str) -> pd.DataFrame:
+def _select_measurements(inputs: FigureInputs, kind: str) -> pd.DataFrame:
     rows = inputs.tables[kind]
-    return _of_figure(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
+    return _label_rows(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
 
 
 def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
-    return drawing(inputs, figure, table[[name for name in COLUMNS if name in table]])
+    return make_drawing(inputs, figure, table[[name for name in COLUMNS if name in table]])
 
 
 def _notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[str]:
     """What stands below the panels: what is left out and undefined, and of what the values are."""
     sample = OF_WEIGHTS
     if "loss" in table:
-        predicted = captions.range_of(inputs.tables["verdicts"]["predicted_tokens"])
+        predicted = captions.format_range(inputs.tables["verdicts"]["predicted_tokens"])
         sample = captions.describe_sample(inputs, f"{predicted} tokens are predicted")
     definitions = captions.define_quantities(inputs)
-    said = [*captions.omissions(inputs), _without_values(table), *sentences]
+    said = [*captions.describe_omissions(inputs), _describe_missing_values(table), *sentences]
     return [*said, *definitions, sample]
 
 
-def _by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+def _split_by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The rows of the matrix at each end of the models, by its title."""
     return [(end, table[table["matrix"].isin(names)]) for end, names in ENDS.items()]
 
@@ -226,7 +230,7 @@ def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
     axes.locator_params(nbins=4)
 
 
-def _without_values(table: pd.DataFrame) -> str:
+def _describe_missing_values(table: pd.DataFrame) -> str:
     """One sentence on the models that have no value where others do."""
     lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
     return f"Undefined: {', '.join(lacking)}." if len(lacking) else ""

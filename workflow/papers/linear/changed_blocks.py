@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.output import Drawing, make_drawing
 
 ORDERS = {
     "most_linear_first": "Most linear first",
@@ -51,13 +51,15 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
     shared = {"sharex": "col", "sharey": "row"}
-    predicted = captions.range_of(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
+    predicted = captions.format_range(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
     notes = (
         "Dotted: the unchanged model.",
         captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
-        f"Maps are fitted on {captions.range_of(errors['tokens'])} tokens of other windows.",
+        f"Maps are fitted on {captions.format_range(errors['tokens'])} tokens of other windows.",
     )
-    figure, grid = marks.panels(len(rows), len(orders), PANEL * len(rows) + FRAME, *notes, **shared)
+    figure, grid = marks.make_panels(
+        len(rows), len(orders), PANEL * len(rows) + FRAME, *notes, **shared
+    )
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
         own = table[(table["model"] == name) & table["kind"].isin(kinds)]
@@ -69,13 +71,15 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
         lines.append(of_order)
         if kinds is ABOVE:
             scales.set_log_axis(panels[0])
-        panels[0].set_ylabel(f"{marks.wrapped([label], NAME, style.SIZE_OF_TYPE)}\nperplexity")
+        panels[0].set_ylabel(
+            f"{marks.wrap_sentences([label], NAME, style.SIZE_OF_TYPE)}\nperplexity"
+        )
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
         upper.set_title(ORDERS[order])
         lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
     for axes, of_last in zip(grid[:, -1], lines, strict=True):
         marks.label_line_ends(axes, of_last)
-    return drawing(inputs, figure, table)
+    return make_drawing(inputs, figure, table)
 
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:

@@ -12,8 +12,8 @@ from matplotlib.patches import Patch
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
-from shape_of_learning.figures.tables import by_layer, over_layers
+from shape_of_learning.figures.output import Drawing, make_drawing
+from shape_of_learning.figures.tables import select_averages, select_layers
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.tidy import GROUPS
 
@@ -44,7 +44,7 @@ FRAME_OF_ERRORS = 0.7  # inches above and below
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
-    table, styles = by_layer(inputs), style.line_styles(inputs.models)
+    table, styles = select_layers(inputs), style.choose_line_styles(inputs.models)
     adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
     shown = [
@@ -54,10 +54,12 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     lowest = _lowest_drawn(adjusted["value"], held_out["value"])
     below = "Thin lines end at the edge of the panel where that score is below it."
     notes = [
-        *captions.footnote(inputs, adjusted),
+        *captions.write_footnote(inputs, adjusted),
         below if (held_out["value"] < lowest).any() else "",
     ]
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *notes, sharey=True)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, "depth", [shown], *notes, sharey=True
+    )
     for axes, score in zip(panels, SCORES, strict=True):
         others = held_out[held_out["estimator"] == f"{score}_held_out"]
         for name, rows in others.groupby("model", sort=False):
@@ -69,7 +71,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     _name_widths(figure, {"adjusted": None, "held out": THIN})
     marks.name_lines(panels[-1:], lines)
     said = "Thin lines: score of the half of the windows that the map was not fitted to."
-    return drawing(inputs, figure, table, said, captions.on_estimates(adjusted))
+    return make_drawing(inputs, figure, table, said, captions.describe_estimates(adjusted))
 
 
 def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
@@ -84,13 +86,13 @@ def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
 
 def linearity_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 2: means over blocks of both kinds; lines are adjusted, thin ones the paper's score."""
-    table, styles = over_layers(inputs), style.line_styles(inputs.models)
+    table, styles = select_averages(inputs), style.choose_line_styles(inputs.models)
     of = dict(list(table.groupby("estimator", sort=False)))
-    counted = scales.progress_column(table)
+    counted = scales.choose_progress_column(table)
     shown = [(title, of[f"{score}_adjusted"]) for score, title in SCORES.items()]
-    notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
+    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, counted)]
     notes.append(captions.SCALES_DIFFER)
-    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
+    figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, frame=0.4)
     for axes, score in zip(panels, SCORES, strict=True):
         for name, rows in of[score].groupby("model", sort=False):
             thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_raw"}
@@ -100,7 +102,7 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
     _name_widths(figure, {"adjusted": None, "the paper's score": THIN})
     marks.name_lines(panels[-1:], lines)
     said = "Thin lines: the paper's score, to which noise adds. Averages are over all blocks."
-    return drawing(inputs, figure, table, said, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, said, captions.describe_estimates(table))
 
 
 def _name_widths(figure: Figure, widths: Mapping[str, float | None]) -> None:
@@ -112,18 +114,18 @@ def _name_widths(figure: Figure, widths: Mapping[str, float | None]) -> None:
 
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
-    table = by_layer(inputs)
-    notes = captions.footnote(inputs, table)
-    figure, ((axes,),), lines = marks.model_panels(inputs, "depth", [[("", table)]], *notes)
+    table = select_layers(inputs)
+    notes = captions.write_footnote(inputs, table)
+    figure, ((axes,),), lines = marks.make_model_panels(inputs, "depth", [[("", table)]], *notes)
     axes.set_ylabel(inputs.measures[0].axis)
     scales.set_log_axis(axes)
     marks.name_lines([axes], lines)
-    return drawing(inputs, figure, table, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
 def first_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 1 as the paper has it, with each window's first token above and without it below."""
-    table = by_layer(inputs)
+    table = select_layers(inputs)
     shown = [
         [
             (f"{title}: {tokens}", table[table["estimator"] == f"{score}{suffix}"])
@@ -131,17 +133,17 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
         ]
         for suffix, tokens in ROWS.items()
     ]
-    shared, notes = {"sharex": True, "sharey": True}, captions.footnote(inputs, table)
-    figure, grid, lines = marks.model_panels(inputs, "depth", shown, *notes, **shared)
+    shared, notes = {"sharex": True, "sharey": True}, captions.write_footnote(inputs, table)
+    figure, grid, lines = marks.make_model_panels(inputs, "depth", shown, *notes, **shared)
     for axes in grid[:, 0]:
         axes.set_ylabel("Linearity")
     marks.name_lines(grid[0, -1:], lines)
-    return drawing(inputs, figure, table, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
 def twins(inputs: FigureInputs) -> Drawing:
     """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
-    means = over_layers(inputs)
+    means = select_averages(inputs)
     table = _twins(inputs, means)
     quantities = list(dict.fromkeys(table["quantity"]))
     settings = list(dict.fromkeys(table["setting"]))
@@ -155,7 +157,7 @@ def twins(inputs: FigureInputs) -> Drawing:
         ]
         differences.append(f"{setting[:1].upper()}{setting[1:]} less none: {'; '.join(parts)}.")
     notes = [*differences, captions.describe_sample(inputs, captions.count_vectors(inputs, means))]
-    figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT, *notes)
+    figure, (panels,) = marks.make_panels(1, len(quantities), style.PANEL_HEIGHT, *notes)
     for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
         for place, setting in enumerate(settings):
@@ -172,7 +174,7 @@ def twins(inputs: FigureInputs) -> Drawing:
         "Without and with the term; lines join twins of one seed where there are several. Below: mean and standard "
         "deviation of their differences. The shares have axes of one length, the others begin at 0."
     )
-    return drawing(inputs, figure, table, said)
+    return make_drawing(inputs, figure, table, said)
 
 
 def _let_heights_compare(panels: Mapping[str, Axes]) -> None:
@@ -190,7 +192,7 @@ def _let_heights_compare(panels: Mapping[str, Axes]) -> None:
 
 def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
-    means_by_step = over_layers(inputs)
+    means_by_step = select_averages(inputs)
     table = _changes(inputs, means_by_step)
     groups = list(dict.fromkeys(table["setting"]))
     seeds = table.groupby("setting")["model"].nunique().max()
@@ -204,7 +206,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         note,
         captions.describe_sample(inputs, captions.count_vectors(inputs, means_by_step)),
     )
-    figure, (panels,) = marks.panels(1, len(labels), height, *notes, sharex=True, sharey=True)
+    figure, (panels,) = marks.make_panels(1, len(labels), height, *notes, sharex=True, sharey=True)
     dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
     for axes, (name, label) in zip(panels, labels.items(), strict=True):
         rows = table[table["estimator"] == name]
@@ -221,7 +223,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
     published = "Published, of other models and tasks: 0.004 to 0.382."
-    return drawing(inputs, figure, table, published)
+    return make_drawing(inputs, figure, table, published)
 
 
 def _twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
@@ -299,8 +301,8 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
     shape = {"sharex": "col", "sharey": "row", "height_ratios": HEIGHTS}
-    note = captions.describe_sample(inputs, f"{captions.range_of(table['tokens'])} tokens")
-    figure, grid = marks.panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, note, **shape)
+    note = captions.describe_sample(inputs, f"{captions.format_range(table['tokens'])} tokens")
+    figure, grid = marks.make_panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, note, **shape)
     for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
         for (low, high), share in BANDS.items():
@@ -309,7 +311,7 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
                 rows["layer"], rows[low], rows[high], color=_pale(share), linewidth=0
             )
         above.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
-        above.set_title(marks.panel_title(label, figure, len(labels)))
+        above.set_title(marks.wrap_panel_title(label, figure, len(labels)))
         below.plot(rows["layer"], rows["share_of_worst_tokens"], color=style.COLOURS[1], marker="o")
         below.axhline(0.01, **EQUAL_ERRORS)
         below.set(ylim=(0, None), xlabel="Block")
@@ -326,7 +328,7 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     equal = Line2D([], [], **EQUAL_ERRORS, label="if all errors were equal")
     figure.legend(handles=[median, *bands, equal], loc="outside upper left", ncols=2)
     sentences = [
-        f"Line: median of {captions.range_of(table['tokens'])} tokens; bands: 25 to 75, 10 to 90, 1 to 99 %. Below: "
-        "share of the worst 1 % in the sum of squares (dotted: if all were alike)."
+        f"Line: median of {captions.format_range(table['tokens'])} tokens; bands: 25 to 75, 10 to 90, 1 to 99 %. "
+        "Below: share of the worst 1 % in the sum of squares (dotted: if all were alike)."
     ]
-    return drawing(inputs, figure, table, *sentences)
+    return make_drawing(inputs, figure, table, *sentences)

@@ -8,12 +8,12 @@ STEPS: edit_blocks, which loads the model once.
 """
 
 
-def edited(function):
+def ask_last_checkpoint(function):
     """What a function says of the checkpoint that is edited: a model's last one that is what it should be."""
-    return told(lambda model: function(model, RUN.last_checkpoint(model).name), "model")
+    return ask_plan(lambda model: function(model, RUN.find_last_checkpoint(model).name), "model")
 
 
-def block_editing(model):
+def describe_block_editing(model):
     """Section `block_editing`, if the model is a decoder with so many blocks."""
     most, shape = SETTINGS["block_editing"]["most_blocks"], MODELS[model].shape
     if shape.role != "decoder":
@@ -33,7 +33,7 @@ rule edit_blocks:
     """Drop, replace and distil blocks of a decoder, and measure its perplexity on the held-out end each time."""
     input:
         **CLEAN_CORPUS,
-        checkpoint=edited(weights_input),
+        checkpoint=ask_last_checkpoint(weights_input),
     output:
         edits="<results>/tables/edits/{model}.csv",
         errors="<results>/tables/fit_errors/{model}.csv",
@@ -45,25 +45,26 @@ rule edit_blocks:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **asked(needs.editing),
+        **request_resources(needs.estimate_editing),
         gpu=1,
         checkpoint=lambda wildcards, input: weights_folder(
             wildcards.model,
-            RUN.last_checkpoint(wildcards.model).name,
+            RUN.find_last_checkpoint(wildcards.model).name,
             input.get("checkpoint", []),
         ),
     params:
-        code=code("edit_blocks"),
-        revision=edited(lambda model, revision: revision),
-        is_download=edited(lambda model, revision: MODELS[model].kind == "repository"),
-        weights=edited(RUN.weights),
-        shape=told(shape_of, "model"),
-        sampling=told(
+        code=digest_code("edit_blocks"),
+        revision=ask_last_checkpoint(lambda model, revision: revision),
+        is_download=ask_last_checkpoint(lambda model, revision: MODELS[model].kind == "repository"),
+        weights=ask_last_checkpoint(RUN.describe_weights),
+        shape=ask_plan(shape_params, "model"),
+        sampling=ask_plan(
             lambda model: {
-                key: sampling(model)[key] for key in ("window_characters", "seed", "precision")
+                key: sampling_params(model)[key]
+                for key in ("window_characters", "seed", "precision")
             },
             "model",
         ),
-        editing=told(block_editing, "model"),
+        editing=ask_plan(describe_block_editing, "model"),
     script:
         "../../scripts/edit_blocks.py"

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from shape_of_learning.figures import captions, marks, scales
-from shape_of_learning.figures.controls import line_panels
+from shape_of_learning.figures.controls import draw_line_panels
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.style import COLOURS, INK, TEXT_WIDTH, LineStyle
-from shape_of_learning.figures.tables import CHECKPOINT, by_layer, require, with_labels
+from shape_of_learning.figures.tables import CHECKPOINT, add_labels, require, select_layers
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
@@ -54,34 +54,36 @@ PLACES = {
 
 def profiles_by_role(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure over relative depth, decoders beside encoders, one checkpoint of each model."""
-    table = by_layer(inputs)
-    by_role = _by_role(table)
+    table = select_layers(inputs)
+    by_role = _split_by_role(table)
     shown = [(ROLES[role], rows) for role, rows in by_role.items()]
     of_figure = {"labels": _most_models(by_role), "width": TEXT_WIDTH, "sharey": True}
-    notes = captions.footnote(inputs, table)
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *notes, **of_figure)
+    notes = captions.write_footnote(inputs, table)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, "depth", [shown], *notes, **of_figure
+    )
     panels[0].set_ylabel(inputs.measures[0].label)
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
     marks.name_lines(panels, lines)
-    return drawing(inputs, figure, table, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
 def measures_by_depth(inputs: FigureInputs) -> Drawing:
     """Draw measures of one quantity side by side over relative depth, each on its own axis, last checkpoints."""
-    table = by_layer(inputs)
+    table = select_layers(inputs)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
-    said = captions.footnote(inputs, table)
+    said = captions.write_footnote(inputs, table)
     said.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *said)
+    figure, (panels,), lines = marks.make_model_panels(inputs, "depth", [shown], *said)
     panels[0].set_ylabel(inputs.measures[0].axis)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         scales.begin_at_zero(axes, [measure])
     marks.name_lines(panels[-1:], lines)
-    return drawing(inputs, figure, table, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
-def _by_role(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _split_by_role(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
 
 
@@ -91,12 +93,12 @@ def _most_models(tables: Mapping[str, pd.DataFrame]) -> int:
 
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
-    table = by_layer(inputs)
+    table = select_layers(inputs)
     of = {estimator: table[table["estimator"] == estimator] for estimator in PANELS}
     shown = [(title, of[estimator]) for estimator, title in PANELS.items()]
-    rows, notes = [shown[:2], shown[2:]], captions.footnote(inputs, table)
+    rows, notes = [shown[:2], shown[2:]], captions.write_footnote(inputs, table)
     shared = {"sharex": True, "sharey": True}
-    figure, grid, lines = marks.model_panels(inputs, "depth", rows, *notes, **shared)
+    figure, grid, lines = marks.make_model_panels(inputs, "depth", rows, *notes, **shared)
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, estimator in zip(grid.flat, PANELS, strict=True):
         axes.set_ylabel(quantities[estimator])
@@ -104,7 +106,7 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     for axes in grid.flat:
         scales.begin_at_zero(axes, inputs.measures)
     marks.name_lines(grid[0, 1:], lines)
-    return drawing(inputs, figure, table, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
 def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> None:
@@ -130,16 +132,18 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     Drawing
         The table has this column, and ``block``, the title of the panel.
     """
-    table = _of_blocks(by_layer(inputs))
+    table = _select_blocks(select_layers(inputs))
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
-    shown, notes = [*table.groupby("block", sort=False)], captions.footnote(inputs, table)
+    shown, notes = [*table.groupby("block", sort=False)], captions.write_footnote(inputs, table)
     notes.insert(
         0, "Gride compares the distances to the n1-th and to the 2 n1-th nearest neighbour."
     )
     of_figure = {"frame": 0.4, "sharey": True}
-    figure, (panels,), lines = marks.model_panels(inputs, parameter, [shown], *notes, **of_figure)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, parameter, [shown], *notes, **of_figure
+    )
     for axes in panels:
         axes.set_xlabel("Nearer neighbour (n1)")
         axes.set_xscale("log", base=2)
@@ -150,10 +154,10 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
     marks.name_lines(panels[-1:], lines)
-    return drawing(inputs, figure, table, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
-def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
+def _select_blocks(table: pd.DataFrame) -> pd.DataFrame:
     """Keep the layers that are drawn; in a model of one block that is drawn in every panel."""
     last = table.groupby("model")["layer"].transform("max")
     own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
@@ -163,10 +167,10 @@ def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
 
 def massive_tokens(inputs: FigureInputs) -> Drawing:
     """Which share of the variance a few tokens and one coordinate hold, and anisotropy without these tokens."""
-    own = by_layer(inputs)
+    own = select_layers(inputs)
     found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
-    shares = with_labels(shares, inputs).assign(row="share")
+    shares = add_labels(shares, inputs).assign(row="share")
     shares = shares.assign(hollow=False, marked=False, bare=False)
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
@@ -174,13 +178,13 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     kinds = SHARES | OF_TOKENS
     looks, words = ({name: each[place] for name, each in kinds.items()} for place in (1, 0))
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
-    lines, notes = both.assign(kind=both["quantity"]), captions.footnote(inputs, own)
+    lines, notes = both.assign(kind=both["quantity"]), captions.write_footnote(inputs, own)
     notes += _most_massive(inputs, found)
-    figure, grid = line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
+    figure, grid = draw_line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
         axes.set_ylim(-EDGE, 1 + EDGE)  # else half of a line at 0 would be hidden
     table = both[columns].reset_index(drop=True)
-    return drawing(inputs, figure, table, captions.on_estimates(own))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(own))
 
 
 def _most_massive(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
@@ -213,7 +217,7 @@ def _count_massive(row: pd.Series) -> str:
         (int(of_text), f"{text}, the most frequent text"),
     ):
         said.append(f"{number:,} of {row['massive']:,} {'is' if number == 1 else 'are'} {what}")
-    return captions.enumerated(said)
+    return captions.enumerate_items(said)
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:
@@ -222,21 +226,23 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     The table also has ``perplexity``, the exponential of the loss; an infinite loss is a gap of its line.
     """
     points = _losses(inputs)
-    counted, by_role = scales.progress_column(points), _by_role(points)
+    counted, by_role = scales.choose_progress_column(points), _split_by_role(points)
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
     of_figure = {"frame": 0.4, "labels": _most_models(by_role)}
-    notes = [*captions.omissions(inputs), scales.on_progress(points, counted)]
-    counted_tokens = captions.range_of(points["predicted_tokens"])
+    notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, counted)]
+    counted_tokens = captions.format_range(points["predicted_tokens"])
     notes.append(captions.describe_sample(inputs, f"{counted_tokens} tokens are predicted"))
-    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, **of_figure)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, counted, [shown], *notes, **of_figure
+    )
     for axes in panels:
         axes.set_ylabel(marks.ALONG["loss"])
     marks.name_lines(panels, lines)
     sentences = [
-        *_on_counts(points),
+        *_describe_token_counts(points),
         "Gaps: not measured, or infinite." if points["value"].isna().any() else "",
     ]
-    return drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
+    return make_drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
 
 
 def _losses(inputs: FigureInputs) -> pd.DataFrame:
@@ -251,16 +257,16 @@ def _losses(inputs: FigureInputs) -> pd.DataFrame:
         hollow=rows["shown"] == "hollow",
         value=rows["loss"].where(np.isfinite(rows["loss"])),
     )
-    return with_labels(require(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
+    return add_labels(require(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
 
 
-def _on_counts(points: pd.DataFrame) -> list[str]:
+def _describe_token_counts(points: pd.DataFrame) -> list[str]:
     """Over how many tokens the loss is a mean, and whether vocabularies differ."""
     measured = points[points["loss"].notna()]
-    said = [f"Mean over {captions.range_of(measured['predicted_tokens'])} tokens."]
+    said = [f"Mean over {captions.format_range(measured['predicted_tokens'])} tokens."]
     sizes = sorted(measured["vocabulary"].dropna().unique())
     if len(sizes) > 1:
-        entries = captions.enumerated([f"{size:,}" for size in sizes])
+        entries = captions.enumerate_items([f"{size:,}" for size in sizes])
         different = "Losses of models with different vocabularies do not compare"
         said.append(f"{different} ({entries} entries).")
     return said
@@ -273,14 +279,14 @@ def _scientific(number: float) -> str:
 
 # Of Table 1: the heading of each column for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
-    "model": ("Model", captions.as_markup),
+    "model": ("Model", captions.escape_markup),
     "layers": ("Layers", "{:,}".format),
     "hidden_size": ("Hidden size", "{:,}".format),
     "attention_heads": ("Attention heads", "{:,}".format),
     "vocabulary": ("Vocabulary", "{:,}".format),
     "batch_size": ("Global batch size (sequences)", "{:,}".format),
     "learning_rate": ("Learning rate", _scientific),
-    "training_tokens": ("Training tokens", captions.short_number),
+    "training_tokens": ("Training tokens", captions.format_short),
 }
 
 
@@ -289,4 +295,4 @@ def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.D
     table = pd.DataFrame(entries, columns=list(RECIPE))
     heading = [heading for heading, _ in RECIPE.values()]
     lines = [[printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries]
-    return table, captions.markdown_table(heading, lines, words=1)
+    return table, captions.write_markdown_table(heading, lines, words=1)

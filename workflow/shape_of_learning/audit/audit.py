@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from huggingface_hub import cached_assets_path
 
-from shape_of_learning.audit.listings import NO_COMMIT, PAUSES, Curve
+from shape_of_learning.audit.listings import NO_COMMIT, PAUSES, ListedSeries
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.atlas import (
     NOT_YET_MOVED,
@@ -18,8 +18,8 @@ from shape_of_learning.checkpoints.atlas import (
     SAME_AS_MAIN,
     UNKNOWN,
     AtlasRow,
-    known_of,
-    reported_mistakes,
+    find_row,
+    list_reported_mistakes,
 )
 from shape_of_learning.checkpoints.hub_snapshot import download_as_listed
 from shape_of_learning.checkpoints.listed_files import is_weight_file
@@ -34,20 +34,20 @@ from shape_of_learning.checkpoints.lock import (
 from shape_of_learning.checkpoints.measured import (
     UNDEFINED,
     CrossEntropy,
-    Measured,
+    WeightEvidence,
     read_loss,
     read_tensor_digests,
     write_loss,
     write_tensor_digests,
 )
-from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, tokenizer_paths
+from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
+from shape_of_learning.checkpoints.shapes import CONFIGURATION, list_tokenizer_paths
 from shape_of_learning.checkpoints.verdicts import (
     NOT_YET_CONFIRMED,
     JudgedCheckpoint,
-    judged_curve,
-    shards,
-    signatures,
+    hash_shards,
+    judge_listing,
+    list_signatures,
 )
 from shape_of_learning.errors import InputError
 
@@ -61,8 +61,8 @@ MOST_NAMED = 4
 SHOWN, SHOWN_HASH = 10, 16  # characters of a commit and of a hash
 
 
-def audited(
-    curve: Curve, progress: Progress, *, tensors: bool = False, loss: Loss | None = None
+def audit_curve(
+    curve: ListedSeries, progress: Progress, *, tensors: bool = False, loss: Loss | None = None
 ) -> list[AtlasRow]:
     """Judge each checkpoint of a curve.
 
@@ -82,22 +82,24 @@ def audited(
         By step; a verdict of ``unknown`` where nothing could be learned.
     """
     repositories = {each.repository for each in curve.checkpoints}
-    reports = [*curve.known_bad, *reported_mistakes(repositories, curve.last_step)]
+    reports = [*curve.known_bad, *list_reported_mistakes(repositories, curve.last_step)]
     known = [each for each in curve.checkpoints if each.name not in curve.unknown]
     # Of reports those count here that say whose weights are whose; hashes speak of the others by themselves.
     named = [each for each in reports if each.same_as is not None or each in curve.known_bad]
-    of_files = judged_curve(known, curve.listed, curve.mains, named, curve.last_step)
+    of_files = judge_listing(known, curve.listed, curve.mains, named, curve.last_step)
     judged = {each.name: each for each in of_files}
-    reasons = {name: _by_hashes(name, curve, judged) for name in judged}
-    measured: dict[str, Measured] = {}
+    reasons = {name: _describe_basis(name, curve, judged) for name in judged}
+    measured: dict[str, WeightEvidence] = {}
     if tensors or loss:
-        measured, mains = _measured(curve, judged, progress, loss)
+        measured, mains = _measure_checkpoints(curve, judged, progress, loss)
         latest = curve.checkpoints[-1].name
-        if latest in measured and any(same_weights(measured[latest], each) for each in mains):
+        if latest in measured and any(have_same_weights(measured[latest], each) for each in mains):
             judged[latest] = replace(judged[latest], is_last=True)
         before = {name: each.verdict for name, each in judged.items()}
-        after = judged_by_measurements([*judged.values()], measured)
-        judged = {each.name: each for each in after} | _of_main(after, measured, mains, latest)
+        after = judge_measurements([*judged.values()], measured)
+        judged = {each.name: each for each in after} | _find_copies_of_main(
+            after, measured, mains, latest
+        )
         kinds = "tensors and losses" if loss else "tensors"
         for name, each in judged.items():
             if each.verdict != before[name]:
@@ -109,7 +111,10 @@ def audited(
         commit = listing.commit if listing and listing.commit != NO_COMMIT else ""
         verdict, reason = UNKNOWN, curve.unknown.get(each.name, "")
         if each.name in judged and each.name not in curve.unknown:
-            verdict, reason = _in_words(judged[each.name], judged.values()), reasons[each.name]
+            verdict, reason = (
+                _format_verdict(judged[each.name], judged.values()),
+                reasons[each.name],
+            )
         row = AtlasRow(
             repository=each.repository,
             revision=f"{each.revision}/{each.subfolder}" if each.subfolder else each.revision,
@@ -123,7 +128,7 @@ def audited(
             checked=day,
         )
         is_measured = each.name in measured
-        rows.append(_with_reports(row, known_of(each.repository, each.revision), is_measured))
+        rows.append(_add_reports(row, find_row(each.repository, each.revision), is_measured))
     return rows
 
 
@@ -134,7 +139,7 @@ def _sha256(listing: Listing | None) -> list[str]:
     return [each.removeprefix("sha256:") for each in hashes] if is_whole else []
 
 
-def _in_words(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> str:
+def _format_verdict(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> str:
     """A verdict as the atlas says it."""
     verdict = judged.verdict
     if verdict == SAME_WEIGHTS_AS_MAIN:
@@ -153,13 +158,13 @@ def _in_words(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> 
     return next((kind for kind in KINDS if verdict.startswith(kind)), verdict)
 
 
-def notes_on(curve: Curve) -> list[str]:
+def list_notes(curve: ListedSeries) -> list[str]:
     """What else a reader should know: whether main is the last step, and what was not compared."""
     notes = []
     last = curve.checkpoints[-1]
     main, own = curve.mains.get(last.repository), curve.listed.get(last.name)
     are_whole = main and own and not main.problem and not own.problem
-    if main and own and are_whole and {*signatures(main)}.isdisjoint(signatures(own)):
+    if main and own and are_whole and {*list_signatures(main)}.isdisjoint(list_signatures(own)):
         notes.append(
             f"`main` (commit {main.commit[:SHOWN]}) has other files than `{last.revision}` (commit "
             f"{own.commit[:SHOWN]}); whether they hold the same tensors was not compared."
@@ -171,7 +176,7 @@ def notes_on(curve: Curve) -> list[str]:
     return notes
 
 
-def _by_hashes(name: str, curve: Curve, judged: Mapping[str, JudgedCheckpoint]) -> str:
+def _describe_basis(name: str, curve: ListedSeries, judged: Mapping[str, JudgedCheckpoint]) -> str:
     """What a verdict on files rests on."""
     verdict = judged[name].verdict
     if verdict == OK:
@@ -190,28 +195,28 @@ def _by_hashes(name: str, curve: Curve, judged: Mapping[str, JudgedCheckpoint]) 
     if verdict.startswith(MISSING) or verdict == "no weights":
         return verdict.removeprefix(f"{MISSING}: ")
     if verdict != MIXED_SHARDS:
-        return _in_common(curve.listed[name], verdict, curve, judged)
+        return _describe_common_file(curve.listed[name], verdict, curve, judged)
     listings = curve.listed | {f"main of {name}": each for name, each in curve.mains.items()}
     holders = defaultdict(list)
     for other, listing in listings.items():
-        for shard, digest in shards(listing).items():
+        for shard, digest in hash_shards(listing).items():
             if other != name:
                 holders[shard, digest].append(other)
     said = [
-        f"{shard} is also that of {_listed(holders[shard, digest])}"
-        for shard, digest in shards(curve.listed[name]).items()
+        f"{shard} is also that of {_list_names(holders[shard, digest])}"
+        for shard, digest in hash_shards(curve.listed[name]).items()
         if (shard, digest) in holders
     ]
     return "; ".join(said) or "its shards are not of one step"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _in_common(
-    own: Listing, verdict: str, curve: Curve, judged: Mapping[str, JudgedCheckpoint]
+def _describe_common_file(
+    own: Listing, verdict: str, curve: ListedSeries, judged: Mapping[str, JudgedCheckpoint]
 ) -> str:
     """Which file a revision has in common with the one whose weights it holds."""
     same = {f"same weights as step {each.step}": name for name, each in judged.items()}
@@ -234,7 +239,7 @@ def _in_common(
     return f"{said}; {which}" if which != verdict else said
 
 
-def _with_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
+def _add_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
     """Add what was reported: it names a thread, and says what hashes cannot."""
     if known is None or not known.reports:
         return row
@@ -256,19 +261,22 @@ def _with_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> A
     return row.model_copy(update=said)
 
 
-def _measured(
-    curve: Curve, judged: Mapping[str, JudgedCheckpoint], progress: Progress, loss: Loss | None
-) -> tuple[dict[str, Measured], list[Measured]]:
+def _measure_checkpoints(
+    curve: ListedSeries,
+    judged: Mapping[str, JudgedCheckpoint],
+    progress: Progress,
+    loss: Loss | None,
+) -> tuple[dict[str, WeightEvidence], list[WeightEvidence]]:
     """Tensors, and perhaps losses, of what can be read, of equal files once; and of the main branches."""
     there = [c for c in curve.checkpoints if c.name in judged and not curve.listed[c.name].problem]
     mains = [Checkpoint(MAIN, MAIN, name) for name, of in curve.mains.items() if not of.problem]
-    found: dict[str, Measured] = {}
-    of_mains: list[Measured] = []
-    by_files: dict[tuple[str, ...], Measured | None] = {}
+    found: dict[str, WeightEvidence] = {}
+    of_mains: list[WeightEvidence] = []
+    by_files: dict[tuple[str, ...], WeightEvidence | None] = {}
     for number, place in enumerate([*there, *mains]):
         is_main = number >= len(there)
         listing = curve.mains[place.repository] if is_main else curve.listed[place.name]
-        files = signatures(listing)[0]
+        files = list_signatures(listing)[0]
         if files not in by_files:
             try:
                 by_files[files] = _measure(place, listing, loss)
@@ -285,23 +293,23 @@ def _measured(
     return found, of_mains
 
 
-def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> Measured:
+def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> WeightEvidence:
     """Fetch a checkpoint, read its tensors, and remember what was found by its commit."""
-    from shape_of_learning.checkpoints.tensors import tensor_digests
+    from shape_of_learning.checkpoints.tensors import digest_tensors
 
     if place.path:
         own = loss(Path(place.path)) if loss else UNDEFINED
-        return Measured(own, tensor_digests(Path(place.path)))
+        return WeightEvidence(own, digest_tensors(Path(place.path)))
     kept = cached_assets_path("shape-of-learning", "audit", place.repository.replace("/", "--"))
     name = "-".join(filter(None, [listing.commit, place.subfolder.replace("/", "--")]))
     of_tensors, of_loss = kept / f"{name}.tensors.csv", kept / f"{name}.loss.csv"
     if not of_tensors.exists() or (loss and not of_loss.exists()):
         where = f"`{place.repository}` at `{place.revision}`"
-        files = hub.files_at(
+        files = hub.list_files(
             place.repository, place.revision, listing.commit, where=where, pauses=PAUSES
         )
         wanted = [path for path in files if is_weight_file(path) or path.endswith(".index.json")]
-        wanted += [p for p in files if p.endswith(CONFIGURATION)] + tokenizer_paths(
+        wanted += [p for p in files if p.endswith(CONFIGURATION)] + list_tokenizer_paths(
             files, place.subfolder
         )
         with TemporaryDirectory() as temporary:
@@ -314,16 +322,18 @@ def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> Measured
                 local_dir=temporary,
             )
             folder = Path(temporary, place.subfolder)
-            write_tensor_digests(of_tensors, tensor_digests(folder))
+            write_tensor_digests(of_tensors, digest_tensors(folder))
             if loss:
                 write_loss(of_loss, loss(folder))
-    return Measured(read_loss(of_loss) if loss else UNDEFINED, read_tensor_digests(of_tensors))
+    return WeightEvidence(
+        read_loss(of_loss) if loss else UNDEFINED, read_tensor_digests(of_tensors)
+    )
 
 
-def _of_main(
+def _find_copies_of_main(
     judged: Sequence[JudgedCheckpoint],
-    measured: Mapping[str, Measured],
-    mains: Sequence[Measured],
+    measured: Mapping[str, WeightEvidence],
+    mains: Sequence[WeightEvidence],
     latest: str,
 ) -> dict[str, JudgedCheckpoint]:
     """Checkpoints, but the latest one, that hold the tensors of a main branch."""
@@ -331,5 +341,5 @@ def _of_main(
         each.name: replace(each, verdict=SAME_WEIGHTS_AS_MAIN)
         for each in judged
         if each.verdict == OK and each.name != latest and each.name in measured
-        if any(same_weights(measured[each.name], main) for main in mains)
+        if any(have_same_weights(measured[each.name], main) for main in mains)
     }

@@ -14,19 +14,19 @@ from rich.console import Console
 from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
     CONFIGURATION_WORDS,
-    bar,
-    explained,
+    exit_on_input_error,
+    make_results_console,
     name_options,
     parse_output,
-    results_console,
+    show_bar,
     shown,
     tell,
     told,
 )
-from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.errors import InputError, hide_secrets
 
 if TYPE_CHECKING:
-    from shape_of_learning.audit.listings import Curve
+    from shape_of_learning.audit.listings import ListedSeries
     from shape_of_learning.checkpoints.atlas import AtlasRow
 
 FAULT, NOT_KNOWN = 1, 2
@@ -81,15 +81,15 @@ def audit(
 ) -> None:
     """Say of each revision of a training whether it is what its name says, without downloading weights."""
     outputs = csv, json, markdown
-    with explained(*outputs, code=NOT_KNOWN), ExitStack() as stack:
+    with exit_on_input_error(*outputs, code=NOT_KNOWN), ExitStack() as stack:
         for target in targets:
             if not is_on_this_machine(target):
                 tell(f"Asking {endpoint()} for `{target}`.")
         # The libraries behind them take a second or two, in which nothing could be said.
         from huggingface_hub.utils import disable_progress_bars
 
-        from shape_of_learning.audit.audit import audited
-        from shape_of_learning.audit.listings import curves_of
+        from shape_of_learning.audit.audit import audit_curve
+        from shape_of_learning.audit.listings import list_curves
         from shape_of_learning.audit.output import write_json, write_markdown
         from shape_of_learning.checkpoints.atlas import UNKNOWN, write_atlas
 
@@ -101,19 +101,19 @@ def audit(
         loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
             try:
-                for curve in curves_of(target, pattern, tell):
+                for curve in list_curves(target, pattern, tell):
                     if curve.failure:
                         failures.append(curve.failure)
-                        tell(f"ERROR: {without_secrets(curve.failure)}")
+                        tell(f"ERROR: {hide_secrets(curve.failure)}")
                         continue
-                    with bar(curve.name) as progress:
-                        found = audited(curve, progress, tensors=tensors, loss=loss)
+                    with show_bar(curve.name) as progress:
+                        found = audit_curve(curve, progress, tensors=tensors, loss=loss)
                     rows += found
-                    _show(curve, found, notes, results_console(*outputs))
+                    _show(curve, found, notes, make_results_console(*outputs))
                     _put_into(atlas, curve, found)
             except InputError as error:
                 failures.append(str(error))
-                tell(f"ERROR: {without_secrets(str(error))}")
+                tell(f"ERROR: {hide_secrets(str(error))}")
         if csv:
             write_atlas(csv, rows)
         if json:
@@ -142,19 +142,21 @@ def is_on_this_machine(target: str) -> bool:
     )
 
 
-def _show(curve: "Curve", found: "list[AtlasRow]", notes: list[str], console: Console) -> None:
-    from shape_of_learning.audit.audit import notes_on
-    from shape_of_learning.audit.output import counted, printed
+def _show(
+    curve: "ListedSeries", found: "list[AtlasRow]", notes: list[str], console: Console
+) -> None:
+    from shape_of_learning.audit.audit import list_notes
+    from shape_of_learning.audit.output import count_table, revision_table
 
-    console.print(f"{curve.name}: {counted(found)}", soft_wrap=True, highlight=False)
-    console.print(printed(found))
-    for note in notes_on(curve):
+    console.print(f"{curve.name}: {count_table(found)}", soft_wrap=True, highlight=False)
+    console.print(revision_table(found))
+    for note in list_notes(curve):
         tell(note)
         notes.append(note)
 
 
-def _put_into(atlas: Path | None, curve: "Curve", found: "list[AtlasRow]") -> None:
-    from shape_of_learning.checkpoints.atlas import read_atlas, updated, write_atlas
+def _put_into(atlas: Path | None, curve: "ListedSeries", found: "list[AtlasRow]") -> None:
+    from shape_of_learning.checkpoints.atlas import merge_rows, read_atlas, write_atlas
 
     if atlas and not curve.suite:
         tell(
@@ -163,7 +165,7 @@ def _put_into(atlas: Path | None, curve: "Curve", found: "list[AtlasRow]") -> No
     elif atlas:
         path = atlas / curve.suite / f"{curve.model}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atlas(path, updated(read_atlas(path) if path.exists() else [], found))
+        write_atlas(path, merge_rows(read_atlas(path) if path.exists() else [], found))
 
 
 def where(
@@ -171,7 +173,7 @@ def where(
     step: Annotated[int, typer.Argument(help="A training step.", min=0)],
 ) -> None:
     """Say in one line where a step of a published training is, and what is known of it."""
-    with explained(code=NOT_KNOWN):
+    with exit_on_input_error(code=NOT_KNOWN):
         from shape_of_learning.checkpoints.atlas import UNKNOWN, find
 
         row = find(model, step)
@@ -189,7 +191,7 @@ def where(
 @contextmanager
 def _losses() -> Iterator[Callable[[Path], Any]]:
     """The loss of a checkpoint on windows of the documentation that comes with Python."""
-    from shape_of_learning.corpus.fetch import demo_text
+    from shape_of_learning.corpus.fetch import read_demo_text
     from shape_of_learning.embeddings.model import read_shape
     from shape_of_learning.embeddings.run import NullStore, SampleRun
     from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
@@ -197,13 +199,13 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
     sampling = SamplingProtocol(WINDOWS, WINDOW_CHARACTERS, 0)
     with TemporaryDirectory() as temporary:
         text = Path(temporary, "text.txt")
-        text.write_text(demo_text(), encoding="utf-8")
+        text.write_text(read_demo_text(), encoding="utf-8")
         windows = draw_windows(text, sampling)
 
     def loss(folder: Path) -> Any:
         try:
             shape = asdict(read_shape(folder, str(folder)))
-            return SampleRun.load(folder, windows, sampling, shape).into(NullStore())
+            return SampleRun.load(folder, windows, sampling, shape).store_states(NullStore())
         except InputError as error:
             raise InputError(name_options(str(error), OPTIONS)) from error
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from huggingface_hub import cached_assets_path, get_token
 
 from shape_of_learning.checkpoints import hub
-from shape_of_learning.checkpoints.atlas import model_of, suite_of
+from shape_of_learning.checkpoints.atlas import find_model, find_suite
 from shape_of_learning.checkpoints.listed_files import listing_by_names
 from shape_of_learning.checkpoints.local import is_local
 from shape_of_learning.checkpoints.lock import (
@@ -31,15 +31,15 @@ from shape_of_learning.checkpoints.lock import (
     read_lock,
 )
 from shape_of_learning.checkpoints.verdicts import Mistake
-from shape_of_learning.console import bar
+from shape_of_learning.console import show_bar
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import expand_home, read_yaml, sha256_of
-from shape_of_learning.plan.curve import names_offered
+from shape_of_learning.files import compute_sha256, expand_home, read_yaml
+from shape_of_learning.plan.curve import list_offered_names
 from shape_of_learning.plan.entries import Entry
-from shape_of_learning.plan.entry_files import with_seeds
-from shape_of_learning.plan.local_folders import STEP, local_checkpoints
-from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, hub_checkpoints
-from shape_of_learning.refusals import validated
+from shape_of_learning.plan.entry_files import expand_seeds
+from shape_of_learning.plan.local_folders import STEP, list_local_checkpoints
+from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, list_hub_checkpoints
+from shape_of_learning.refusals import validate_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ Say = Callable[[str], None]
 
 
 @dataclass
-class Curve:
+class ListedSeries:
     """Checkpoints of one training, and what is listed of them.
 
     Attributes
@@ -110,7 +110,7 @@ class Curve:
     failure: str = ""
 
 
-def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
+def list_curves(target: str, pattern: str, say: Say) -> Iterator[ListedSeries]:
     """List what a target of an audit is.
 
     Parameters
@@ -131,26 +131,26 @@ def curves_of(target: str, pattern: str, say: Say) -> Iterator[Curve]:
     """
     path = expand_home(target)
     if path.suffix in (".yaml", ".yml"):
-        yield from _of_file(path, pattern, say)
+        yield from _read_curves(path, pattern, say)
     elif STEP in target or path.is_dir():
         folders = target if STEP in target else f"{target}/checkpoint-{STEP}"
-        entry = validated(Entry, {"path": folders, "training": {"steps": "all"}}, target)
-        yield _of_folders(entry, target)
+        entry = validate_yaml(Entry, {"path": folders, "training": {"steps": "all"}}, target)
+        yield _list_folder_curve(entry, target)
     elif is_local(target) or "/" not in target:
         raise InputError(
             f"`{target}` is no repository (organisation/name), no file of models and no folder; correct it"
         )
     else:
         where = f"`{target}`"
-        commits = hub.commits_of(target, where=where, pauses=PAUSES)
-        training = {"revision": pattern or _guessed(target, commits), "steps": "all"}
-        entry = validated(Entry, {"repository": target, "training": training}, where)
-        model = model_of(target)
-        for curve in _of_entry(entry, where, say, {target: commits}):
-            yield replace(curve, suite=suite_of(model), model=model)
+        commits = hub.list_commits(target, where=where, pauses=PAUSES)
+        training = {"revision": pattern or _guess_template(target, commits), "steps": "all"}
+        entry = validate_yaml(Entry, {"repository": target, "training": training}, where)
+        model = find_model(target)
+        for curve in _list_entry_curves(entry, where, say, {target: commits}):
+            yield replace(curve, suite=find_suite(model), model=model)
 
 
-def _guessed(name: str, names: Iterable[str]) -> str:
+def _guess_template(name: str, names: Iterable[str]) -> str:
     """The pattern that most branches and tags follow."""
     fitting = Counter(p for p in PATTERNS for name in names if RevisionTemplate(p).read(name))
     if not fitting:
@@ -162,36 +162,36 @@ def _guessed(name: str, names: Iterable[str]) -> str:
     return fitting.most_common(1)[0][0]
 
 
-def _of_file(path: Path, pattern: str, say: Say) -> Iterator[Curve]:
+def _read_curves(path: Path, pattern: str, say: Say) -> Iterator[ListedSeries]:
     """The curves of a file of the model list, or of a lock."""
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise InputError(f"{path} is no file of models and no lock; correct it")
     if "revisions" in content:
-        yield _of_lock(path, pattern)
+        yield _read_lock_curve(path, pattern)
         return
-    entries, _ = with_seeds({name: (f"{path}", entry) for name, entry in content.items()}, {})
+    entries, _ = expand_seeds({name: (f"{path}", entry) for name, entry in content.items()}, {})
     for name, (_, written) in entries.items():
         where = f"model `{name}` in {path}"
         try:
-            entry = validated(Entry, written, where)
+            entry = validate_yaml(Entry, written, where)
             if entry.repository:
-                for curve in _of_entry(entry, where, say):
+                for curve in _list_entry_curves(entry, where, say):
                     yield replace(curve, suite=path.stem, model=name)
             elif entry.path:
-                yield _of_folders(entry, where)
+                yield _list_folder_curve(entry, where)
             else:
                 say(f"{where} is a training of a run, and not audited")
         except InputError as error:
-            yield Curve(where, [], failure=str(error))
+            yield ListedSeries(where, [], failure=str(error))
 
 
-def _of_entry(
+def _list_entry_curves(
     entry: Entry, where: str, say: Say, known: Mapping[str, dict[str, str]] = MappingProxyType({})
-) -> Iterator[Curve]:
+) -> Iterator[ListedSeries]:
     """All steps of an entry, whichever of them it chooses; one curve per stage where steps begin anew."""
     training = entry.training
-    listed, offered = hub_checkpoints(entry, where)
+    listed, offered = list_hub_checkpoints(entry, where)
     template = RevisionTemplate(training.revision if training and training.revision else "")
     if offered is None and template.has_step:
         assert entry.repository is not None
@@ -202,19 +202,19 @@ def _of_entry(
     commits = dict(known)
     for repository in sorted(repositories - known.keys()):
         try:
-            commits[repository] = hub.commits_of(repository, where=where, pauses=PAUSES)
+            commits[repository] = hub.list_commits(repository, where=where, pauses=PAUSES)
         except hub.MissingError:
             commits[repository] = {}
     if not any(commits.values()):
         raise InputError(f"{where}: the Hub has no such repository, or shows it only to others")
     others: list[str] = []
     if offered:
-        names = list(names_offered(offered, commits[offered.repository], where))
+        names = list(list_offered_names(offered, commits[offered.repository], where))
         steps = [each for each in names if offered.template.read(each)]
         others = [each for each in names if each not in steps and each != MAIN]
-        there = [offered.checkpoint(each) for each in steps]
+        there = [offered.make_checkpoint(each) for each in steps]
         if offered.is_list:
-            listed = offered.named(listed, names)
+            listed = offered.name_steps(listed, names)
         named = {(each.repository, each.revision) for each in there}
         listed = [*there, *(e for e in listed if (e.repository, e.revision) not in named)]
     if not listed:
@@ -223,14 +223,14 @@ def _of_entry(
         )
     last = training.last_step if training else None
     reports = tuple(training.known_bad or ()) if training else ()
-    for stage, checkpoints in _stages(listed, template).items():
+    for stage, checkpoints in _group_by_stage(listed, template).items():
         name = f"{entry.repository}, stage {stage}" if stage else entry.repository or where
-        curve = Curve(name, checkpoints, last_step=last, others=others, known_bad=reports)
+        curve = ListedSeries(name, checkpoints, last_step=last, others=others, known_bad=reports)
         _ask(curve, commits, where, say)
         yield curve
 
 
-def _stages(
+def _group_by_stage(
     checkpoints: Sequence[Checkpoint], template: RevisionTemplate
 ) -> dict[str, list[Checkpoint]]:
     """Checkpoints by step; where two have the same one, by stage."""
@@ -238,15 +238,17 @@ def _stages(
     begins_anew = len({each.step for each in in_order}) < len(in_order)
     stages: dict[str, list[Checkpoint]] = {}
     for each in in_order:
-        stages.setdefault(template.stage_of(each.revision) if begins_anew else "", []).append(each)
+        stages.setdefault(template.find_stage(each.revision) if begins_anew else "", []).append(
+            each
+        )
     return stages
 
 
-def _of_lock(path: Path, pattern: str) -> Curve:
+def _read_lock_curve(path: Path, pattern: str) -> ListedSeries:
     """What a run has pinned, which was asked when it was planned."""
     lock = read_lock(path)
     assert lock is not None
-    template = RevisionTemplate(pattern or _guessed(path.stem, lock.revisions))
+    template = RevisionTemplate(pattern or _guess_template(path.stem, lock.revisions))
     steps = {
         name: template.read(name) or template.read(each.revision)
         for name, each in lock.revisions.items()
@@ -258,28 +260,28 @@ def _of_lock(path: Path, pattern: str) -> Curve:
     ]
     if not checkpoints:
         raise InputError(f"{path}: nothing is named like `{template.pattern}`; correct --pattern")
-    return Curve(
+    return ListedSeries(
         path.stem,
         sorted(checkpoints, key=lambda each: each.step or 0),
         {name: each.listing() for name, each in lock.revisions.items() if steps[name]},
         dict(lock.mains),
-        suite=suite_of(path.stem) or path.stem,
+        suite=find_suite(path.stem) or path.stem,
         model=path.stem,
         source="lock",
     )
 
 
-def _of_folders(entry: Entry, where: str) -> Curve:
+def _list_folder_curve(entry: Entry, where: str) -> ListedSeries:
     """Folders on the disk, whose files are read."""
-    from shape_of_learning.checkpoints.weight_files import weight_files
+    from shape_of_learning.checkpoints.weight_files import list_weight_files
 
-    checkpoints, _ = local_checkpoints(entry, where)
-    curve = Curve(entry.path or "", checkpoints)
+    checkpoints, _ = list_local_checkpoints(entry, where)
+    curve = ListedSeries(entry.path or "", checkpoints)
     for each in checkpoints:
         try:
             files = {
-                p.name: WeightFile(bytes=p.stat().st_size, hash=f"sha256:{sha256_of(p)}")
-                for p in weight_files(Path(each.path))
+                p.name: WeightFile(bytes=p.stat().st_size, hash=f"sha256:{compute_sha256(p)}")
+                for p in list_weight_files(Path(each.path))
             }
             curve.listed[each.name] = Listing(commit=NO_COMMIT, files=files)
         except (OSError, InputError) as error:
@@ -288,7 +290,9 @@ def _of_folders(entry: Entry, where: str) -> Curve:
     return curve
 
 
-def _ask(curve: Curve, commits: Mapping[str, Mapping[str, str]], where: str, say: Say) -> None:
+def _ask(
+    curve: ListedSeries, commits: Mapping[str, Mapping[str, str]], where: str, say: Say
+) -> None:
     """Ask the Hub for the weight files of each checkpoint, and of the main branches."""
     steps = {(each.repository, each.revision) for each in curve.checkpoints}
     for repository, of in commits.items():
@@ -296,7 +300,7 @@ def _ask(curve: Curve, commits: Mapping[str, Mapping[str, str]], where: str, say
         at = {each.name: of.get(each.revision, "") for each in wanted}
         for each in wanted:  # a commit, or a pull request
             if not at[each.name] and (of or not each.step):
-                at[each.name] = hub.commit_of(repository, each.revision, where=where) or ""
+                at[each.name] = hub.find_commit(repository, each.revision, where=where) or ""
         files = _Files(repository)
         needed = [commit for commit in (*at.values(), of.get(MAIN, "")) if commit]
         errors = files.bring(list(dict.fromkeys(needed)), say)
@@ -345,14 +349,14 @@ class _Files:
             f"about {len(lacking)} questions, "
             + ("less than a minute" if minutes < 1 else f"about {math.ceil(minutes)} min")
         )
-        paths = self._known_to_heads(lacking[0]) if len(lacking) > allowed else ()
+        paths = self._ask_for_heads(lacking[0]) if len(lacking) > allowed else ()
         errors: dict[str, str] = {}
         with (
             ThreadPoolExecutor(hub.LISTINGS_AT_ONCE) as pool,
             self._known.open("a", encoding="utf-8") as kept,
-            bar(self.repository) as progress,
+            show_bar(self.repository) as progress,
         ):
-            asked = {pool.submit(self._listed, commit, paths): commit for commit in lacking}
+            asked = {pool.submit(self._list_files, commit, paths): commit for commit in lacking}
             kept.write(self._begins)
             try:
                 for done, future in enumerate(as_completed(asked), 1):
@@ -368,21 +372,27 @@ class _Files:
                 pool.shutdown(cancel_futures=True)
         return errors
 
-    def _known_to_heads(self, commit: str) -> tuple[str, ...]:
+    def _ask_for_heads(self, commit: str) -> tuple[str, ...]:
         """The files of a checkpoint, if these are few, and their heads say what a listing does."""
-        files, _ = self._listed(commit)
+        files, _ = self._list_files(commit)
         few = 0 < len(files) <= FEW_FILES
-        return tuple(files) if few and hub.heads_at(self.repository, commit, files) == files else ()
+        return (
+            tuple(files)
+            if few and hub.ask_for_heads(self.repository, commit, files) == files
+            else ()
+        )
 
-    def _listed(self, commit: str, paths: Sequence[str] = ()) -> tuple[dict[str, WeightFile], str]:
+    def _list_files(
+        self, commit: str, paths: Sequence[str] = ()
+    ) -> tuple[dict[str, WeightFile], str]:
         """Weight files of a commit, by a listing or each by its head; and why they are not known."""
         if len(self._failures) >= FAILURES:  # others have waited for it
             return {}, self._failures[0]
         try:
-            files = hub.heads_at(self.repository, commit, paths) if paths else {}
+            files = hub.ask_for_heads(self.repository, commit, paths) if paths else {}
             if not files:
                 where = f"`{self.repository}`"
-                files = hub.files_at(self.repository, commit, commit, where=where, pauses=PAUSES)
+                files = hub.list_files(self.repository, commit, commit, where=where, pauses=PAUSES)
         except InputError as error:
             self._failures.append(str(error))
             return {}, str(error)

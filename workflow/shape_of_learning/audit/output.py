@@ -27,7 +27,7 @@ KINDS = {
 Group = tuple[AtlasRow, list[list[AtlasRow]]]
 
 
-def said_together(rows: Sequence[AtlasRow]) -> list[Group]:
+def group_rows(rows: Sequence[AtlasRow]) -> list[Group]:
     """Put together what is said of several revisions, faults first: one, and all in runs that follow each other."""
     groups: dict[tuple[str, ...], list[list[AtlasRow]]] = {}
     last: tuple[str, ...] = ()
@@ -44,18 +44,18 @@ def said_together(rows: Sequence[AtlasRow]) -> list[Group]:
     return sorted(found, key=lambda group: order.index(_kind(group[0].verdict)))
 
 
-def printed(rows: Sequence[AtlasRow]) -> Table:
+def revision_table(rows: Sequence[AtlasRow]) -> Table:
     """A line for all revisions of which the same is said."""
     table = Table(box=None, pad_edge=False)
     for column in ("verdict", "revisions", "reason", "reported in"):
         table.add_column(column, overflow="fold")
-    for row, runs in said_together(rows):
-        threads = _threads(runs) if row.verdict != OK else ""
-        table.add_row(row.verdict, _revisions(runs), row.reason, threads)
+    for row, runs in group_rows(rows):
+        threads = _format_threads(runs) if row.verdict != OK else ""
+        table.add_row(row.verdict, _format_revisions(runs), row.reason, threads)
     return table
 
 
-def counted(rows: Sequence[AtlasRow]) -> str:
+def count_table(rows: Sequence[AtlasRow]) -> str:
     """How many revisions there are of each kind."""
     counts = Counter(_kind(row.verdict) for row in rows)
     said = [f"{counts[kind]:,} {words}" for kind, words in KINDS.items() if counts[kind]]
@@ -77,14 +77,15 @@ def write_markdown(
     day = next((f"{row.checked}" for row in rows if row.checked), "")
     wrong = "are not what their names say" if faults != 1 else "is not what its name says"
     lines = [f"## `{name}`: {faults} of {len(rows)} training revisions {wrong}", ""]
-    lines += [f"Checked {day} (UTC). {counted(rows)}.", ""]
-    groups = said_together(rows)
+    lines += [f"Checked {day} (UTC). {count_table(rows)}.", ""]
+    groups = group_rows(rows)
     several = len({row.repository for row in rows}) > 1
     bad = [(row, runs) for row, runs in groups if row.is_fault]
     if bad:
         lines += ["| revisions | what they are | evidence | known from |", "|---|---|---|---|"]
         lines += [
-            f"| {_revisions(runs, '`', several)} | {row.verdict} | {_cell(row.reason)} | {_threads(runs)} |"
+            f"| {_format_revisions(runs, '`', several)} | {row.verdict} | {_escape_cell(row.reason)} "
+            f"| {_format_threads(runs)} |"
             for row, runs in bad
         ]
     for row, runs in groups:
@@ -92,7 +93,7 @@ def write_markdown(
             words = {OK: "Nothing speaks against", UNKNOWN: "Nothing is known of"}.get(
                 row.verdict, "Right, since training had not begun to move:"
             )
-            lines += ["", f"{words} {_revisions(runs, '`', several)}: {row.reason}."]
+            lines += ["", f"{words} {_format_revisions(runs, '`', several)}: {row.reason}."]
     lines += ["", *(f"{note}  " for note in notes)]
     if bad:
         is_on_the_hub = any(row.commit for row in rows)
@@ -112,13 +113,13 @@ def write_markdown(
     lines += [
         "",
         f"By shape-of-learning {__version__}: `shape-of-learning {command}`.",
-        *_commits(rows),
+        *_describe_commits(rows),
     ]
     with atomic_write(path) as partial:
         partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def _commits(rows: Sequence[AtlasRow]) -> list[str]:
+def _describe_commits(rows: Sequence[AtlasRow]) -> list[str]:
     """Which commits were compared, folded up."""
     known = [f"{row.revision} {row.commit}" for row in rows if row.commit]
     if not known:
@@ -131,11 +132,11 @@ def _kind(verdict: str) -> str:
     return "same as" if verdict.startswith("same as") else verdict
 
 
-def _cell(words: str) -> str:
+def _escape_cell(words: str) -> str:
     return words.replace("|", r"\|")
 
 
-def _revisions(
+def _format_revisions(
     runs: Sequence[Sequence[AtlasRow]], quote: str = "", with_repository: bool = False
 ) -> str:
     """Of each run the revision, or its ends and the number in it."""
@@ -147,7 +148,7 @@ def _revisions(
     return ", ".join(said) + (f" of {runs[0][0].repository}" if with_repository else "")
 
 
-def _threads(runs: Sequence[Sequence[AtlasRow]]) -> str:
+def _format_threads(runs: Sequence[Sequence[AtlasRow]]) -> str:
     """Reports on any of them, as GitHub writes them: organisation/name#number."""
     said = {}
     for source in (source for run in runs for row in run for source in row.source.split()):

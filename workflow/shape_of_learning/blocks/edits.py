@@ -14,7 +14,12 @@ import torch
 from shape_of_learning.blocks import maps
 from shape_of_learning.blocks.maps import EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
-from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
+from shape_of_learning.corpus.windows import (
+    cut_held_out_part,
+    read_held_out_part,
+    read_text,
+    sample_windows,
+)
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.run import NullStore, SampleRun
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
@@ -109,7 +114,7 @@ class Editor:
         self._sample = replace(sample, windows=held_out, predicted=sample.predicted[first:])
         self._blocks = EditableBlocks(sample.forward, name)
         self._teacher = maps.TeacherStates(self._blocks, shown, sample.padding)
-        self.fitted = maps.fitted_blocks(self._teacher.states)
+        self.fitted = maps.fit_blocks(self._teacher.states)
         self._editing, self._seed = editing, protocol.seed
         self._done: dict[tuple[str, frozenset[int]], tuple] = {}
 
@@ -133,11 +138,11 @@ class Editor:
         if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
             return 0, math.nan, math.nan, 0
         instead: dict[int, torch.nn.Module] = {
-            number: torch.nn.Identity() if kind == "dropped" else block.map()
+            number: torch.nn.Identity() if kind == "dropped" else block.make_map()
             for number, block in fitted.items()
         }
         forward, blocks, trained = self._sample.forward, self._blocks, []
-        with blocks.replaced(instead):
+        with blocks.replace_blocks(instead):
             if kind == "maps_distilled":
                 trained = [weight for each in instead.values() for weight in each.parameters()]
             elif chosen and kind == "all_distilled":
@@ -148,7 +153,9 @@ class Editor:
                 # All edits are shown the same windows, so that they are paired.
                 random = random_stream(self._seed, "distilled windows")
                 maps.distil(blocks, trained, self._teacher, min(chosen), self._editing, random)
-            measured = replace(self._sample, forward=forward).into(NullStore(forward.device))
+            measured = replace(self._sample, forward=forward).store_states(
+                NullStore(forward.device)
+            )
             assert forward.head is not None  # else nothing is predicted
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
         perplexity = math.inf if measured.loss > MOST_NATS else math.exp(measured.loss)
@@ -161,15 +168,15 @@ def _windows(
     """Windows that maps are fitted on, and held-out ones: the same for all models."""
     whole, length = read_text(text), protocol.window_characters
 
-    def drawn(part: str, key: str, purpose: str, called: str) -> list[str]:
+    def draw_texts(part: str, key: str, purpose: str, called: str) -> list[str]:
         count, random = editing[key], random_stream(protocol.seed, purpose)
         key = f"block_editing.{key}"
         return sample_windows(part, count, length, random, corpus=called, key=key)
 
-    beginning = training_part(whole)
-    end = held_out_part(whole, length, _trained_characters(checkpoint, whole))
-    shown = drawn(beginning, "fitting_windows", "fitting windows", f"the beginning of {text}")
-    return shown, drawn(end, "evaluation_windows", "held-out windows", f"the end of {text}")
+    beginning = cut_held_out_part(whole)
+    end = read_held_out_part(whole, length, _trained_characters(checkpoint, whole))
+    shown = draw_texts(beginning, "fitting_windows", "fitting windows", f"the beginning of {text}")
+    return shown, draw_texts(end, "evaluation_windows", "held-out windows", f"the end of {text}")
 
 
 def _trained_characters(checkpoint: Path, text: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.hooks import hooked, recorded_states
+from shape_of_learning.embeddings.hooks import hook_modules, record_states
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators import linearity
@@ -63,17 +63,17 @@ class EditableBlocks:
 
     def __init__(self, forward: ForwardPass, name: str):
         remedy = f"its blocks cannot be changed one by one: remove {name} from what draws them"
-        self._blocks = forward.blocks(remedy)
+        self._blocks = forward.find_blocks(remedy)
         self._forward = forward
         self._entries: list[int | None] = []
-        with hooked(self._blocks, self._note_entries):
+        with hook_modules(self._blocks, self._note_entries):
             forward.run([np.zeros(1, dtype=np.int64)], 0)
 
     def __len__(self) -> int:
         return len(self._blocks)
 
     @contextmanager
-    def replaced(self, maps: Mapping[int, torch.nn.Module]) -> Iterator[None]:
+    def replace_blocks(self, maps: Mapping[int, torch.nn.Module]) -> Iterator[None]:
         """Let `maps` take the places of blocks, by their numbers, and give these back.
 
         Parameters
@@ -89,7 +89,7 @@ class EditableBlocks:
                     maps[number].to(self._forward.device),
                     self._entries[number - 1],
                 )
-                self._blocks[number - 1] = _in_its_place(block, states_map, entries)
+                self._blocks[number - 1] = _make_block(block, states_map, entries)
             yield
         finally:
             for number, block in originals.items():
@@ -109,7 +109,7 @@ class EditableBlocks:
             Hidden states before the first block and after each, before any final norm: shape (windows,
             longest, d).
         """
-        with recorded_states(self._blocks) as states:
+        with record_states(self._blocks) as states:
             self._forward.run(texts, padding)
         return states
 
@@ -118,7 +118,7 @@ class EditableBlocks:
         self._entries.append(len(output) if isinstance(output, tuple) else None)
 
 
-def _in_its_place(
+def _make_block(
     block: torch.nn.Module, states_map: torch.nn.Module, entries: int | None
 ) -> torch.nn.Module:
     """Make a block of the same class that applies a map and returns it as `block` returns hidden states.
@@ -165,12 +165,12 @@ class FittedBlock:
         """Linearity of the block on these tokens, the share of variance that the map gives."""
         return 1 - float(self.errors @ self.errors)
 
-    def map(self) -> AffineMap:
+    def make_map(self) -> AffineMap:
         """Make a module of it."""
         return AffineMap(self.weight, self.bias)
 
 
-def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
+def fit_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
     """Fit an affine map to each block by least squares.
 
     Parameters
@@ -183,15 +183,15 @@ def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
     InputError
         If there are so few tokens that any data would fit.
     """
-    return [_fitted(x, y) for x, y in pairwise(states)]
+    return [_fit_block(x, y) for x, y in pairwise(states)]
 
 
-def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
+def _fit_block(x: np.ndarray, y: np.ndarray) -> FittedBlock:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         nothing = np.full(len(x), np.nan)
         return FittedBlock(nothing, nothing, nothing, np.nan)
     pair = Pair(x, y)
-    weight, bias, rank = linearity.map_of(pair)
+    weight, bias, rank = linearity.fit_pair(pair)
     if len(x) - 1 <= rank:
         raise InputError(
             f"{len(x)} tokens of the training text are too few to fit a map in {rank} directions, where any "
@@ -210,7 +210,7 @@ def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> 
     """
     rows = []
     for number, block in enumerate(fitted, start=1):
-        quantiles, worst_share = linearity.error_summary(block.errors)
+        quantiles, worst_share = linearity.summarise_errors(block.errors)
         measured = len(block.errors), block.linearity, worst_share, *quantiles
         rows.append((model, revision, number, number / len(fitted), *measured))
     return rows

@@ -16,7 +16,7 @@ from shape_of_learning.checkpoints.lock import MAIN, MISSING, Commit
 from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.refusals import hint
+from shape_of_learning.refusals import suggest_name
 
 VERSION = 1  # of the columns and their meaning
 ATLAS = Path(__file__).parents[1] / "atlas"
@@ -112,7 +112,7 @@ def write_atlas(path: Path, rows: Iterable[AtlasRow]) -> None:
     write_table(path, COLUMNS, [list(row.model_dump(mode="json").values()) for row in in_order])
 
 
-def updated(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
+def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
     """Put what was found in the place of what was known; what somebody reported stays beside it."""
     rows = {(row.repository, row.revision): row for row in old}
     for row in new:
@@ -128,45 +128,45 @@ def updated(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
     return list(rows.values())
 
 
-def model_of(repository: str) -> str:
+def find_model(repository: str) -> str:
     """The model of the atlas whose table has a repository; empty if there is none."""
     paths = (path for path in ATLAS.glob("*/*.csv"))
-    return next((p.stem for p in paths if atlas_of(p.stem)[0].repository == repository), "")
+    return next((p.stem for p in paths if find_rows(p.stem)[0].repository == repository), "")
 
 
-def suite_of(model: str) -> str:
+def find_suite(model: str) -> str:
     """The folder that a model of the atlas is in; empty if it has no such model."""
     return next((path.parent.name for path in ATLAS.glob(f"*/{model}.csv")), "")
 
 
 @cache
-def atlas_of(model: str) -> tuple[AtlasRow, ...]:
+def find_rows(model: str) -> tuple[AtlasRow, ...]:
     """What the atlas has of a model, by the name of its file; nothing if there is none."""
-    suite = suite_of(model)
+    suite = find_suite(model)
     return tuple(read_atlas(ATLAS / suite / f"{model}.csv")) if suite else ()
 
 
 @cache
-def _by_repository() -> dict[tuple[str, str], AtlasRow]:
+def _index_atlas() -> dict[tuple[str, str], AtlasRow]:
     return {
         (row.repository, row.revision): row
         for path in sorted(ATLAS.glob("*/*.csv"))
-        for row in atlas_of(path.stem)
+        for row in find_rows(path.stem)
     }
 
 
-def known_of(repository: str, revision: str) -> AtlasRow | None:
+def find_row(repository: str, revision: str) -> AtlasRow | None:
     """What the atlas has of a revision; None if it has nothing."""
-    return _by_repository().get((repository, revision))
+    return _index_atlas().get((repository, revision))
 
 
-def reported_mistakes(repositories: Collection[str], last_step: int | None) -> list[Mistake]:
+def list_reported_mistakes(repositories: Collection[str], last_step: int | None) -> list[Mistake]:
     """What the atlas says is wrong with the steps of some repositories, as an entry would say it.
 
     What the Hub's listing tells by itself, such as missing weights, is left to that.
     """
     steps: dict[tuple[str, str, str], list[int]] = {}
-    for (repository, _), row in _by_repository().items():
+    for (repository, _), row in _index_atlas().items():
         is_listed = row.verdict == MISSING
         if repository in repositories and row.is_fault and not is_listed and row.step is not None:
             steps.setdefault((row.verdict, row.reason, row.source), []).append(row.step)
@@ -200,11 +200,11 @@ def find(model: str, step: int) -> AtlasRow:
     'ok'
     """
     models = [path.stem for path in sorted(ATLAS.glob("*/*.csv"))]
-    names = {atlas_of(each)[0].repository.rpartition("/")[2]: each for each in models}
+    names = {find_rows(each)[0].repository.rpartition("/")[2]: each for each in models}
     model = names.get(model, model)  # also as its repository calls it
     if model not in models:
-        raise InputError(f"the atlas has no model `{model}`; {hint(model, models)}")
-    steps = {row.step: row for row in atlas_of(model) if row.step is not None}
+        raise InputError(f"the atlas has no model `{model}`; {suggest_name(model, models)}")
+    steps = {row.step: row for row in find_rows(model) if row.step is not None}
     if step not in steps:
         near = sorted(steps, key=lambda each: abs(each - step))[:4]
         some = ", ".join(f"{each:,}" for each in sorted(near)) or "none"

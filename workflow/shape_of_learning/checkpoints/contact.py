@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from huggingface_hub import constants
 
-from shape_of_learning.errors import UnreachableError, without_secrets
+from shape_of_learning.errors import UnreachableError, hide_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -98,4 +98,4 @@ CONTACT = Contact()
 
 def endpoint() -> str:
     """Return the address of the Hub, without a password."""
-    return without_secrets(constants.ENDPOINT)
+    return hide_secrets(constants.ENDPOINT)

@@ -8,17 +8,17 @@ from typing import Any
 from filelock import FileLock
 from huggingface_hub import constants
 
-from shape_of_learning.checkpoints.hub import MissingError, files_at
+from shape_of_learning.checkpoints.hub import MissingError, list_files
 from shape_of_learning.checkpoints.hub_snapshot import download_as_listed
 from shape_of_learning.checkpoints.lock import LockedRevision
-from shape_of_learning.checkpoints.record import changed_file, read_record, write_record
+from shape_of_learning.checkpoints.record import find_changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
     Shape,
+    list_tokenizer_paths,
+    parse_shape,
     read_configuration_file,
     refuse_contradiction,
     refuse_quantised,
-    shape_of,
-    tokenizer_paths,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, remove
@@ -70,11 +70,11 @@ def fetch(
     kept = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
         record = read_record(destination)
-        if record and record | provenance == record and not changed_file(destination, record):
+        if record and record | provenance == record and not find_changed_file(destination, record):
             return  # another run has made it
         at = words.repository, words.revision, words.commit
-        listed = words.small_files or files_at(*at, where=where)
-        paths = tokenizer_paths(listed, words.subfolder)
+        listed = words.small_files or list_files(*at, where=where)
+        paths = list_tokenizer_paths(listed, words.subfolder)
         if not paths:
             raise InputError(
                 f"{where}: `{words.repository}` at revision `{words.revision}` has no tokenizer; name a "
@@ -83,7 +83,7 @@ def fetch(
         came = _download(weights, weights.settings_paths(), kept / "weights", where)
         config = read_configuration_file(came[0].parent)
         refuse_quantised(config, where)
-        refuse_contradiction(Shape(**shape), shape_of(config, where), where)
+        refuse_contradiction(Shape(**shape), parse_shape(config, where), where)
         came += _download(words, paths, kept / "tokenizer", where)
         came += _download(weights, map(weights.path, weights.files), kept / "weights", where)
         with atomic_write(destination) as folder:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_too_large
-from shape_of_learning.errors import InputError, shortened
-from shape_of_learning.file_hashes import remembered_sha256
+from shape_of_learning.errors import InputError, shorten_error
+from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import atomic_write, refuse_odd_file
 from shape_of_learning.refusals import cut
 
@@ -58,7 +58,7 @@ def unpack(file: Path) -> Path:
     refuse_odd_file(file)
     from huggingface_hub import cached_assets_path
 
-    folder = cached_assets_path("shape-of-learning", namespace="gguf") / remembered_sha256(file)
+    folder = cached_assets_path("shape-of-learning", namespace="gguf") / remember_sha256(file)
     if folder.exists():
         return folder
     for package in ("gguf", "accelerate"):  # which transformers needs, and does not say so at once
@@ -74,7 +74,7 @@ def unpack(file: Path) -> Path:
         raise
     except Exception as error:  # whatever a file holds goes into the code of all architectures
         raise InputError(
-            f"{file} cannot be unpacked ({shortened(error)}); take a file of an architecture that "
+            f"{file} cannot be unpacked ({shorten_error(error)}); take a file of an architecture that "
             "transformers reads from GGUF, or the folder of the weights that it was made of"
         ) from error
     with atomic_write(folder) as unfinished:

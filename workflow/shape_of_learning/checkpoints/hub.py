@@ -43,13 +43,13 @@ from shape_of_learning.checkpoints.shapes import (
     WEIGHTS,
     Shape,
     is_inside,
+    list_shard_names,
+    list_tokenizer_paths,
+    parse_shape,
     refuse_listed_adapter,
     refuse_quantised,
-    shape_of,
-    shard_names,
-    tokenizer_paths,
 )
-from shape_of_learning.errors import InputError, UnreachableError, without_secrets
+from shape_of_learning.errors import InputError, UnreachableError, hide_secrets
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
 QUESTION_PAUSES = (1.0, 2.0, 4.0)  # seconds between tries
@@ -74,7 +74,7 @@ class GatedError(InputError):
 
 
 @contextmanager
-def explained(
+def hub_errors(
     repository: str, revision: str, *, where: str, key: str = "revision"
 ) -> Iterator[None]:
     """Turn what the Hub's client raises inside the block into an `InputError` of one sentence.
@@ -131,7 +131,7 @@ def explained(
         ) from error
 
 
-def asked(
+def ask_hub(
     question: Callable[[], Result],
     repository: str,
     revision: str,
@@ -147,38 +147,38 @@ def asked(
     def ask() -> Result:
         CONTACT.listen()
         get_session().timeout = SILENT_SECONDS  # after an error it may be another session
-        with explained(repository, revision, where=where, key=key):
+        with hub_errors(repository, revision, where=where, key=key):
             return question()
 
     for pause in (*pauses, None):
         try:
             return CONTACT.ask_first(ask, repository, revision, where)
         except InputError as error:
-            if pause is None or not _may_pass(error.__cause__) or CONTACT.is_out_of_time(pause):
+            if pause is None or not _is_temporary(error.__cause__) or CONTACT.is_out_of_time(pause):
                 raise
         time.sleep(pause)
     raise AssertionError("the last try returns or raises")
 
 
-def commits_of(
+def list_commits(
     repository: str, *, where: str, pauses: tuple[float, ...] = QUESTION_PAUSES
 ) -> dict[str, str]:
     """Resolve all branches and tags of a repository: name -> commit; MissingError if there is none."""
     question = partial(HfApi().list_repo_refs, repository)
-    refs = asked(question, repository, MAIN, where=where, key="repository", pauses=pauses)
+    refs = ask_hub(question, repository, MAIN, where=where, key="repository", pauses=pauses)
     return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
 
 
-def commit_of(repository: str, revision: str, *, where: str) -> str | None:
+def find_commit(repository: str, revision: str, *, where: str) -> str | None:
     """Resolve a revision that is neither branch nor tag, such as a commit; None if there is none."""
     question = partial(HfApi().model_info, repository, revision=revision)
     try:
-        return asked(question, repository, revision, where=where).sha
+        return ask_hub(question, repository, revision, where=where).sha
     except MissingError:
         return None
 
 
-def files_at(
+def list_files(
     repository: str,
     revision: str,
     commit: str,
@@ -196,10 +196,10 @@ def files_at(
                 files[each.path] = WeightFile(bytes=each.size, hash=digest)
         return files
 
-    return asked(list_them, repository, revision, where=where, pauses=pauses)
+    return ask_hub(list_them, repository, revision, where=where, pauses=pauses)
 
 
-def heads_at(repository: str, commit: str, paths: Iterable[str]) -> Files:
+def ask_for_heads(repository: str, commit: str, paths: Iterable[str]) -> Files:
     """Ask for the size and the hash of some files of a commit, each by its head; {} if one cannot be had.
 
     The Hub counts these questions apart from listings, and answers more of them.
@@ -208,7 +208,7 @@ def heads_at(repository: str, commit: str, paths: Iterable[str]) -> Files:
     for path in paths:
         url = hf_hub_url(repository, path, revision=commit)
         try:
-            head = asked(
+            head = ask_hub(
                 partial(get_hf_file_metadata, url), repository, commit, where="", pauses=()
             )
         except InputError:
@@ -227,7 +227,7 @@ def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]
         file = hf_hub_download(place.repository, path, revision=place.commit)
         return json.loads(Path(file).read_bytes())
 
-    content = asked(read, place.repository, place.revision, where=where)
+    content = ask_hub(read, place.repository, place.revision, where=where)
     if not isinstance(content, dict):
         raise InputError(
             f"{where}: {path} of `{place.repository}` at revision `{place.revision}` is no JSON object; "
@@ -269,7 +269,7 @@ def resolve(
 
     def commits(repository: str) -> dict[str, str] | None:
         try:
-            return commits_of(repository, where=where)
+            return list_commits(repository, where=where)
         except MissingError as error:
             problems.append(error)
             return None
@@ -278,16 +278,18 @@ def resolve(
         known = dict(zip(repositories, pool.map(commits, repositories), strict=True))
         if problems and len(problems) == len(repositories):
             raise problems[0]
-        found = list(pool.map(lambda place: _listed(place, known[place.repository], where), places))
+        found = list(
+            pool.map(lambda place: _list_revision(place, known[place.repository], where), places)
+        )
     listed = {each.repository: each.listing() for each in found[len(wanted) :]}
     return dict(zip(wanted, found, strict=False)), listed
 
 
-def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
+def read_listed_shape(revision: LockedRevision, *, where: str) -> Shape:
     """Read the shape of a model from the ``config.json`` of one of its revisions."""
     config = read_json(revision, revision.path(CONFIGURATION), where=where)
     refuse_quantised(config, where)
-    return shape_of(config, where)
+    return parse_shape(config, where)
 
 
 def is_closed(repository: str, *, where: str) -> bool:
@@ -298,7 +300,7 @@ def is_closed(repository: str, *, where: str) -> bool:
     if get_token() is None:
         return True
     try:
-        asked(partial(HfApi().auth_check, repository), repository, MAIN, where=where)
+        ask_hub(partial(HfApi().auth_check, repository), repository, MAIN, where=where)
     except GatedError:
         return True
     except InputError:
@@ -306,40 +308,40 @@ def is_closed(repository: str, *, where: str) -> bool:
     return False
 
 
-def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
+def _list_revision(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
     """What is at a place of a repository that has these branches and tags, None if it is missing."""
     named, commit = (place.repository, place.revision), None
     if commits is not None:
-        commit = commits.get(place.revision) or commit_of(*named, where=where)
+        commit = commits.get(place.revision) or find_commit(*named, where=where)
     if commit is None:
         return LockedRevision(**place._asdict(), problem=MISSING)
-    files = files_at(*named, commit, where=where)
-    with explained(*named, where=where):
+    files = list_files(*named, commit, where=where)
+    with hub_errors(*named, where=where):
         found = LockedRevision(**place._asdict(), commit=commit, problem=NO_WEIGHTS)
     formats = []
     for whole, index in WEIGHTS:
         if found.path(whole) in files:
             formats.append(({whole: files[found.path(whole)]}, ""))
         elif found.path(index) in files:
-            formats.append(_shards(found, files, found.path(index), where))
+            formats.append(_list_shards(found, files, found.path(index), where))
     if formats:
         refuse_listed_adapter(files, place.subfolder, where)
         (weights, problem), *others = formats
         update: dict[str, Any] = {"files": weights, "problem": problem}
         update["other_format"] = others[0][0] if others else {}
         found = found.model_copy(update=update)
-    paths = sorted({*found.settings_paths(), *tokenizer_paths(files, place.subfolder)})
+    paths = sorted({*found.settings_paths(), *list_tokenizer_paths(files, place.subfolder)})
     small = {path: files[path].hash for path in paths if path in files}
     return found.model_copy(update={"small_files": small})
 
 
-def _shards(
+def _list_shards(
     place: LockedRevision, files: Files, index: str, where: str
 ) -> tuple[dict[str, WeightFile], str]:
     """The shards that an index names, and what is wrong if some are not there or hold too little."""
     content = read_json(place, index, where=where)
     try:
-        names = shard_names(content)
+        names = list_shard_names(content)
         size = float(content.get("metadata", {}).get("total_size", 0))
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(
@@ -352,7 +354,7 @@ def _shards(
     return there, "" if is_whole else MIXED_SHARDS
 
 
-def _may_pass(error: BaseException | None) -> bool:
+def _is_temporary(error: BaseException | None) -> bool:
     """Whether the same question may get another answer in a while."""
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in (408, 429) or error.response.status_code >= 500
@@ -367,4 +369,4 @@ def _has_other_size(error: BaseException | None) -> bool:
 def _first_line(error: BaseException) -> str:
     """A server's words: no passwords and no pages."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return without_secrets(line)[:200]
+    return hide_secrets(line)[:200]

@@ -15,8 +15,8 @@ from shape_of_learning.checkpoints.lock import Place
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
+    list_tokenizer_paths,
     refuse_listed_adapter,
-    tokenizer_paths,
 )
 from shape_of_learning.errors import InputError
 
@@ -31,10 +31,11 @@ def download_snapshot(model: str, revision: str) -> Path:
     """
     where = f"model `{model}`, which is no folder here"
     # The branch may move between a list and a download.
-    commit = hub.commit_of(model, revision, where=where) or revision
-    files = hub.files_at(model, revision, commit, where=where)
+    commit = hub.find_commit(model, revision, where=where) or revision
+    files = hub.list_files(model, revision, commit, where=where)
     hashes = {
-        path: files[path].hash if path in files else "" for path in _wanted(files, where, revision)
+        path: files[path].hash if path in files else ""
+        for path in _choose_files(files, where, revision)
     }
     return download_as_listed(Place(model, revision), commit, hashes, where=where)
 
@@ -62,7 +63,7 @@ def download_as_listed(
     hashes : mapping of str to str
         By path, as :func:`.hash_like` has them; empty where nothing is listed.
     where, pauses
-        As :func:`.asked` has them.
+        As :func:`.ask_hub` has them.
     source : str
         Who lists the hashes, for sentences.
     **options
@@ -85,7 +86,7 @@ def download_as_listed(
     )
     is_offline = constants.is_offline_mode()  # nothing that is removed would come again
     for _ in range(1 if is_offline else 2):
-        folder = Path(hub.asked(bring, *named, where=where, pauses=pauses))
+        folder = Path(hub.ask_hub(bring, *named, where=where, pauses=pauses))
         found = {path: _hash(folder / path, like) for path, like in hashes.items() if like}
         changed = [path for path, here in found.items() if here != hashes[path]]
         if not changed:
@@ -105,12 +106,12 @@ def _hash(file: Path, like: str) -> str:
     return hash_like(file, like) if file.is_file() else "no file"
 
 
-def _wanted(files: Files, where: str, revision: str) -> list[str]:
+def _choose_files(files: Files, where: str, revision: str) -> list[str]:
     """Choose the files of a checkpoint at the top of a repository, with the weights in one format."""
     refuse_listed_adapter(files, "", where)
     for whole, index in WEIGHTS:
         if whole in files or index in files:
             stem, suffix = whole.split(".")
             weights = [n for n in files if re.fullmatch(rf"{stem}.*\.{suffix}(\.index\.json)?", n)]
-            return [CONFIGURATION, *tokenizer_paths(files, ""), *weights]
+            return [CONFIGURATION, *list_tokenizer_paths(files, ""), *weights]
     raise InputError(f"{where}: revision `{revision}` has no weights; choose another revision")

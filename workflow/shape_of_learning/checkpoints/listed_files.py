@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 from shape_of_learning.checkpoints.lock import MISSING, NO_WEIGHTS, Listing, WeightFile
-from shape_of_learning.checkpoints.shapes import WEIGHTS, inside
-from shape_of_learning.file_hashes import remembered_sha256
-from shape_of_learning.files import git_blob_of
+from shape_of_learning.checkpoints.shapes import WEIGHTS, join_path
+from shape_of_learning.file_hashes import remember_sha256
+from shape_of_learning.files import compute_git_blob
 
 # In the order of WEIGHTS.
 WEIGHT_FILES = tuple(
@@ -21,8 +21,8 @@ Files = Mapping[str, WeightFile]
 def hash_like(file: Path, listed: str) -> str:
     """Hash a file in the way of a listed hash: ``sha256:...``, or ``git:...`` as git names its content."""
     if listed.startswith("git:"):
-        return f"git:{git_blob_of(file)}"
-    return f"sha256:{remembered_sha256(file)}"
+        return f"git:{compute_git_blob(file)}"
+    return f"sha256:{remember_sha256(file)}"
 
 
 def is_weight_file(path: str) -> bool:
@@ -45,7 +45,7 @@ def listing_by_names(files: Files, commit: str, subfolder: str) -> Listing:
         sets: dict[str, dict[str, WeightFile]] = {}
         for path, file in files.items():
             name = PurePath(path).name
-            if inside(subfolder, name) == path and (found := re.fullmatch(pattern, name)):
+            if join_path(subfolder, name) == path and (found := re.fullmatch(pattern, name)):
                 sets.setdefault(found["total"] or "", {})[name] = file
         whole = [own for total, own in sets.items() if len(own) == int(total or 1)]
         if sets and not whole:

@@ -61,25 +61,25 @@ def refuse_other_keys(
     """
     missing = sorted(set(report["missing_keys"]))
     needed = [key for key in missing if _is_of_base(model, key) and not _is_unused(model, key)]
-    if lacking := [_inside(model, key) for key in needed]:
+    if lacking := [_strip_prefix(model, key) for key in needed]:
         others = sorted(report["unexpected_keys"])
         instead = f", and holds others, such as `{cut(others[0])}`" if others else ""
         raise InputError(
-            f"{where} lacks {_listed(lacking)}, which would be random numbers{instead}; give the whole checkpoint, "
-            "or if config.json says more layers than it has the config.json that belongs to it"
+            f"{where} lacks {_describe_keys(lacking)}, which would be random numbers{instead}; give the whole "
+            "checkpoint, or if config.json says more layers than it has the config.json that belongs to it"
         )
     unexpected = [key for key in sorted(report["unexpected_keys"]) if not _is_unused(model, key)]
     unexpected = [key for key in unexpected if not _is_constant(model, key, stored)]
     if surplus := [key for key in unexpected if _is_of_base(model, key)]:
         raise InputError(
-            f"{where} holds {_listed(surplus)}, which the model that config.json describes does not have and would "
-            "be left out; give the config.json that belongs to the weights"
+            f"{where} holds {_describe_keys(surplus)}, which the model that config.json describes does not have and "
+            "would be left out; give the config.json that belongs to the weights"
         )
     # Where names begin with that of the base model, what is beside it is a head, of any kind.
-    if unexpected and all(key == _inside(model, key) for key in stored):
+    if unexpected and all(key == _strip_prefix(model, key) for key in stored):
         logger.warning(
             "%s holds %s, which the model that config.json describes does not have and which is left out",
-            *(where, _listed(unexpected)),
+            *(where, _describe_keys(unexpected)),
         )
     for key, here, there in sorted(report["mismatched_keys"], key=lambda entry: str(entry[0])):
         raise InputError(
@@ -128,11 +128,11 @@ def refuse_too_large(kind: Any, config: "PretrainedConfig", numbers: int, where:
         )
 
 
-def _listed(keys: list[str]) -> str:
+def _describe_keys(keys: list[str]) -> str:
     return f"{len(keys)} weight{'s' * (len(keys) > 1)}, such as `{cut(keys[0])}`"
 
 
-def _inside(model: "PreTrainedModel", key: str) -> str:
+def _strip_prefix(model: "PreTrainedModel", key: str) -> str:
     """Return the name of a weight within the base model, whatever class it was saved of."""
     return key.removeprefix(f"{model.base_model_prefix}.")
 
@@ -140,23 +140,23 @@ def _inside(model: "PreTrainedModel", key: str) -> str:
 def _is_of_base(model: "PreTrainedModel", key: str) -> bool:
     """Return whether a key is, or would be, of the base model, and not of a head."""
     base, first = model.base_model, key.partition(".")[0]
-    if key != _inside(model, key) or (base is model and key in model.state_dict()):
+    if key != _strip_prefix(model, key) or (base is model and key in model.state_dict()):
         return True
     children: Iterable[str] = dict(base.named_children())
     return first in children or (first == key and first in base.state_dict())
 
 
 def _is_unused(model: "PreTrainedModel", key: str) -> bool:
-    return _inside(model, key).startswith(UNUSED_MODULES)
+    return _strip_prefix(model, key).startswith(UNUSED_MODULES)
 
 
 def _is_constant(model: "PreTrainedModel", key: str, stored: Mapping[str, "torch.Tensor"]) -> bool:
     """Return whether a key is of a buffer that is made anew and never learned."""
     if key.rpartition(".")[2] in CONSTANTS:
         return True
-    if _inside(model, key) in {name for name, _ in model.base_model.named_buffers()}:
+    if _strip_prefix(model, key) in {name for name, _ in model.base_model.named_buffers()}:
         return True
-    names = (key, _inside(model, key), f"{model.base_model_prefix}.{key}")
+    names = (key, _strip_prefix(model, key), f"{model.base_model_prefix}.{key}")
     shape = next((tuple(stored[name].shape) for name in names if name in stored), ())
     return len(shape) == MASK_DIMENSIONS and shape[:2] == (1, 1) and shape[2] == shape[3]
 
@@ -168,7 +168,7 @@ def _refuse_integers(
     floating = {name for name, weight in model.named_parameters() if weight.is_floating_point()}
     for name, tensor in stored.items():
         is_number = tensor.is_floating_point() or tensor.is_complex()
-        names = {name, _inside(model, name), f"{model.base_model_prefix}.{name}"}
+        names = {name, _strip_prefix(model, name), f"{model.base_model_prefix}.{name}"}
         if not is_number and names & floating:
             kind = str(tensor.dtype).removeprefix("torch.")
             raise InputError(

@@ -15,7 +15,7 @@ STEP = re.compile(r"(checkpoint|step)[-_]?\d+")  # names that many trainings hav
 REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)  # names that one on the Hub can have
 
 
-def local_checkpoint(path: str) -> Path:
+def find_local_checkpoint(path: str) -> Path:
     """Find the folder of a checkpoint.
 
     Parameters
@@ -57,7 +57,7 @@ def is_local(model: str) -> bool:
     )
 
 
-def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
+def find_checkpoint(model: str, revision: str) -> tuple[str, Path]:
     """Find a checkpoint on this machine or on the Hub: its name, and the folder that it is in.
 
     Raises
@@ -66,7 +66,7 @@ def named_checkpoint(model: str, revision: str) -> tuple[str, Path]:
         If there is none.
     """
     if is_local(model):
-        folder = local_checkpoint(model)
+        folder = find_local_checkpoint(model)
         if not folder.exists():
             raise InputError(f"{model}: there is no folder {folder.absolute()}; correct the path")
         return local_name(model), folder

@@ -12,9 +12,9 @@ from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
     Shape,
-    inside,
     is_file_name,
     is_inside,
+    join_path,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, read_yaml
@@ -31,7 +31,7 @@ HEADER = """\
 """
 
 
-def _checked(is_good: Any, what: str) -> AfterValidator:
+def _make_validator(is_good: Any, what: str) -> AfterValidator:
     def check(value: str) -> str:
         if not is_good(value):
             raise ValueError(f"{value!r:.80} is no {what}")
@@ -47,8 +47,8 @@ Hash = Annotated[str, Field(pattern="^(sha256:[0-9a-f]{64}|git:[0-9a-f]{40})$")]
 Repository = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)?$")
 ]
-FileName = Annotated[str, _checked(is_file_name, "file of one folder")]
-Inside = Annotated[str, _checked(is_inside, "path inside a repository")]
+FileName = Annotated[str, _make_validator(is_file_name, "file of one folder")]
+Inside = Annotated[str, _make_validator(is_inside, "path inside a repository")]
 
 
 class _Locked(BaseModel):
@@ -157,7 +157,7 @@ class LockedRevision(Listing):
 
     def path(self, name: str) -> str:
         """Path of a file of it in its repository."""
-        return inside(self.subfolder, name)
+        return join_path(self.subfolder, name)
 
     def settings_paths(self) -> list[str]:
         """Paths of its configuration and, if its weights are in shards, of their index."""

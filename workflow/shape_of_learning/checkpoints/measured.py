@@ -51,7 +51,7 @@ class TensorDigests:
 
 
 @dataclass(frozen=True)
-class Measured:
+class WeightEvidence:
     """Both of one checkpoint; no tensors if they have not been digested."""
 
     cross_entropy: CrossEntropy

@@ -14,7 +14,7 @@ from statistics import median_low
 
 from shape_of_learning.checkpoints.measured import (
     LOSS_COLUMNS,
-    Measured,
+    WeightEvidence,
     read_loss,
     read_tensor_digests,
 )
@@ -22,10 +22,10 @@ from shape_of_learning.checkpoints.verdicts import (
     NOT_YET_CONFIRMED,
     OK,
     JudgedCheckpoint,
-    misplaced_parts,
-    sharing,
-    verdicts_of_equals,
-    with_verdicts,
+    find_misplaced_parts,
+    group_by_signature,
+    judge_equals,
+    set_verdicts,
 )
 from shape_of_learning.files import write_table
 
@@ -77,7 +77,7 @@ def write_verdicts(
         What figures do with a checkpoint that is not good: leave it out (``shown`` is ``no``), or draw it
         hollow if it has been measured. Suspicious ones are hollow in any case.
     from_scratch : bool
-        As of :func:`judged_by_measurements`.
+        As of :func:`judge_measurements`.
 
     Raises
     ------
@@ -85,11 +85,11 @@ def write_verdicts(
         If a table cannot be read.
     """
     measured = {
-        name: Measured(read_loss(loss), read_tensor_digests(tensors))
+        name: WeightEvidence(read_loss(loss), read_tensor_digests(tensors))
         for name, (loss, tensors) in tables.items()
     }
     rows = []
-    for each in judged_by_measurements(checkpoints, measured, from_scratch=from_scratch):
+    for each in judge_measurements(checkpoints, measured, from_scratch=from_scratch):
         own = measured.get(each.name)
         is_drawn = policy == "flag" or each.verdict.startswith(SUSPICIOUS)
         otherwise = "hollow" if own and is_drawn else "no"
@@ -99,9 +99,9 @@ def write_verdicts(
     write_table(path, COLUMNS, rows)
 
 
-def judged_by_measurements(
+def judge_measurements(
     checkpoints: Sequence[JudgedCheckpoint],
-    measured: Mapping[str, Measured],
+    measured: Mapping[str, WeightEvidence],
     *,
     from_scratch: bool = True,
 ) -> list[JudgedCheckpoint]:
@@ -125,31 +125,31 @@ def judged_by_measurements(
     judged = {each.name: each for each in checkpoints}
     infinite = {name for name, each in measured.items() if math.isinf(each.cross_entropy.loss)}
     destroyed = [name for name in infinite if not judged[name].is_condemned]
-    judged = with_verdicts(judged, dict.fromkeys(destroyed, INFINITE))
+    judged = set_verdicts(judged, dict.fromkeys(destroyed, INFINITE))
     known = [name for name in judged if name in measured and name not in infinite]
     links: dict[str, list[Hashable]] = {name: [name] for name in known}
     for a, b in combinations(known, 2):
-        if same_weights(measured[a], measured[b]):
+        if have_same_weights(measured[a], measured[b]):
             links[b].append(a)
-    for group in sharing(links):
-        found = verdicts_of_equals([judged[name] for name in group], known)
-        judged = with_verdicts(judged, found)
+    for group in group_by_signature(links):
+        found = judge_equals([judged[name] for name in group], known)
+        judged = set_verdicts(judged, found)
     by_step = {judged[name].step: name for name in known}
     for name in known:
         other = by_step.get(judged[name].same_as)
         doubted = judged[name].verdict.endswith(NOT_YET_CONFIRMED)
-        if doubted and other and same_weights(measured[name], measured[other]) is False:
-            judged = with_verdicts(judged, {name: OK})
+        if doubted and other and have_same_weights(measured[name], measured[other]) is False:
+            judged = set_verdicts(judged, {name: OK})
     good = [judged[name] for name in known if judged[name].verdict == OK]
-    found = dict.fromkeys(_mixed(good, measured), MIXED_TENSORS)
-    found |= dict.fromkeys(_strange_start(good, measured), NOT_OF_THIS_TRAINING)
-    found |= broken([each for each in good if each.name not in found], measured)
+    found = dict.fromkeys(_find_mixed_checkpoints(good, measured), MIXED_TENSORS)
+    found |= dict.fromkeys(_find_strange_start(good, measured), NOT_OF_THIS_TRAINING)
+    found |= find_broken_losses([each for each in good if each.name not in found], measured)
     sound = [each for each in good if each.name not in found]
-    found |= suspicious(sound, measured, from_scratch=from_scratch)
-    return list(with_verdicts(judged, found).values())
+    found |= find_unlikely_losses(sound, measured, from_scratch=from_scratch)
+    return list(set_verdicts(judged, found).values())
 
 
-def same_weights(a: Measured, b: Measured) -> bool | None:
+def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
     """Whether two checkpoints hold the same weights; None if nothing tells.
 
     Tensors are compared by name, if most of those of the smaller one are also in the other: some formats
@@ -177,8 +177,8 @@ def distance(a: Sequence[float], b: Sequence[float]) -> float:
     return math.sqrt(apart / squares) if squares else 0.0
 
 
-def broken(
-    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Measured]
+def find_broken_losses(
+    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, WeightEvidence]
 ) -> dict[str, str]:
     """Find the checkpoints of one training, given by step, whose loss cannot be right.
 
@@ -211,9 +211,9 @@ def broken(
     return found
 
 
-def suspicious(
+def find_unlikely_losses(
     checkpoints: Sequence[JudgedCheckpoint],
-    measured: Mapping[str, Measured],
+    measured: Mapping[str, WeightEvidence],
     *,
     from_scratch: bool = True,
 ) -> dict[str, str]:
@@ -249,8 +249,8 @@ def _ratio(difference: float) -> str:
     return f"{round(ratio, beyond):,.{max(0, beyond)}f}"
 
 
-def _strange_start(
-    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Measured]
+def _find_strange_start(
+    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, WeightEvidence]
 ) -> list[str]:
     """Step 0, if the next steps have much in common, but nothing with it (EleutherAI/pythia#203)."""
     early = [each for each in checkpoints if each.step is not None and each.step <= EARLY][:3]
@@ -262,7 +262,9 @@ def _strange_start(
     return [early[0].name] if is_strange else []
 
 
-def _mixed(checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Measured]) -> list[str]:
+def _find_mixed_checkpoints(
+    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, WeightEvidence]
+) -> list[str]:
     """Names of checkpoints with matrices that are not those of their step."""
     parts = {}
     for each in checkpoints:
@@ -271,10 +273,10 @@ def _mixed(checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Measu
         parts[each.name] = {
             (n, dtype, shape): d for n, (dtype, shape, d) in tensors if "x" in shape
         }
-    misplaced = misplaced_parts(parts, {each.name for each in checkpoints if each.is_last})
-    least = {name: LEAST_SHARE * _elements(of) for name, of in parts.items()}
-    return [name for name, found in misplaced.items() if _elements(found) >= least[name]]
+    misplaced = find_misplaced_parts(parts, {each.name for each in checkpoints if each.is_last})
+    least = {name: LEAST_SHARE * _count_elements(of) for name, of in parts.items()}
+    return [name for name, found in misplaced.items() if _count_elements(found) >= least[name]]
 
 
-def _elements(parts: Iterable[tuple[str, str, str]]) -> int:
+def _count_elements(parts: Iterable[tuple[str, str, str]]) -> int:
     return sum(math.prod(map(int, shape.split("x"))) for _, _, shape in parts)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import sha256_of
+from shape_of_learning.files import compute_sha256
 
 RECORD = "checkpoint.json"
 
@@ -23,7 +23,7 @@ def write_record(folder: Path, **provenance: Any) -> None:
         What the source knows: repository, revision and commit, or the recipe of a training. No dates, so
         that the same checkpoint always has the same record.
     """
-    files = {path.name: file_entry(path) for path in sorted(folder.iterdir())}
+    files = {path.name: describe_file(path) for path in sorted(folder.iterdir())}
     content = {**provenance, "files": files}
     text = json.dumps(content, indent=2, ensure_ascii=False)
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
@@ -38,12 +38,12 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) and "files" in content else None
 
 
-def file_entry(path: Path) -> dict[str, int | str]:
+def describe_file(path: Path) -> dict[str, int | str]:
     """Size in bytes and hexadecimal SHA-256 of a file."""
-    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    return {"bytes": path.stat().st_size, "sha256": compute_sha256(path)}
 
 
-def changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1) -> str:
+def find_changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1) -> str:
     """Name a file that is missing, is not what was recorded or was not recorded; empty if there is none.
 
     All are read: a size and a time are soon equal, and a digest costs a tenth of the download. A file more,
@@ -52,7 +52,7 @@ def changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1) -> s
 
     def is_as_recorded(name: str) -> bool:
         path = folder / name
-        return path.is_file() and file_entry(path) == record["files"].get(name)
+        return path.is_file() and describe_file(path) == record["files"].get(name)
 
     there = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {RECORD}
     names = sorted(there | set(record["files"]))
@@ -69,7 +69,7 @@ def refuse_changed(folder: Path, threads: int = 1) -> None:
     record = read_record(folder)
     if record is None:
         raise InputError(f"{folder / RECORD} is missing or damaged; delete {folder} and run again")
-    if name := changed_file(folder, record, threads):
+    if name := find_changed_file(folder, record, threads):
         raise InputError(
             f"{folder / name} is not what it was when it came; delete {folder} and run again"
         )

@@ -70,12 +70,12 @@ def is_file_name(name: object) -> bool:
     return isinstance(name, str) and is_inside(name) and not re.search(r"[/\\:]", name)
 
 
-def inside(folder: str, name: str) -> str:
+def join_path(folder: str, name: str) -> str:
     """Path of a file in a folder of a repository, ``""`` for the top."""
     return f"{folder}/{name}" if folder else name
 
 
-def shard_names(index: Any) -> list[str]:
+def list_shard_names(index: Any) -> list[str]:
     """List the files that an index of shards names, sorted.
 
     Parameters
@@ -94,7 +94,7 @@ def shard_names(index: Any) -> list[str]:
     return sorted(set(placed.values()))
 
 
-def tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
+def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
     """Choose the files of the tokenizer among all of a repository, sorted; empty if there is none.
 
     The checkpoint's own folder goes before the top of its repository, and one that holds a vocabulary before one
@@ -102,9 +102,9 @@ def tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
     """
     for needed in (VOCABULARIES, {TOKENIZER_CONFIGURATION}):
         for folder in (subfolder, ""):
-            present = {name for name in TOKENIZER if inside(folder, name) in paths}
+            present = {name for name in TOKENIZER if join_path(folder, name) in paths}
             if needed & present:
-                return sorted(inside(folder, name) for name in present)
+                return sorted(join_path(folder, name) for name in present)
     return []
 
 
@@ -132,7 +132,7 @@ class Shape:
         return all(astuple(self))
 
 
-def shape_of(config: Mapping[str, Any], where: str) -> Shape:
+def parse_shape(config: Mapping[str, Any], where: str) -> Shape:
     """Read the shape of a model from its ``config.json``.
 
     Parameters
@@ -153,18 +153,18 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     InputError
         If it states what cannot be.
     """
-    role = role_of(config) or ""
-    part = _encoder_part(config) if role == "encoder-decoder" else text_part(config)
+    role = read_role(config) or ""
+    part = _find_encoder_part(config) if role == "encoder-decoder" else find_text_part(config)
     keys = ENCODER_LAYER_KEYS if role == "encoder-decoder" else LAYER_KEYS
-    width = last = _stated(part, WIDTH_KEYS, MOST_WIDTH, where)
-    layers = _stated(part, keys, MOST_LAYERS, where) or _listed_layers(part, where)
+    width = last = _read_count(part, WIDTH_KEYS, MOST_WIDTH, where)
+    layers = _read_count(part, keys, MOST_LAYERS, where) or _count_listed_layers(part, where)
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
     if part.get("model_type") == "opt" and part.get("word_embed_proj_dim"):
-        last = _stated(part, ("word_embed_proj_dim",), MOST_WIDTH, where)
+        last = _read_count(part, ("word_embed_proj_dim",), MOST_WIDTH, where)
     return Shape(role, layers, width, last)
 
 
-def completed(entry: Shape, own: Shape, where: str) -> Shape:
+def complete_shape(entry: Shape, own: Shape, where: str) -> Shape:
     """Fill in what an entry of the model list leaves out, by what the checkpoint says.
 
     Raises
@@ -226,7 +226,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
         If it is missing or no JSON object, or if an adapter is in the folder.
     """
     path = folder / CONFIGURATION
-    if model_folder(folder) != folder:
+    if find_model_folder(folder) != folder:
         raise InputError(
             f"{folder} holds an adapter and no model; merge them (peft: "
             "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save model and tokenizer together "
@@ -245,7 +245,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     return config
 
 
-def model_folder(folder: Path) -> Path:
+def find_model_folder(folder: Path) -> Path:
     """Find the model that an adapter in a folder belongs to; the folder itself if it holds no adapter.
 
     Raises
@@ -279,14 +279,14 @@ def model_folder(folder: Path) -> Path:
 
 def refuse_listed_adapter(names: Collection[str], subfolder: str, where: str) -> None:
     """Raise InputError if a whole model of a repository has an adapter beside it, among the names of its files."""
-    if inside(subfolder, ADAPTER) in names:
+    if join_path(subfolder, ADAPTER) in names:
         raise InputError(
             f"{where}: beside the whole model there is an adapter, {ADAPTER}, and nothing says whether it is to be "
             "applied; name the repository of one of them, or merge them into a folder of your own"
         )
 
 
-def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def find_text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a configuration says of its text model: a part of it, or all of it."""
     for _ in range(MOST_NESTED):
         parts = (config.get(key) for key in TEXT_PARTS)
@@ -297,14 +297,14 @@ def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return config
 
 
-def role_of(config: Mapping[str, Any]) -> str | None:
+def read_role(config: Mapping[str, Any]) -> str | None:
     """Tell encoders and decoders apart; ``"encoder-decoder"`` for both at once, None if unknown."""
-    names = class_names(config)
+    names = list_class_names(config)
     if any(name.endswith("EncoderModel") for name in names):  # of an encoder-decoder the first half
         return "encoder"
     if config.get("is_encoder_decoder"):
         return "encoder-decoder"
-    part = text_part(config)
+    part = find_text_part(config)
     if _sees_later_tokens(part):
         return "encoder"
     if part.get("is_decoder"):  # a BERT whose attention is causal
@@ -314,7 +314,7 @@ def role_of(config: Mapping[str, Any]) -> str | None:
         return "encoder"
     if isinstance(model_type, str) and model_type in DECODERS:
         return "decoder"
-    names += class_names(part)
+    names += list_class_names(part)
     if any(name.endswith("ForMaskedLM") for name in names):
         return "encoder"
     # What generates and is no encoder-decoder is a decoder that is shown images or sounds, too.
@@ -325,7 +325,7 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def class_names(config: Mapping[str, Any]) -> list[str]:
+def list_class_names(config: Mapping[str, Any]) -> list[str]:
     """List the classes of transformers that a checkpoint was saved as."""
     names = config.get("architectures")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
@@ -340,13 +340,13 @@ def _sees_later_tokens(config: Mapping[str, Any]) -> bool:
     )
 
 
-def _encoder_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _find_encoder_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what the configuration of an encoder-decoder says of its encoder."""
     encoder = config.get("encoder")
-    return text_part(encoder if isinstance(encoder, dict) else config)
+    return find_text_part(encoder if isinstance(encoder, dict) else config)
 
 
-def _stated(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
+def _read_count(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
     """Return the number under the first of the keys that is there; 0 if none is."""
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None:
@@ -359,7 +359,7 @@ def _stated(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: 
     return config[key]
 
 
-def _listed_layers(config: Mapping[str, Any], where: str) -> int:
+def _count_listed_layers(config: Mapping[str, Any], where: str) -> int:
     """Count the layers that a configuration lists by their kinds; 0 if it does not."""
     listed = [config[key] for key in LAYER_LISTS if isinstance(config.get(key), list | str)]
-    return _stated({"layers": len(listed[0])}, ("layers",), MOST_LAYERS, where) if listed else 0
+    return _read_count({"layers": len(listed[0])}, ("layers",), MOST_LAYERS, where) if listed else 0

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from shape_of_learning.checkpoints.measured import TensorDigest, TensorDigests
 from shape_of_learning.checkpoints.record import refuse_changed
-from shape_of_learning.checkpoints.weight_files import unreadable, weight_files
+from shape_of_learning.checkpoints.weight_files import list_weight_files, unreadable_error
 from shape_of_learning.errors import InputError
 from shape_of_learning.refusals import cut
 
@@ -45,7 +45,7 @@ DAMAGED = (
 )
 
 
-def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
+def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
     """Digest each tensor of a checkpoint.
 
     Parameters
@@ -70,11 +70,11 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
     digests: dict[str, TensorDigest] = {}
     best, sampled = (1, ""), TensorDigests({})
     with ThreadPoolExecutor(threads) as pool:
-        for path, tensors in stored_tensors(folder).items():
+        for path, tensors in map_tensors(folder).items():
             try:
                 digests |= zip(tensors, pool.map(_digest, tensors.values()), strict=True)
             except DAMAGED as error:
-                raise unreadable(path, " ".join(str(error).split())[:200]) from error
+                raise unreadable_error(path, " ".join(str(error).split())[:200]) from error
             for name, tensor in tensors.items():
                 size = (tensor.numel(), name)
                 if tensor.ndim > 1 and tensor.dtype in COMMON and size > best:
@@ -84,7 +84,7 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
     return replace(sampled, of=digests)
 
 
-def checked_tensors(folder: Path, is_download: bool, threads: int = 1) -> TensorDigests:
+def check_tensors(folder: Path, is_download: bool, threads: int = 1) -> TensorDigests:
     """Digest the tensors of a checkpoint that is about to be run, if it still is what came.
 
     Parameters
@@ -99,14 +99,14 @@ def checked_tensors(folder: Path, is_download: bool, threads: int = 1) -> Tensor
     Raises
     ------
     InputError
-        As :func:`.refuse_changed` and :func:`tensor_digests`.
+        As :func:`.refuse_changed` and :func:`digest_tensors`.
     """
     if is_download:
         refuse_changed(folder, threads)
-    return tensor_digests(folder, threads)
+    return digest_tensors(folder, threads)
 
 
-def stored_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
+def map_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
     """Read the tensors of a checkpoint, mapped into memory, by the files that hold them.
 
     Raises
@@ -115,12 +115,12 @@ def stored_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
         If a file is missing, damaged or must not be read, a tensor is not plain numbers, or two shards hold different
         tensors of one name.
     """
-    stored = {path: read_tensors(path) for path in weight_files(folder)}
+    stored = {path: read_tensors(path) for path in list_weight_files(folder)}
     first: dict[str, torch.Tensor] = {}
     for path, tensors in stored.items():
         for name, tensor in tensors.items():
             other = first.setdefault(name, tensor)
-            if other is not tensor and not _are_equal(other, tensor):
+            if other is not tensor and not _have_same_values(other, tensor):
                 raise InputError(
                     f"{path} and another shard hold different tensors called `{cut(name)}`; fetch the "
                     "checkpoint anew, or mend it if it is your own"
@@ -133,10 +133,10 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path) if path.suffix == ".safetensors" else _read_pickle(path)
     except DAMAGED as error:
-        raise unreadable(path, " ".join(str(error).split())[:200]) from error
+        raise unreadable_error(path, " ".join(str(error).split())[:200]) from error
 
 
-def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _have_same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.dtype == other.dtype and one.shape == other.shape and _digest(one) == _digest(other)
 
 
@@ -149,7 +149,7 @@ def _read_pickle(path: Path) -> dict[str, torch.Tensor]:
     tensors = {}
     for name, tensor in loaded.items():
         if isinstance(tensor, torch.Tensor):
-            if problem := what_is_not_plain(tensor):
+            if problem := describe_layout(tensor):
                 raise ValueError(f"`{cut(name)}` {problem}")
             if tensor.nbytes > tensor.untyped_storage().nbytes():
                 raise ValueError(f"`{cut(name)}` is larger than what is stored of it")
@@ -157,7 +157,7 @@ def _read_pickle(path: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def what_is_not_plain(tensor: torch.Tensor) -> str:
+def describe_layout(tensor: torch.Tensor) -> str:
     """Say why a tensor is not one number after another in memory; empty if it is."""
     if tensor.layout is not torch.strided:
         return "is sparse; save it dense (`.to_dense()`)"

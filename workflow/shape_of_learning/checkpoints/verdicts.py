@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from shape_of_learning.checkpoints.lock import MAIN, MIXED_SHARDS, Checkpoint, Listing
-from shape_of_learning.refusals import Section, must_be, refused, unique
+from shape_of_learning.refusals import Section, make_validation_error, must_be, unique
 
 OK = "ok"
 NOT_YET_MOVED = "not yet moved"
@@ -63,12 +63,12 @@ class Mistake(Section):
     @model_validator(mode="after")
     def _makes_sense(self) -> "Mistake":
         if (self.because is None) == (self.same_as is None):
-            raise refused("needs exactly one of `because` or `same_as`")
+            raise make_validation_error("needs exactly one of `because` or `same_as`")
         if not self.all_steps:
-            raise refused("has `steps` whose `from` is above `to`; exchange them")
+            raise make_validation_error("has `steps` whose `from` is above `to`; exchange them")
         if self.same_as in self.all_steps:
             own = f"says that step {self.same_as} has the weights of itself"
-            raise refused(f"{own}; take it from `steps`, or correct `same_as`")
+            raise make_validation_error(f"{own}; take it from `steps`, or correct `same_as`")
         return self
 
     @property
@@ -114,7 +114,7 @@ class JudgedCheckpoint:
         return not self.is_good and not self.verdict.endswith(NOT_YET_CONFIRMED)
 
 
-def judged_curve(
+def judge_listing(
     checkpoints: Sequence[Checkpoint],
     listed: Mapping[str, Listing],
     mains: Mapping[str, Listing],
@@ -150,38 +150,40 @@ def judged_curve(
     last may hold its weights.
     """
     ordered = sorted(checkpoints, key=lambda each: each.step or 0)
-    last = _last_of_training(ordered, listed, mains, last_step)
+    last = _find_last_of_training(ordered, listed, mains, last_step)
     latest = last if last or last_step is not None else (ordered[-1] if ordered else None)
     ends = {  # no revision's name has a blank
         f"main of {repository}": main
         for repository, main in mains.items()
         if not main.problem and (latest is None or latest.repository == repository)
     }
-    judged = {c.name: _on_its_own(c, listed.get(c.name), known_bad, c is last) for c in ordered}
+    judged = {c.name: _judge_alone(c, listed.get(c.name), known_bad, c is last) for c in ordered}
     found = {c.name: listed[c.name] for c in ordered if c.name in listed}
     whole = {name: each for name, each in found.items() if not each.problem}
-    groups = sharing({name: signatures(each) for name, each in {**whole, **ends}.items()})
+    groups = group_by_signature(
+        {name: list_signatures(each) for name, each in {**whole, **ends}.items()}
+    )
     once = {name for name in {**whole, **ends} if name in ends or not judged[name].is_condemned}
     for group in groups:
         members = [judged[name] for name in group if name in judged]
         with_main = len(members) < len(group)
-        equals = verdicts_of_equals(members, list(whole), with_main=with_main) if members else {}
-        judged = with_verdicts(judged, equals)
+        equals = judge_equals(members, list(whole), with_main=with_main) if members else {}
+        judged = set_verdicts(judged, equals)
         # Whoever they belong to, these weights count once where single shards are compared.
         right = [name for name in group if name in judged and judged[name].verdict == OK]
         once -= set(group) - {right[0] if right else group[-1 if with_main else 0]}
-    curve = {name: shards(each) for name, each in whole.items() if name in once}
+    curve = {name: hash_shards(each) for name, each in whole.items() if name in once}
     held = {value for parts in curve.values() for value in parts.values()}
     for name in once & ends.keys():
         # Written anew, all files of main may differ: that tells nothing.
-        curve[name] = {p: value for p, value in shards(ends[name]).items() if value in held}
-    misplaced = misplaced_parts(curve, {*ends, last.name if last else ""})
+        curve[name] = {p: value for p, value in hash_shards(ends[name]).items() if value in held}
+    misplaced = find_misplaced_parts(curve, {*ends, last.name if last else ""})
     mixed = [name for name in misplaced if not judged[name].is_condemned]
-    judged = with_verdicts(judged, dict.fromkeys(mixed, MIXED_SHARDS))
-    return [_with_report(judged[each.name], judged.values(), known_bad) for each in checkpoints]
+    judged = set_verdicts(judged, dict.fromkeys(mixed, MIXED_SHARDS))
+    return [_add_report(judged[each.name], judged.values(), known_bad) for each in checkpoints]
 
 
-def with_verdicts(
+def set_verdicts(
     judged: Mapping[str, JudgedCheckpoint], found: Mapping[str, str]
 ) -> dict[str, JudgedCheckpoint]:
     """Checkpoints by name, those in `found` with another verdict."""
@@ -189,7 +191,7 @@ def with_verdicts(
     return {**judged, **changed}
 
 
-def verdicts_of_equals(
+def judge_equals(
     members: Sequence[JudgedCheckpoint], in_order: Sequence[str], *, with_main: bool = False
 ) -> dict[str, str]:
     """Judge several checkpoints with the same weights: the owner is what it was, all others are not ok.
@@ -208,7 +210,7 @@ def verdicts_of_equals(
     is_start = members[0].step == 0 and {e.name for e in members} == {*in_order[: len(members)]}
     if is_start and not is_end:
         return {members[0].name: OK} | {each.name: NOT_YET_MOVED for each in members[1:]}
-    owner = _owner(members, with_main=with_main)
+    owner = _find_owner(members, with_main=with_main)
     if owner is not None:
         verdict = f"same weights as step {owner.step}"
     elif with_main:
@@ -216,11 +218,11 @@ def verdicts_of_equals(
     elif condemned:
         verdict = f"same weights as step {condemned[0].step}"
     else:
-        verdict = f"same weights in {_steps(members)}; nothing tells whose they are"
+        verdict = f"same weights in {_format_steps(members)}; nothing tells whose they are"
     return {e.name: e.verdict if e.is_condemned or e is owner else verdict for e in members}
 
 
-def _owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedCheckpoint | None:
+def _find_owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedCheckpoint | None:
     """The last step of training, unless it is reported to hold another's; or whom reports name."""
     last = next((each for each in members if each.is_last and not each.is_condemned), None)
     steps = {each.step: each for each in members}
@@ -232,20 +234,20 @@ def _owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedChe
     return owners[0] if len(owners) == 1 and (last is not None or not with_main) else None
 
 
-def signatures(listed: Listing) -> list[tuple[str, ...]]:
+def list_signatures(listed: Listing) -> list[tuple[str, ...]]:
     """Tell what weights these are, once per format: revisions with one in common hold the same."""
     formats = (listed.files, listed.other_format)
     return [tuple(sorted(file.hash for file in files.values())) for files in formats if files]
 
 
-def shards(listed: Listing) -> dict[str, str]:
+def hash_shards(listed: Listing) -> dict[str, str]:
     """Hashes of the shards in any format; their names are without the number of shards."""
     formats = [files for files in (listed.files, listed.other_format) if len(files) > 1]
     files = {name: file for each in formats for name, file in each.items()}
     return {re.sub(r"-of-\d+", "", name): file.hash for name, file in files.items()}
 
 
-def sharing(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
+def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
     """Find the names that hold the same weights: with a signature in common, or linked by others."""
     group_of: dict[str, list[str]] = {}
     holder: dict[Hashable, str] = {}
@@ -259,7 +261,7 @@ def sharing(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
     return list({id(group): group for group in group_of.values() if len(group) > 1}.values())
 
 
-def misplaced_parts(
+def find_misplaced_parts(
     curve: Mapping[str, Mapping[Part, str]], ends: Collection[str]
 ) -> dict[str, set[Part]]:
     """Find parts of the weights, shards or tensors, that are not those of their step.
@@ -292,12 +294,12 @@ def misplaced_parts(
         changes = sum(a != b for (_, a), (_, b) in pairwise(held))
         if changes:
             mostly_stays = 2 * changes < len(held) - 1
-            for place in _between_equals(held) if mostly_stays else _held_twice(held, ends):
+            for place in _find_between_equals(held) if mostly_stays else _find_repeated(held, ends):
                 found[held[place][0]].add(part)
     return {name: parts for name, parts in found.items() if name not in ends}
 
 
-def _between_equals(held: Sequence[tuple[str, str]]) -> set[int]:
+def _find_between_equals(held: Sequence[tuple[str, str]]) -> set[int]:
     last = {value: place for place, (_, value) in enumerate(held)}
     found, reach = set(), (-1, "")  # the farthest place at which a value comes again
     for place, (_, value) in enumerate(held):
@@ -308,7 +310,7 @@ def _between_equals(held: Sequence[tuple[str, str]]) -> set[int]:
     return found
 
 
-def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[int]:
+def _find_repeated(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[int]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, value) in enumerate(held):
         places[value].append(place)
@@ -323,7 +325,7 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[i
     return found
 
 
-def _last_of_training(
+def _find_last_of_training(
     ordered: Sequence[Checkpoint],
     listed: Mapping[str, Listing],
     mains: Mapping[str, Listing],
@@ -336,11 +338,11 @@ def _last_of_training(
     if latest is None or latest.revision == MAIN:
         return latest
     both = mains.get(latest.repository), listed.get(latest.name)
-    published, own = (set(signatures(each)) if each else set() for each in both)
+    published, own = (set(list_signatures(each)) if each else set() for each in both)
     return latest if published & own else None
 
 
-def _on_its_own(
+def _judge_alone(
     checkpoint: Checkpoint, listed: Listing | None, known_bad: Sequence[Mistake], is_last: bool
 ) -> JudgedCheckpoint:
     """What is known of a revision without comparing it."""
@@ -353,7 +355,7 @@ def _on_its_own(
     return JudgedCheckpoint(*named, verdict, is_last, same_as)
 
 
-def _with_report(
+def _add_report(
     judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
 ) -> JudgedCheckpoint:
     """Add a report that the hashes neither confirm nor replace by what they say."""
@@ -366,7 +368,7 @@ def _with_report(
     return replace(judged, verdict=report.verdict + doubt)
 
 
-def _steps(members: Sequence[JudgedCheckpoint]) -> str:
+def _format_steps(members: Sequence[JudgedCheckpoint]) -> str:
     steps = [each.step or 0 for each in members]
     if len(steps) > MOST_NAMED:
         return f"{len(steps)} steps from {steps[0]} to {steps[-1]}"

@@ -4,14 +4,14 @@ import json
 import zipfile
 from pathlib import Path
 
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, TOKENIZER, WEIGHTS, shard_names
+from shape_of_learning.checkpoints.shapes import CONFIGURATION, TOKENIZER, WEIGHTS, list_shard_names
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import refuse_odd_file
 
 ZIP_MAGIC = b"PK"
 
 
-def weight_files(folder: Path) -> list[Path]:
+def list_weight_files(folder: Path) -> list[Path]:
     """List the files that hold the weights of a checkpoint, sorted: the first format that is there, as transformers.
 
     Parameters
@@ -28,9 +28,9 @@ def weight_files(folder: Path) -> list[Path]:
     """
     for whole, index in WEIGHTS:
         if (folder / whole).exists():
-            return [_readable(folder / whole)]
+            return [_check_readable(folder / whole)]
         if (folder / index).exists():
-            return [_readable(file) for file in _shards(folder / index)]
+            return [_check_readable(file) for file in _read_shard_list(folder / index)]
     names = " or ".join(f"`{name}`" for names in WEIGHTS for name in names)
     raise InputError(
         f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
@@ -38,26 +38,26 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
-def checkpoint_files(folder: Path) -> list[Path]:
+def list_checkpoint_files(folder: Path) -> list[Path]:
     """List the files that decide what a checkpoint gives, sorted: configuration, weights, adapter, tokenizer.
 
     Raises
     ------
     InputError
-        As :func:`weight_files`.
+        As :func:`list_weight_files`.
     """
-    weights = weight_files(folder)
+    weights = list_weight_files(folder)
     indexes = [folder / index for _, index in WEIGHTS]
     settings = [folder / CONFIGURATION, *indexes, *folder.glob("adapter_*")]
-    return sorted({*weights, *tokenizer_files(folder), *filter(Path.is_file, settings)})
+    return sorted({*weights, *list_tokenizer_files(folder), *filter(Path.is_file, settings)})
 
 
-def tokenizer_files(folder: Path) -> list[Path]:
+def list_tokenizer_files(folder: Path) -> list[Path]:
     """List the files of the tokenizer in a folder, sorted."""
     return sorted(folder / name for name in TOKENIZER if (folder / name).is_file())
 
 
-def unreadable(file: Path, reason: str) -> InputError:
+def unreadable_error(file: Path, reason: str) -> InputError:
     """Build the error for a file of weights that cannot or must not be read."""
     return InputError(
         f"{file} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
@@ -65,17 +65,17 @@ def unreadable(file: Path, reason: str) -> InputError:
     )
 
 
-def _shards(index: Path) -> list[Path]:
+def _read_shard_list(index: Path) -> list[Path]:
     refuse_odd_file(index)
     try:
-        return [index.parent / name for name in shard_names(json.loads(index.read_bytes()))]
+        return [index.parent / name for name in list_shard_names(json.loads(index.read_bytes()))]
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{index} is no index of shards ({error}); fetch the checkpoint anew, or mend it if it is your own"
         ) from error
 
 
-def _readable(file: Path) -> Path:
+def _check_readable(file: Path) -> Path:
     """Return a file of weights that may be read."""
     refuse_odd_file(file)
     if file.suffix == ".safetensors" or not file.is_file():
@@ -87,8 +87,8 @@ def _readable(file: Path) -> Path:
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise unreadable(file, str(error)) from error
+            raise unreadable_error(file, str(error)) from error
         # A few bytes of a compressed entry may become as many as memory holds.
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise unreadable(file, "it is compressed, which torch does not undo")
+            raise unreadable_error(file, "it is compressed, which torch does not undo")
     return file

@@ -29,7 +29,7 @@ ROUNDING = 1e-9  # of sums of weights
 
 
 @dataclass(frozen=True)
-class Bounded:
+class BoundedNumber:
     """A number, or an array of them, with one-sided bounds.
 
     Attributes
@@ -46,33 +46,35 @@ class Bounded:
     bounds: Callable[[float, float], tuple[np.ndarray, np.ndarray]]
     limits: tuple[float, float] = (-np.inf, np.inf)
 
-    def ranked(self, rank: int) -> "Bounded":
+    def kth_largest(self, rank: int) -> "BoundedNumber":
         """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
-        return self.reached_by(rank, np.ones(self.estimate.shape[-1]))
+        return self.weighted_largest(rank, np.ones(self.estimate.shape[-1]))
 
-    def reached_by(self, weight: float, weights: np.ndarray) -> "Bounded":
+    def weighted_largest(self, weight: float, weights: np.ndarray) -> "BoundedNumber":
         """The largest number that units of so much weight reach; of `weights` each unit has one."""
-        least = len(weights) - fewest(weight, weights) + 1
+        least = len(weights) - count_fewest(weight, weights) + 1
         most = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
 
         def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
             low, high = self.bounds(below / least, above / most)
-            return _reached(low, weight, weights), _reached(high, weight, weights)
+            return _weighted_quantile(low, weight, weights), _weighted_quantile(
+                high, weight, weights
+            )
 
-        return Bounded(_reached(self.estimate, weight, weights), bounds)
+        return BoundedNumber(_weighted_quantile(self.estimate, weight, weights), bounds)
 
-    def least(self) -> "Bounded":
+    def least(self) -> "BoundedNumber":
         """The least along the last axis."""
-        return self.ranked(self.estimate.shape[-1])
+        return self.kth_largest(self.estimate.shape[-1])
 
-    def greatest(self) -> "Bounded":
+    def greatest(self) -> "BoundedNumber":
         """The largest along the last axis."""
-        return self.ranked(1)
+        return self.kth_largest(1)
 
 
-def estimated(
+def bound_by_error(
     estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
-) -> Bounded:
+) -> BoundedNumber:
     """Take deviation over standard error for Student's t; an error of 0 is that of a known number."""
     from scipy.special import stdtrit
 
@@ -80,21 +82,21 @@ def estimated(
         down, up = stdtrit(degrees, [below, above])
         return estimate + down * standard_error, estimate - up * standard_error
 
-    return Bounded(estimate, bounds)
+    return BoundedNumber(estimate, bounds)
 
 
-def jackknifed(values: np.ndarray) -> Bounded:
+def bound_by_jackknife(values: np.ndarray) -> BoundedNumber:
     """Take the standard error from left-out values: (..., 17), with all windows, then without each group."""
-    return estimated(values[..., 0], standard_error(values[..., 1:]))
+    return bound_by_error(values[..., 0], standard_error(values[..., 1:]))
 
 
-def known(values: object) -> Bounded:
+def bound_exactly(values: object) -> BoundedNumber:
     """Give numbers no error: of a model's weights, or of what is compared as it is."""
     values = np.asarray(values, dtype=np.float64)
-    return estimated(values, np.zeros_like(values))
+    return bound_by_error(values, np.zeros_like(values))
 
 
-def correlated(correlation: float, number: int) -> Bounded:
+def bound_correlation(correlation: float, number: int) -> BoundedNumber:
     """Give a correlation of independent pairs Fisher's interval, by the inverse hyperbolic tangent."""
     from scipy.special import ndtri
 
@@ -105,18 +107,18 @@ def correlated(correlation: float, number: int) -> Bounded:
         low, high = np.tanh(ends)
         return low, high
 
-    return Bounded(np.asarray(correlation), bounds, (-1, 1))
+    return BoundedNumber(np.asarray(correlation), bounds, (-1, 1))
 
 
-def replicated(values: object) -> Bounded:
+def bound_repetitions(values: object) -> BoundedNumber:
     """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
     values = np.asarray(values, dtype=np.float64)
     number = values.shape[-1]
     error = values.std(axis=-1, ddof=1) / np.sqrt(number)
-    return estimated(values.mean(axis=-1), error, number - 1)
+    return bound_by_error(values.mean(axis=-1), error, number - 1)
 
 
-def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
+def average_seeds(parts: Sequence[BoundedNumber], number: int) -> BoundedNumber:
     """Mean of a number over trainings that differ in nothing but their seeds.
 
     Parameters
@@ -127,7 +129,7 @@ def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
         How many of them are independent.
     """
     each = np.stack([part.estimate for part in parts], axis=-1)
-    seeds = estimated(
+    seeds = bound_by_error(
         np.zeros_like(each[..., 0]), each.std(axis=-1, ddof=1) / np.sqrt(number), number - 1
     )
 
@@ -138,12 +140,12 @@ def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
         low, high = (mean + sign * np.hypot(end - mean, of) for end, of, sign in around)
         return low, high
 
-    return Bounded(each.mean(axis=-1), bounds, parts[0].limits)
+    return BoundedNumber(each.mean(axis=-1), bounds, parts[0].limits)
 
 
 def peak(
     values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
-) -> dict[str, Bounded]:
+) -> dict[str, BoundedNumber]:
     """Whether a curve rises to one of some places, and from there falls.
 
     Parameters
@@ -173,12 +175,12 @@ def peak(
         none = np.zeros_like(values[..., 0, :])
         dips = np.stack([none, *before, *after], axis=-2)
         less = height[..., :, None, :] - dips[..., None, :, :] / dip
-        heights.append(jackknifed(height).least())
-        whole.append(jackknifed(less.reshape(*less.shape[:-3], -1, less.shape[-1])).least())
-    return {"height": stacked(heights).greatest(), "one_peak": stacked(whole).greatest()}
+        heights.append(bound_by_jackknife(height).least())
+        whole.append(bound_by_jackknife(less.reshape(*less.shape[:-3], -1, less.shape[-1])).least())
+    return {"height": stack_bounds(heights).greatest(), "one_peak": stack_bounds(whole).greatest()}
 
 
-def apart(upper: Bounded, lower: Bounded) -> Bounded:
+def apart(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
     """How far one number lies above another by an interval of each: positive if these do not meet."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
@@ -187,31 +189,31 @@ def apart(upper: Bounded, lower: Bounded) -> Bounded:
         )
         return low - other_high, high - other_low
 
-    return Bounded(upper.estimate - lower.estimate, bounds)
+    return BoundedNumber(upper.estimate - lower.estimate, bounds)
 
 
-def unknown(of: Bounded) -> Bounded:
+def make_undecided(of: BoundedNumber) -> BoundedNumber:
     """Make a number decide nothing, whatever its estimate."""
     infinite = np.full_like(of.estimate, np.inf)
-    return Bounded(of.estimate, lambda below, above: (-infinite, infinite))
+    return BoundedNumber(of.estimate, lambda below, above: (-infinite, infinite))
 
 
-def stacked(parts: Sequence[Bounded]) -> Bounded:
+def stack_bounds(parts: Sequence[BoundedNumber]) -> BoundedNumber:
     """Put several numbers along a new last axis."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         low, high = zip(*(part.bounds(below, above) for part in parts), strict=True)
         return np.stack(low, axis=-1), np.stack(high, axis=-1)
 
-    return Bounded(np.stack([part.estimate for part in parts], axis=-1), bounds)
+    return BoundedNumber(np.stack([part.estimate for part in parts], axis=-1), bounds)
 
 
-def fewest(weight: float, weights: np.ndarray) -> int:
+def count_fewest(weight: float, weights: np.ndarray) -> int:
     """How many units at least have so much weight."""
     return int(np.sum(np.cumsum(np.sort(weights)[::-1]) < weight - ROUNDING)) + 1
 
 
-def _reached(values: np.ndarray, weight: float, weights: np.ndarray) -> np.ndarray:
+def _weighted_quantile(values: np.ndarray, weight: float, weights: np.ndarray) -> np.ndarray:
     order = np.argsort(-values, axis=-1, kind="stable")
     first = np.argmax(np.cumsum(weights[order], axis=-1) >= weight - ROUNDING, axis=-1)
     found = np.take_along_axis(values, np.take_along_axis(order, first[..., None], -1), -1)[..., 0]

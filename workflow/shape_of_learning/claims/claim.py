@@ -98,7 +98,7 @@ class Claim:
     average_over: str = "block_outputs"
 
     @property
-    def needed(self) -> int:
+    def min_models(self) -> int:
         """How many models must be measured."""
         return self.needs or (1 if isinstance(self.models, str) else len(self.models))
 
@@ -108,19 +108,19 @@ class Claim:
         others = [*self.others, *self.also.values()]
         return list(dict.fromkeys([*self.estimators, *(name for of in others for name in of)]))
 
-    def number_of(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
+    def count_models(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
         """How many models count of those it needs: of all that are named each, else seeds of a training once."""
         if not (self.needs or isinstance(self.models, str)):
             return len(names)
         return len({(run[name].training if name in run else "") or name for name in names})
 
-    def of_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
+    def choose_models(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
         """The claim as it is asked of a run, which may have none of its models."""
         if not self.asked_of or any(name in run for name in self.models):
             return self
         return replace(self, models=self.asked_of, needs=1)
 
-    def models_of(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
+    def list_models(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
         """Name the models of a run that it is on, in its order or the run's."""
         if isinstance(self.models, str):
             return [name for name, model in run.items() if self.models in model.groups]
@@ -172,7 +172,7 @@ class EvidenceModel:
 
 
 @dataclass(frozen=True)
-class ClaimChoices:
+class ClaimGrid:
     """A claim, and the choices of its analysis.
 
     Attributes
@@ -198,33 +198,33 @@ class ClaimChoices:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     less: str = ""
 
-    def for_jobs(self) -> dict[str, Any]:
+    def make_job(self) -> dict[str, Any]:
         """What a job must know to judge it, as plain values."""
         own = {key: getattr(self, key) for key in ("choices", "decided_by", "less")}
         return {"claim": vars(self.claim), **own}
 
     @property
-    def varied(self) -> dict[str, Sequence[str]]:
+    def free_choices(self) -> dict[str, Sequence[str]]:
         """Those that have more than one option."""
         return {name: options for name, options in self.choices.items() if len(options) > 1}
 
-    def specifications(self) -> list[dict[str, str]]:
+    def list_specifications(self) -> list[dict[str, str]]:
         """List every combination of options; the first of all is the reference."""
         combinations = product(*self.choices.values())
         return [dict(zip(self.choices, options, strict=True)) for options in combinations]
 
-    def estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
+    def choose_estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
         """What stands for each estimator of the claim."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}
 
 
-def choice_words(choice: str) -> str:
+def format_choice(choice: str) -> str:
     """Write a choice in words."""
     return choice.replace("_", " ")
 
 
-def option_words(choice: str, option: str) -> str:
+def format_option(choice: str, option: str) -> str:
     """Write an option in words: an estimator by its label and the settings that it has there."""
     name, _, settings = option.rstrip(")").partition("(")
     if name in measure_names():

@@ -17,7 +17,7 @@ VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, and without each
 
 
 @dataclass(frozen=True)
-class Curve:
+class LayerValues:
     """One estimator of one model by checkpoint and layer, under one selection of rows.
 
     Attributes
@@ -85,10 +85,10 @@ class Evidence:
     """
 
     models: Mapping[str, EvidenceModel]
-    curves: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
+    curves: Mapping[tuple[str, ...], LayerValues] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     suspect_above: Mapping[str, float] = field(default_factory=dict)
-    controls: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
+    controls: Mapping[tuple[str, ...], LayerValues] = field(default_factory=dict)
 
 
 def read_evidence(
@@ -118,12 +118,14 @@ def read_evidence(
     for path in tables:
         of_kind[path.parent.name.removeprefix("last_")].append(path)
     verdicts = read_tables(of_kind["verdicts"])
-    read = {kind: sound(read_tables(paths), verdicts) for kind, paths in of_kind.items()}
-    values = sound(read_tables(left_out, ["layer"]), verdicts)
+    read = {
+        kind: select_sound_rows(read_tables(paths), verdicts) for kind, paths in of_kind.items()
+    }
+    values = select_sound_rows(read_tables(left_out, ["layer"]), verdicts)
     known = {each["name"]: EvidenceModel(**each) for each in models}
-    curves = curves_by(["model", "estimator"], values)
-    null = sound(read_tables(controls, ["layer"]), verdicts)
-    of_controls = curves_by(["model", "estimator", "control"], null)
+    curves = group_curves(["model", "estimator"], values)
+    null = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
+    of_controls = group_curves(["model", "estimator", "control"], null)
     return Evidence(known, curves, read, suspect_above, of_controls)
 
 
@@ -135,7 +137,7 @@ def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFram
     return pd.concat(filled, ignore_index=True) if filled else NO_ROWS
 
 
-def sound(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+def select_sound_rows(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Rows of models without verdicts, and of checkpoints that theirs say to show."""
     judged, good = set(verdicts["model"]), verdicts[verdicts["shown"] == "yes"]
     shown = set(zip(good["model"], good["revision"], strict=True))
@@ -143,21 +145,21 @@ def sound(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     return rows.loc[[each[0] not in judged or each in shown for each in both]]
 
 
-def curves_by(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], Curve]:
+def group_curves(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], LayerValues]:
     """Curves by some columns, from rows with left-out values; averages over layers are left out."""
     if rows.empty:
         return {}
     rows = rows[rows["layer"].str.isdigit()].astype({"layer": int})
-    return {key: _curve(of) for key, of in rows.groupby([*keys], sort=False)}
+    return {key: _make_curve(of) for key, of in rows.groupby([*keys], sort=False)}
 
 
-def _curve(rows: pd.DataFrame) -> Curve:
+def _make_curve(rows: pd.DataFrame) -> LayerValues:
     first = rows.drop_duplicates("revision").fillna({"step": 0}).sort_values("step", kind="stable")
     place = {revision: number for number, revision in enumerate(first["revision"])}
     rows = rows.assign(place=rows["revision"].map(place)).sort_values(["place", "layer"])
     layers = np.unique(rows["layer"])
     shape = (len(place), len(layers))
-    return Curve(
+    return LayerValues(
         revisions=list(place),
         steps=rows["step"].to_numpy(np.float64)[:: len(layers)],
         selection=rows["selection"].iloc[0],

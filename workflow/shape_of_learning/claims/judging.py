@@ -7,16 +7,16 @@ from math import nan
 import numpy as np
 
 from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
-from shape_of_learning.claims.bounds import TAIL, Bounded, apart, over_seeds
+from shape_of_learning.claims.bounds import TAIL, BoundedNumber, apart, average_seeds
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.reading import (
+    ClaimData,
     NotMeasured,
     OutsideTheClaim,
-    Reading,
-    grouped,
-    in_scope,
-    listed,
+    describe_scope,
+    group_models,
+    list_names,
 )
 from shape_of_learning.errors import InputError
 
@@ -112,18 +112,18 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     InputError
         If the rule asks for a part that the statistic does not have, or for one of several units.
     """
-    asked, claim = claim, claim.of_run(evidence.models)
+    asked, claim = claim, claim.choose_models(evidence.models)
 
-    def by(names: Sequence[str]) -> Judgement:
+    def judge_with(names: Sequence[str]) -> Judgement:
         instead = dict(zip(claim.estimators, names, strict=True))
-        return judge_by(claim, Reading(claim, evidence, instead))
+        return judge_by(claim, ClaimData(claim, evidence, instead))
 
-    reading = Reading(claim, evidence)
+    reading = ClaimData(claim, evidence)
     own = judge_by(claim, reading)
-    others = {" and ".join(names): by(names) for names in claim.others}
-    also = {f"also {what}": by(names) for what, names in claim.also.items()}
+    others = {" and ".join(names): judge_with(names) for names in claim.others}
+    also = {f"also {what}": judge_with(names) for what, names in claim.also.items()}
     every = {" and ".join(claim.estimators): own, **others}
-    joined = _joined(own, every, is_suspect=bool(reading.suspects))
+    joined = _join_verdicts(own, every, is_suspect=bool(reading.suspects))
     if claim is not asked and joined.verdict != NOT_MEASURED:
         said = (
             f" Asked of this run's models ({claim.models}), since it has none that the claim names."
@@ -133,13 +133,13 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     besides = [
         f"{n}: {of.verdict}" for n, of in {**shown, **also}.items() if of.verdict != NOT_MEASURED
     ]
-    return replace(joined, besides=(*besides, *_beyond_controls(claim, evidence, own)))
+    return replace(joined, besides=(*besides, *_compare_with_controls(claim, evidence, own)))
 
 
-def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) -> Judgement:
+def _join_verdicts(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) -> Judgement:
     """The verdict of the paper's estimator, unless others contradict it or decide in its place."""
     named = {
-        verdict: listed([name for name, of in by.items() if of.verdict == verdict])
+        verdict: list_names([name for name, of in by.items() if of.verdict == verdict])
         for verdict in (SUPPORTED, CONTRADICTED)
     }
     if all(named.values()):
@@ -148,30 +148,30 @@ def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) ->
     known = [of for of in by.values() if of.parts]
     if is_suspect and not own.parts and known:
         other = next((of for of in known if of.verdict in DECIDED), known[0])
-        which = listed([name for name, of in by.items() if of.verdict == other.verdict])
-        whose = listed([name for name, of in by.items() if of is other])
+        which = list_names([name for name, of in by.items() if of.verdict == other.verdict])
+        whose = list_names([name for name, of in by.items() if of is other])
         return replace(
             other,
-            because=f"{capitalised(other.verdict)} by {which}. By {whose}, whose numbers are below: "
-            f"{uncapitalised(other.because)} By `{next(iter(by))}`, {own.verdict}: {own.because}",
+            because=f"{capitalise(other.verdict)} by {which}. By {whose}, whose numbers are below: "
+            f"{uncapitalise(other.because)} By `{next(iter(by))}`, {own.verdict}: {own.because}",
         )
     return own
 
 
-def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[str]:
+def _compare_with_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[str]:
     """Whether a claim that is supported is met by more than by each control that is measured."""
     if own.verdict != SUPPORTED or not claim.estimators:  # other tables have no controls
         return []
-    condition = rules.without_hurdles(claim.rule[SUPPORTED])
-    own_units, own_families = grouped_units(claim, Reading(claim, evidence))
+    condition = rules.drop_hurdles(claim.rule[SUPPORTED])
+    own_units, own_families = group_units(claim, ClaimData(claim, evidence))
     found = []
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
         try:
-            units, _ = grouped_units(claim, Reading(claim, evidence, control=control))
+            units, _ = group_units(claim, ClaimData(claim, evidence, control=control))
         except NotMeasured:
             continue
         common = [unit for unit in own_units if unit in units]
-        if not common or (common == [rules.TOGETHER] and rules.units_of(own_units)):
+        if not common or (common == [rules.TOGETHER] and rules.list_units(own_units)):
             continue
         model, of_control = (
             rules.margin(condition, {u: of[u] for u in common}, families=own_families)
@@ -183,28 +183,28 @@ def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[s
     return found
 
 
-def judge_by(claim: Claim, reading: Reading) -> Judgement:
+def judge_by(claim: Claim, reading: ClaimData) -> Judgement:
     """Judge a claim by the values of one reading alone; raises as :func:`judge`."""
     try:
-        units, families = grouped_units(claim, reading)
-        units, left_out = _defined(claim, units)
-        parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
+        units, families = group_units(claim, reading)
+        units, left_out = _select_defined(claim, units)
+        parts = [_make_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
-        suspect = f"; {_suspects(reading)}" if reading.suspects else ""
-        return Judgement(reason.verdict, f"{capitalised(reason)}{suspect}.")
+        suspect = f"; {_describe_suspects(reading)}" if reading.suspects else ""
+        return Judgement(reason.verdict, f"{capitalise(reason)}{suspect}.")
     shown = [each for each, is_shown in decide(claim, units, families).items() if is_shown]
     verdict = shown[0] if len(shown) == 1 else UNDECIDED
-    because = _because(claim, verdict, units, families)
+    because = _explain_verdict(claim, verdict, units, families)
     if reading.outside:
-        because += f" Outside the claim: {grouped(reading.outside)}; {in_scope(claim)}."
+        because += f" Outside the claim: {group_models(reading.outside)}; {describe_scope(claim)}."
     if reading.suspects:
-        because += f" {capitalised(_suspects(reading))}."
+        because += f" {capitalise(_describe_suspects(reading))}."
     because += f" Left out, since {left_out}." if left_out else ""
     if undefined := sum(curve.undefined for curve in reading.curves_read):
         because += f" Left out as undefined: {undefined:,} layers."
     to_contradict = {}
-    for part in rules.parts_of(claim.rule[CONTRADICTED]):
-        of_part = rules.on_part(claim.rule[CONTRADICTED], part)
+    for part in rules.list_parts(claim.rule[CONTRADICTED]):
+        of_part = rules.select_part(claim.rule[CONTRADICTED], part)
         margin = rules.margin(of_part, units, families=families)
         to_contradict[part] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
     if to_contradict and not any(to_contradict.values()):
@@ -212,7 +212,7 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
     return Judgement(
         verdict,
         because,
-        *_headline(claim.rule[SUPPORTED], units, families),
+        *_summarise_units(claim.rule[SUPPORTED], units, families),
         models=tuple(dict.fromkeys(model for model, _ in reading.checkpoints)),
         revisions=tuple(f"{model}@{revision}" for model, revision in reading.checkpoints),
         n=tuple(f"{n:,.0f}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
@@ -225,24 +225,26 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
     )
 
 
-def _suspects(reading: Reading) -> str:
+def _describe_suspects(reading: ClaimData) -> str:
     by: dict[str, dict[str, str]] = {}
     for (model, estimator), said in reading.suspects.items():
         by.setdefault(estimator, {})[model] = said
-    whose = "; ".join(f"by `{estimator}` {grouped(models)}" for estimator, models in by.items())
+    whose = "; ".join(
+        f"by `{estimator}` {group_models(models)}" for estimator, models in by.items()
+    )
     return f"suspect values, whose neighbours are copies: {whose}"
 
 
-def grouped_units(claim: Claim, reading: Reading) -> tuple[rules.Units, dict[str, str]]:
+def group_units(claim: Claim, reading: ClaimData) -> tuple[rules.Units, dict[str, str]]:
     """Evaluate the statistic, join units that differ in nothing but seeds, and say the family of each."""
-    units = parts_of(claim, reading)
+    units = evaluate_statistic(claim, reading)
     models = reading.evidence.models
     together: dict[tuple[str, ...], list[str]] = {}
     for unit in units:
         of = [models[name] for name in unit.split(rules.PAIR) if name in models]
         key = tuple(each.training or each.name for each in of) or (unit,)
         together.setdefault(key, []).append(unit)
-    found: dict[str, Mapping[str, Bounded]] = {}
+    found: dict[str, Mapping[str, BoundedNumber]] = {}
     families: dict[str, str] = {}
     for members in together.values():
         pairs = [unit.split(rules.PAIR) for unit in members]
@@ -252,24 +254,26 @@ def grouped_units(claim: Claim, reading: Reading) -> tuple[rules.Units, dict[str
         name, first = members[0], units[members[0]]
         if number > 1:
             name += f"{OTHER_SEEDS} ({number})"
-            first = {part: over_seeds([units[m][part] for m in members], number) for part in first}
+            first = {
+                part: average_seeds([units[m][part] for m in members], number) for part in first
+            }
         found[name] = first
         known = [models[each] for each in pairs[0] if each in models]
         families[name] = rules.PAIR.join(each.family or each.name for each in known) or name
     return found, families
 
 
-def capitalised(words: object) -> str:
+def capitalise(words: object) -> str:
     """Begin with a capital letter."""
     return f"{str(words)[:1].upper()}{str(words)[1:]}"
 
 
-def uncapitalised(words: str) -> str:
+def uncapitalise(words: str) -> str:
     """Go on in a sentence."""
     return f"{words[:1].lower()}{words[1:]}"
 
 
-def parts_of(claim: Claim, reading: Reading) -> rules.Units:
+def evaluate_statistic(claim: Claim, reading: ClaimData) -> rules.Units:
     """Evaluate the statistic of a claim."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
     functions = {name: of for module in MODULES for name, of in vars(module).items()}
@@ -292,24 +296,24 @@ def decide(
         raise InputError(f"claim `{claim.name}`: {error}") from None
 
 
-def _defined(claim: Claim, units: rules.Units) -> tuple[rules.Units, str]:
+def _select_defined(claim: Claim, units: rules.Units) -> tuple[rules.Units, str]:
     """Units whose parts are all defined, and why others are not; raises where the claim needs them, too."""
-    found: dict[str, Mapping[str, Bounded]] = {}
+    found: dict[str, Mapping[str, BoundedNumber]] = {}
     reasons = []
     for unit, parts in units.items():
         try:
             for name, of in parts.items():
-                _part(unit, name, of)
+                _make_part(unit, name, of)
             found[unit] = parts
         except NotMeasured as reason:
             reasons.append(reason)
     are_all_needed = not isinstance(claim.models, str) and not claim.needs
-    if reasons and (are_all_needed or len(rules.units_of(found)) < max(claim.needs, 1)):
+    if reasons and (are_all_needed or len(rules.list_units(found)) < max(claim.needs, 1)):
         raise reasons[0]
     return found, "; ".join(map(str, reasons))
 
 
-def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
+def _make_part(unit: str, name: str, part: BoundedNumber) -> PartOfUnit:
     what = f"`{name}`" + (f" of `{unit}`" if unit else "")
     ends = part.bounds(TAIL, TAIL)
     # What has infinite bounds is unknown, and decides nothing.
@@ -320,24 +324,24 @@ def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
             f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
             "seeds at least"
         )
-    return PartOfUnit(unit, name, *_numbers(part))
+    return PartOfUnit(unit, name, *_read_numbers(part))
 
 
-def _numbers(part: Bounded) -> tuple[float, float, float]:
+def _read_numbers(part: BoundedNumber) -> tuple[float, float, float]:
     """Estimate and interval; what is compared as it is has none, and neither what decides nothing."""
     low, high = (float(np.clip(end, *part.limits)) for end in part.bounds(TAIL, TAIL))
     return float(part.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
 
 
-def _headline(
+def _summarise_units(
     condition: rules.Condition, units: rules.Units, families: rules.Families
 ) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
-    estimate, low, high = _numbers(
-        rules.margin(rules.without_hurdles(condition), units, families=families)
+    estimate, low, high = _read_numbers(
+        rules.margin(rules.drop_hurdles(condition), units, families=families)
     )
     visible = estimate - low
-    is_upwards, bound = rules.only_bound(condition) or (True, 0)
+    is_upwards, bound = rules.find_only_bound(condition) or (True, 0)
     if is_upwards:
         return bound + estimate, bound + low, bound + high, visible
     return bound - estimate, bound - high, bound - low, visible
@@ -346,12 +350,12 @@ def _headline(
 def summarise(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
     """Say the numbers that decide, and which bounds they are compared with."""
     of = CONTRADICTED if verdict == CONTRADICTED else SUPPORTED
-    condition = rules.without_hurdles(claim.rule[of])
-    condition = rules.deciding(condition, units, families, is_shown=verdict in DECIDED)
+    condition = rules.drop_hurdles(claim.rule[of])
+    condition = rules.find_deciding(condition, units, families, is_shown=verdict in DECIDED)
     sentences = []
     for part, comparison, bound in rules.comparisons(condition):
         known = [
-            _numbers(parts[part or next(iter(parts))])
+            _read_numbers(parts[part or next(iter(parts))])
             for parts in units.values()
             if (part in parts if part else len(parts) == 1)
         ]
@@ -360,9 +364,7 @@ def summarise(claim: Claim, verdict: str, units: rules.Units, families: rules.Fa
             continue
         said = [number_with_interval(*numbers) for numbers in found]
         values = said[0] if len(said) == 1 else f"{said[0]} to {said[-1]} in {len(said)} cases"
-        words = capitalised(
-            rules.without_brackets(rules.part_in_words(part or "value", claim.parts))
-        )
+        words = capitalise(rules.without_brackets(rules.format_part(part or "value", claim.parts)))
         sentences.append(f"{words} is {values}; {of} if {comparison.replace('_', ' ')} {bound:g}.")
     return " ".join(dict.fromkeys(sentences))
 
@@ -373,25 +375,30 @@ def number_with_interval(estimate: float, low: float, high: float) -> str:
     return f"{estimate:.3g}{interval}"
 
 
-def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
-    def said(of: str, *, is_shown: bool) -> tuple[str, str]:
+def _explain_verdict(
+    claim: Claim, verdict: str, units: rules.Units, families: rules.Families
+) -> str:
+    def format_condition(of: str, *, is_shown: bool) -> tuple[str, str]:
         condition = claim.rule[of]
         count = _count(condition, units, families)
-        condition = rules.deciding(condition, units, families, is_shown=is_shown)
-        return count, rules.in_words(condition["holds"] if count else condition, claim.parts)
+        condition = rules.find_deciding(condition, units, families, is_shown=is_shown)
+        return count, rules.format_condition(
+            condition["holds"] if count else condition, claim.parts
+        )
 
     if verdict != UNDECIDED:
-        return capitalised(": ".join(filter(None, said(verdict, is_shown=True)))) + "."
+        return capitalise(": ".join(filter(None, format_condition(verdict, is_shown=True)))) + "."
     if all(decide(claim, units, families).values()):
         each = (
-            ": ".join(filter(None, said(of, is_shown=True))) for of in (SUPPORTED, CONTRADICTED)
+            ": ".join(filter(None, format_condition(of, is_shown=True)))
+            for of in (SUPPORTED, CONTRADICTED)
         )
         return "Both are shown: support ({}) and a contradiction ({}).".format(*each)
-    count, lacking = said(SUPPORTED, is_shown=False)
+    count, lacking = format_condition(SUPPORTED, is_shown=False)
     support = (
         f"Support is shown {count}; lacking: {lacking}." if count else f"Support lacks: {lacking}."
     )
-    count, lacking = said(CONTRADICTED, is_shown=False)
+    count, lacking = format_condition(CONTRADICTED, is_shown=False)
     return f"{support} A contradiction " + (f"is shown {count}." if count else f"lacks: {lacking}.")
 
 
@@ -399,9 +406,9 @@ def _count(condition: rules.Condition, units: rules.Units, families: rules.Famil
     """In how many units a condition on a number of them is shown, each by its share of the errors."""
     if "holds" not in condition:
         return ""
-    names = rules.units_of(units)
+    names = rules.list_units(units)
     weight, weights = rules.needed_weight(condition["in"], names, families)
-    tail = TAIL / rules.sharing_errors(condition["in"], names, families)
+    tail = TAIL / rules.count_errors(condition["in"], names, families)
     low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     shown = sum(of for of, end in zip(weights, low, strict=True) if end > 0)
     what = "cases" if (total := weights.sum()) == len(names) else f"families ({len(names)} cases)"

@@ -1,6 +1,6 @@
 """Statistics of layers and models, at the last checkpoint.
 
-Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
+Each is given a :class:`.ClaimData` and the claim's arguments, and gives the parts of its units
 (:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
 bounds allow for all that might have been chosen. Of ``estimators: tuple[str, str]`` a claim names two.
 Planning reads the names of arguments.
@@ -13,9 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import Bounded, apart, jackknifed, known, peak, unknown
-from shape_of_learning.claims.evidence import Curve
-from shape_of_learning.claims.reading import Reading, each_less_each, of_common_layers
+from shape_of_learning.claims.bounds import (
+    BoundedNumber,
+    apart,
+    bound_by_jackknife,
+    bound_exactly,
+    make_undecided,
+    peak,
+)
+from shape_of_learning.claims.evidence import LayerValues
+from shape_of_learning.claims.reading import ClaimData, select_common_layers, subtract_each
 from shape_of_learning.claims.rules import PAIR, Units
 
 FEWEST_OF_RANGE = 3  # blocks
@@ -24,15 +31,15 @@ OUTER = 0.2  # of the layers, at each end
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
 
 
-def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
+def mean_over_layers(reading: ClaimData, estimators: Sequence[str]) -> Units:
     """Of each model the mean over layers at the last checkpoint; the parts are the estimators."""
     return {
         name: dict(zip(estimators, map(_mean, curves), strict=True))
-        for name, curves in reading.curves(*estimators).items()
+        for name, curves in reading.select_curves(*estimators).items()
     }
 
 
-def peak_in_the_middle(reading: Reading, estimators: tuple[str], dip: float) -> Units:
+def peak_in_the_middle(reading: ClaimData, estimators: tuple[str], dip: float) -> Units:
     """Whether a profile rises to a layer of its middle and falls from it (:func:`.peak`).
 
     The middle is the layers without a fifth of them at each end, two at least, above each of which its height
@@ -48,7 +55,7 @@ def peak_in_the_middle(reading: Reading, estimators: tuple[str], dip: float) -> 
     return units
 
 
-def flatter(reading: Reading, estimators: tuple[str]) -> Units:
+def flatter(reading: ClaimData, estimators: tuple[str]) -> Units:
     """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
 
     The range is the largest difference of two blocks, with bounds that allow for its choice, so that noise alone
@@ -56,9 +63,9 @@ def flatter(reading: Reading, estimators: tuple[str]) -> Units:
     """
     ranges = {}
     for name, values in _profiles(reading, estimators, FEWEST_OF_RANGE).items():
-        differences = each_less_each(values, values)
+        differences = subtract_each(values, values)
         pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
-        ranges[name] = jackknifed(pairs).greatest()
+        ranges[name] = bound_by_jackknife(pairs).greatest()
     return {
         pair: {"range_over_range": apart(decoder, encoder)}
         for pair, (decoder, encoder) in _pairs(reading, ranges, "decoder", "encoder").items()
@@ -66,31 +73,31 @@ def flatter(reading: Reading, estimators: tuple[str]) -> Units:
 
 
 def difference_of_estimators(
-    reading: Reading, estimators: tuple[str, str], last_layer_only: bool = False
+    reading: ClaimData, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
     units = {}
-    for name, curves in reading.curves(*estimators).items():
-        first, second = of_common_layers(curves)
+    for name, curves in reading.select_curves(*estimators).items():
+        first, second = select_common_layers(curves)
         difference = first - second
         if last_layer_only:
             difference = difference[..., -1:, :]
         if not last_layer_only or all(_has_last_layer(reading, name, each) for each in curves):
-            units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
+            units[name] = {"difference": bound_by_jackknife(difference.mean(axis=-2))}
     reading.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
     return units
 
 
-def encoders_less_decoders(reading: Reading, estimators: tuple[str]) -> Units:
+def encoders_less_decoders(reading: ClaimData, estimators: tuple[str]) -> Units:
     """Means over layers of each ``encoder`` and each ``decoder``, and the ``difference`` of their intervals."""
-    means = {name: _mean(curve) for name, (curve,) in reading.curves(*estimators).items()}
+    means = {name: _mean(curve) for name, (curve,) in reading.select_curves(*estimators).items()}
     return {
         pair: {"difference": apart(encoder, decoder), "encoder": encoder, "decoder": decoder}
         for pair, (encoder, decoder) in _pairs(reading, means, "encoder", "decoder").items()
     }
 
 
-def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -> Units:
+def norms_beside_linearity(reading: ClaimData, estimators: tuple[str, str, str]) -> Units:
     """Norm ratios of blocks, and whether they go with what the residual connection adds to linearity.
 
     Parameters
@@ -106,17 +113,17 @@ def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -
         ratio and the first linearity less the second.
     """
     units = {}
-    for name, curves in reading.curves(*estimators).items():
-        ratio, whole, increment = of_common_layers(curves)
-        correlation = jackknifed(_rank_correlation(ratio, whole - increment))
+    for name, curves in reading.select_curves(*estimators).items():
+        ratio, whole, increment = select_common_layers(curves)
+        correlation = bound_by_jackknife(_rank_correlation(ratio, whole - increment))
         units[name] = {
-            "norm_ratio": jackknifed(ratio.mean(axis=-2)),
+            "norm_ratio": bound_by_jackknife(ratio.mean(axis=-2)),
             "rank_correlation": replace(correlation, limits=(-1, 1)),
         }
     return units
 
 
-def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
+def isotropic_matrices(reading: ClaimData, estimators: tuple[str, str]) -> Units:
     """Of each model the isotropy I of its output embeddings, and a cosine of its last layer, which may be unknown.
 
     Parameters
@@ -128,20 +135,20 @@ def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
     cosines = {
-        name: jackknifed(curve.last[..., -1, :])
-        for name, (curve,) in reading.curves(cosine).items()
+        name: bound_by_jackknife(curve.last[..., -1, :])
+        for name, (curve,) in reading.select_curves(cosine).items()
         if name in of_weights and _has_last_layer(reading, name, curve)
     }
     reading.require(cosines, f"`{matrix}` beside `{cosine}`")
-    none = unknown(known(np.nan))
+    none = make_undecided(bound_exactly(np.nan))
     return {
-        name: {"isotropy": known(np.exp(isotropy)), "cosine": cosines.get(name, none)}
+        name: {"isotropy": bound_exactly(np.exp(isotropy)), "cosine": cosines.get(name, none)}
         for name, isotropy in of_weights.items()
     }
 
 
 def isotropy_beside_others(
-    reading: Reading, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
+    reading: ClaimData, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
 ) -> Units:
     """Isotropy I of the output embeddings of some models, and beside that of others.
 
@@ -156,27 +163,28 @@ def isotropy_beside_others(
     around = [isotropy[name] for name in others]
     less = {"isotropy": 0, "over_least": min(around), "over_greatest": max(around)}
     return {
-        name: {part: known(isotropy[name] - other) for part, other in less.items()} for name in of
+        name: {part: bound_exactly(isotropy[name] - other) for part, other in less.items()}
+        for name in of
     }
 
 
-def weights_beside(reading: Reading, estimators: Sequence[str], reference: str) -> Units:
+def weights_beside(reading: ClaimData, estimators: Sequence[str], reference: str) -> Units:
     """Measures of the weights of each model, less those of the reference; the parts are the estimators."""
     found = {estimator: _weights(reading, estimator) for estimator in estimators}
     for estimator, of in found.items():
         reading.require_each(of, [reference], f"`{estimator}`")
     whole = [name for name in found[estimators[0]] if all(name in of for of in found.values())]
     return {
-        name: {e: known(found[e][name] - found[e][reference]) for e in estimators}
+        name: {e: bound_exactly(found[e][name] - found[e][reference]) for e in estimators}
         for name in whole
         if name != reference
     }
 
 
-def _weights(reading: Reading, estimator: str) -> dict[str, float]:
+def _weights(reading: ClaimData, estimator: str) -> dict[str, float]:
     """A measure of the output embeddings or the final norm, of each model at its last checkpoint."""
     found = {}
-    for name, rows in reading.rows("weights").items():
+    for name, rows in reading.select_rows("weights").items():
         is_meant = (rows["estimator"] == estimator) & rows["matrix"].isin(OF_OUTPUTS)
         own = rows[is_meant].dropna(subset="value")
         if len(own):
@@ -185,30 +193,30 @@ def _weights(reading: Reading, estimator: str) -> dict[str, float]:
     return found
 
 
-def _pairs(reading: Reading, measured: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
+def _pairs(reading: ClaimData, measured: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
     """What is measured of two models, one of each role, by the name of their unit."""
     named = [[name for name in measured if reading.models[name].role == role] for role in roles]
     return {PAIR.join(pair): [measured[name] for name in pair] for pair in product(*named)}
 
 
-def _has_last_layer(reading: Reading, model: str, curve: Curve) -> bool:
+def _has_last_layer(reading: ClaimData, model: str, curve: LayerValues) -> bool:
     """Whether the last layer is defined, or else another one would stand in its place."""
     return bool(curve.layers[-1] == reading.models[model].layers)
 
 
-def _mean(curve: Curve) -> Bounded:
+def _mean(curve: LayerValues) -> BoundedNumber:
     """The mean over layers at the last checkpoint."""
-    return jackknifed(curve.means[..., -1, :])
+    return bound_by_jackknife(curve.means[..., -1, :])
 
 
-def _profiles(reading: Reading, estimators: Sequence[str], fewest: int) -> dict[str, np.ndarray]:
+def _profiles(reading: ClaimData, estimators: Sequence[str], fewest: int) -> dict[str, np.ndarray]:
     """Values of the blocks at the last checkpoint, as the plots that the authors released have them.
 
     These have no layer 0, which is no block, and not the last one, which most models give after their final
     norm; it counts where it is known to be from before. A profile in which a block is undefined has no shape.
     """
     found = {}
-    for name, (curve,) in reading.curves(*estimators).items():
+    for name, (curve,) in reading.select_curves(*estimators).items():
         last = reading.models[name].layers - (not curve.before_norm)
         is_block = (curve.layers >= 1) & (curve.layers <= last)
         if last >= fewest and is_block.sum() == last:

@@ -15,9 +15,9 @@ from shape_of_learning.claims.judging import (
     UNJUDGED,
     VERDICTS,
     Judgement,
-    capitalised,
+    capitalise,
 )
-from shape_of_learning.claims.reading import in_scope
+from shape_of_learning.claims.reading import describe_scope
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
@@ -34,7 +34,9 @@ def write_ledger(path: Path, judged: Judged) -> None:
         distances = [f"{part}: {distance:.6g}" for part, distance in of.to_contradict.items()]
         found[CLAIM_COLUMNS[4:].index("to_contradict")] = tuple(distances)
         lists_joined = [";".join(each) if isinstance(each, tuple) else each for each in found]
-        rows.append([claim.name, claim.sentence, claim.where, statistic_of(claim), *lists_joined])
+        rows.append(
+            [claim.name, claim.sentence, claim.where, format_statistic(claim), *lists_joined]
+        )
     write_table(path, CLAIM_COLUMNS, rows)
 
 
@@ -49,10 +51,10 @@ def write_page(path: Path, title: str, judged: Judged) -> None:
         "",
     ]
     if with_data:
-        lines += [*_verdicts(with_data), ""]
+        lines += [*_count_verdicts(with_data), ""]
     for claim, of in with_data:
-        lines += [*_section(claim, of), ""]
-    lines += _folded(without_data)
+        lines += [*_write_section(claim, of), ""]
+    lines += _fold_missing_data(without_data)
     with atomic_write(path) as partial:
         partial.write_text("\n".join(lines), encoding="utf-8")
 
@@ -99,7 +101,7 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
         partial.write_text("\n".join(lines), encoding="utf-8")
 
 
-def statistic_of(claim: Claim) -> str:
+def format_statistic(claim: Claim) -> str:
     """The statistic with what it is of, such as "flatter(anisotropy)"."""
     return f"{claim.statistic}({', '.join([*claim.estimators, *claim.reads])})"
 
@@ -117,7 +119,7 @@ def count_verdicts(verdicts: Sequence[str]) -> str:
     return ": ".join(filter(None, (number, ", ".join(counts))))
 
 
-def _verdicts(judged: Judged) -> list[str]:
+def _count_verdicts(judged: Judged) -> list[str]:
     return [
         "A bound counts as passed only if the whole 95 % interval lies beyond it. The interval that "
         "decides is widened for every model, layer, step or condition joined by `or` that the rule could pick; "
@@ -133,40 +135,40 @@ def _verdicts(judged: Judged) -> list[str]:
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
         *(
-            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} "
-            f"| {_interval(of.low, of.high)} | {_number(of.smallest_visible)} |"
+            f"| {_escape_cell(claim.sentence)} | **{of.verdict}** | {_format_number(of.estimate)} "
+            f"| {_format_interval(of.low, of.high)} | {_format_number(of.smallest_visible)} |"
             for claim, of in judged
         ),
     ]
 
 
-def _folded(without_data: Judged) -> list[str]:
+def _fold_missing_data(without_data: Judged) -> list[str]:
     if not without_data:
         return []
     claims = "1 claim" if len(without_data) == 1 else f"{len(without_data)} claims"
     reasons = [
-        f"- {claim.sentence} ({claim.where}) {capitalised(of.verdict)}: {of.because}"
+        f"- {claim.sentence} ({claim.where}) {capitalise(of.verdict)}: {of.because}"
         for claim, of in without_data
     ]
     summary = f"<details><summary>This run cannot judge {claims}.</summary>"
     return [summary, "", *reasons, "", "</details>", ""]
 
 
-def _section(claim: Claim, of: Judgement) -> list[str]:
+def _write_section(claim: Claim, of: Judgement) -> list[str]:
     lines = [
         f"## {claim.name}",
         "",
         f"{claim.sentence} ({claim.where})",
         "",
-        " ".join(filter(None, (f"**{capitalised(of.verdict)}.**", of.summary, of.because))),
+        " ".join(filter(None, (f"**{capitalise(of.verdict)}.**", of.summary, of.because))),
         "",
-        f"- Statistic: `{statistic_of(claim)}`",
-        f"- Supported if {rules.in_words(claim.rule[SUPPORTED], claim.parts)}",
-        f"- Contradicted if {rules.in_words(claim.rule[CONTRADICTED], claim.parts)}"
-        + (f"; {_could(claim, of)}" if of.to_contradict else ""),
+        f"- Statistic: `{format_statistic(claim)}`",
+        f"- Supported if {rules.format_condition(claim.rule[SUPPORTED], claim.parts)}",
+        f"- Contradicted if {rules.format_condition(claim.rule[CONTRADICTED], claim.parts)}"
+        + (f"; {_describe_contradiction(claim, of)}" if of.to_contradict else ""),
     ]
     lines += [f"- What matters: {claim.matters}"] if claim.matters else []
-    lines += [f"- Scope: {in_scope(claim)}"] if claim.seen else []
+    lines += [f"- Scope: {describe_scope(claim)}"] if claim.seen else []
     lines += [f"- Besides: {'; '.join(of.besides)}"] if of.besides else []
     if of.models:
         checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
@@ -180,8 +182,9 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [
-            f"| {_cell(each.unit) or 'all together'} | {_cell(rules.part_in_words(each.part, claim.parts))} "
-            f"| {_number(each.estimate)} | {_interval(each.low, each.high)} |"
+            f"| {_escape_cell(each.unit) or 'all together'} "
+            f"| {_escape_cell(rules.format_part(each.part, claim.parts))} "
+            f"| {_format_number(each.estimate)} | {_format_interval(each.low, each.high)} |"
             for each in of.parts[:MOST_PARTS]
         ]
         if (more := len(of.parts) - MOST_PARTS) > 0:
@@ -189,14 +192,14 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
     return lines
 
 
-def _could(claim: Claim, of: Judgement) -> str:
+def _describe_contradiction(claim: Claim, of: Judgement) -> str:
     """How far numbers must have been beyond the bounds to contradict a claim."""
     distances = of.to_contradict
     if not any(distances.values()):
         return "nothing tells what these data could have shown, since what decides has no interval"
     seen = [
         f"by {distance:.2g} or more"
-        + (f" ({rules.part_in_words(part, claim.parts)})" if len(distances) > 1 else "")
+        + (f" ({rules.format_part(part, claim.parts)})" if len(distances) > 1 else "")
         for part, distance in distances.items()
         if 0 < distance < np.inf
     ]
@@ -205,14 +208,14 @@ def _could(claim: Claim, of: Judgement) -> str:
     return f"these data would have shown it beyond the bound {', or '.join(seen)}"
 
 
-def _cell(words: str) -> str:
+def _escape_cell(words: str) -> str:
     """Words that a table may hold, on one line and in one column."""
     return " ".join(words.split()).replace("|", r"\|")
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return "" if isnan(value) else f"{value:.3g}"
 
 
-def _interval(low: float, high: float) -> str:
+def _format_interval(low: float, high: float) -> str:
     return "" if isnan(low) else f"{low:.3g} to {high:.3g}"

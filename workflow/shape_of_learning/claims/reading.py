@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import NO_ROWS, Curve, Evidence
+from shape_of_learning.claims.evidence import NO_ROWS, Evidence, LayerValues
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 MOST_NAMED = 4
@@ -37,7 +37,7 @@ class OutsideTheClaim(NotMeasured):
     verdict = "outside the claim"
 
 
-class Reading:
+class ClaimData:
     """The evidence on one claim, as a statistic asks for it.
 
     Parameters
@@ -71,13 +71,13 @@ class Reading:
     ) -> None:
         self.claim, self.evidence = claim, evidence
         self.instead, self.control = instead or {}, control
-        self.models = {name: evidence.models[name] for name in claim.models_of(evidence.models)}
+        self.models = {name: evidence.models[name] for name in claim.list_models(evidence.models)}
         self.checkpoints: dict[tuple[str, str], None] = {}
-        self.curves_read: list[Curve] = []
+        self.curves_read: list[LayerValues] = []
         self.outside: dict[str, str] = {}
         self.suspects: dict[tuple[str, str], str] = {}
 
-    def curves(self, *estimators: str) -> dict[str, list[Curve]]:
+    def select_curves(self, *estimators: str) -> dict[str, list[LayerValues]]:
         """Give the curves of some estimators, of each model of which all are measured.
 
         They have the checkpoints and layers that the claim is on, but for layers that are undefined at one of
@@ -90,21 +90,21 @@ class Reading:
         OutsideTheClaim
             If it would not be, had more been seen of their training.
         """
-        found = {name: of for name in self.models if (of := self.beside(name, *estimators))}
+        found = {name: of for name in self.models if (of := self.find_curves(name, *estimators))}
         named = [self.instead.get(each, each) for each in estimators]
         at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
-        self.require(found, f"{listed(named)} at {at}")
+        self.require(found, f"{list_names(named)} at {at}")
         return found
 
-    def rows(self, table: str) -> dict[str, pd.DataFrame]:
-        """Give the rows of another table, by model; raises as :meth:`curves`."""
-        found = {name: of for name in self.models if len(of := self.rows_beside(name, table))}
+    def select_rows(self, table: str) -> dict[str, pd.DataFrame]:
+        """Give the rows of another table, by model; raises as :meth:`select_curves`."""
+        found = {name: of for name in self.models if len(of := self.find_rows(name, table))}
         self.require(found, f"tables/{table}")
         return found
 
-    def beside(self, model: str, *estimators: str) -> list[Curve]:
+    def find_curves(self, model: str, *estimators: str) -> list[LayerValues]:
         """Give the curves of a model, also of none of the claim's, such as a twin's original; [] if one lacks."""
-        found = [self._curve(model, self.instead.get(each, each)) for each in estimators]
+        found = [self._select_curve(model, self.instead.get(each, each)) for each in estimators]
         curves = [curve for curve in found if curve is not None]
         if len(curves) < len(estimators):
             return []
@@ -113,7 +113,7 @@ class Reading:
             self.curves_read.append(curve)
         return curves
 
-    def rows_beside(self, model: str, table: str) -> pd.DataFrame:
+    def find_rows(self, model: str, table: str) -> pd.DataFrame:
         """Give the rows of such a model."""
         rows = self.evidence.tables.get(table, NO_ROWS)
         rows = rows[rows["model"] == model]
@@ -122,15 +122,15 @@ class Reading:
 
     def require(self, found: Collection[str], what: str) -> None:
         """Raise NotMeasured unless as many models as the claim needs have `what`."""
-        named, needed = self.claim.models, self.claim.needed
+        named, needed = self.claim.models, self.claim.min_models
         number, there, with_outside = (
-            self.claim.number_of(names, self.models)
+            self.claim.count_models(names, self.models)
             for names in (found, self.models, {*found, *self.outside})
         )
         if number >= needed:
             return
         if self.outside and with_outside >= needed:
-            raise OutsideTheClaim(f"{grouped(self.outside)}; {in_scope(self.claim)}")
+            raise OutsideTheClaim(f"{group_models(self.outside)}; {describe_scope(self.claim)}")
         is_group = isinstance(named, str)
         if is_group and there < needed and self.models:
             kind = str(named).replace("_", "-")
@@ -140,25 +140,25 @@ class Reading:
         lacking = [name for name in (self.models if is_group else named) if name not in found]
         if lacking and not self.models.keys() & lacking:
             verb = "is" if len(lacking) == 1 else "are"
-            raise NotMeasured(f"{listed(lacking)} {verb} not in the run")
+            raise NotMeasured(f"{list_names(lacking)} {verb} not in the run")
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
         said = (
             f"it needs {what} for at least {needed} of the {whose}, and the run has it for {number}"
         )
-        raise NotMeasured(said + (f", not for {listed(lacking)}" if lacking else ""))
+        raise NotMeasured(said + (f", not for {list_names(lacking)}" if lacking else ""))
 
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
-            raise NotMeasured(f"it needs {what} for {listed(lacking)}, and the run lacks it")
+            raise NotMeasured(f"it needs {what} for {list_names(lacking)}, and the run lacks it")
 
-    def _curve(self, model: str, estimator: str) -> Curve | None:
+    def _select_curve(self, model: str, estimator: str) -> LayerValues | None:
         """The checkpoints and layers that the claim is on; None if none is left, or the claim is not on it."""
         key = (model, estimator, self.control) if self.control else (model, estimator)
         curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
         if curve is None:
             return None
-        if self.claim.checkpoints == "last" and (guesses := self._guesses(model)):
+        if self.claim.checkpoints == "last" and (guesses := self._find_guesses(model)):
             self.outside[model] = guesses
             return None
         if (
@@ -170,8 +170,8 @@ class Reading:
             return None
         own = self.evidence.curves.get((model, estimator))
         if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
-            curve = _constant(curve, own)
-        suspect = self._suspect(model, estimator, curve)
+            curve = _repeat_control(curve, own)
+        suspect = self._find_suspects(model, estimator, curve)
         wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
         many = suspect[:, wanted].mean(axis=-1) > MANY
         places = np.array([len(curve.steps) - 1])
@@ -187,7 +187,7 @@ class Reading:
         if not len(places):
             return None
         if self.claim.checkpoints == "training":
-            if (outside := self._unseen(model, curve.steps[places])) and not self.control:
+            if (outside := self._describe_unseen(model, curve.steps[places])) and not self.control:
                 self.outside[model] = outside
                 return None
             if len(places) < 2:
@@ -211,7 +211,7 @@ class Reading:
             undefined=int(wanted.sum() - kept.sum()),
         )
 
-    def _suspect(self, model: str, estimator: str, curve: Curve) -> np.ndarray:
+    def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
         """Where the nearest neighbours are copies, (checkpoints, layers) of bool.
 
         More than a share of the vectors has a near-duplicate; or most nearest neighbours are the same token,
@@ -229,12 +229,12 @@ class Reading:
         for number, of in enumerate(known):
             at = {revision: place for place, revision in enumerate(of.revisions)}
             places = [place for place, each in enumerate(curve.revisions) if each in at]
-            others[number, places] = _mean_of_draws(of)[[at[curve.revisions[p]] for p in places]]
+            others[number, places] = _average_draws(of)[[at[curve.revisions[p]] for p in places]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # where none has a value
             median = np.nanmedian(others, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            apart = np.abs(np.log(_mean_of_draws(curve) / median)) > np.log(FACTOR)
+            apart = np.abs(np.log(_average_draws(curve) / median)) > np.log(FACTOR)
         of_copies = True if curve.same_token is None else ~(curve.same_token <= MOST_COPIES)
         return suspect | (apart & of_copies)
 
@@ -243,7 +243,7 @@ class Reading:
         of_model = (of for (name, *_), of in self.evidence.curves.items() if name == model)
         return max(len(curve.steps) for curve in of_model) == 1
 
-    def _guesses(self, model: str) -> str:
+    def _find_guesses(self, model: str) -> str:
         """What says that a model is untrained: at its last checkpoint it does hardly better than a guess."""
         verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
         of_model = verdicts[verdicts["model"] == model]
@@ -252,7 +252,7 @@ class Reading:
         loss, guess = of_model["loss"].iloc[-1], math.log(of_model["vocabulary"].iloc[-1])
         return f"loss {loss:.2f}; a guess has {guess:.2f}" if loss > guess - LEARNED else ""
 
-    def _unseen(self, model: str, steps: np.ndarray) -> str:
+    def _describe_unseen(self, model: str, steps: np.ndarray) -> str:
         """What was seen of a training where that is less than the claim is on."""
         seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
         end = end or (float(steps[-1]) if len(steps) else 0.0)
@@ -264,7 +264,7 @@ class Reading:
         return f"{which} of {end:,.0f}"
 
 
-def in_scope(claim: Claim) -> str:
+def describe_scope(claim: Claim) -> str:
     """Which models, and which part of a training, a claim is on."""
     if claim.checkpoints == "last":
         return "the claim is on trained models"
@@ -279,7 +279,7 @@ def in_scope(claim: Claim) -> str:
     return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
 
 
-def _constant(control: Curve, curve: Curve) -> Curve:
+def _repeat_control(control: LayerValues, curve: LayerValues) -> LayerValues:
     """A control of one checkpoint, such as untrained weights, at all steps of a curve."""
     at = [0] * len(curve.steps)
     return replace(
@@ -293,13 +293,13 @@ def _constant(control: Curve, curve: Curve) -> Curve:
     )
 
 
-def _mean_of_draws(curve: Curve) -> np.ndarray:
+def _average_draws(curve: LayerValues) -> np.ndarray:
     """Values with all windows, (checkpoints, layers), of draws their mean."""
     values = curve.values[..., 0]
     return values.reshape(-1, *values.shape[-2:]).mean(axis=0)
 
 
-def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
+def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
     """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
     common = [layer for layer in curves[0].layers if all(layer in each.layers for each in curves)]
     if not common:
@@ -307,20 +307,20 @@ def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
     return [each.last[..., np.isin(each.layers, common), :] for each in curves]
 
 
-def each_less_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+def subtract_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Differences (..., a, b, 17) of any of some values (..., a, 17) and any of others (..., b, 17)."""
     return values[..., :, None, :] - others[..., None, :, :]
 
 
-def grouped(said: Mapping[str, str]) -> str:
+def group_models(said: Mapping[str, str]) -> str:
     """Name models with what is said of them, those together of which the same is said."""
     by: dict[str, list[str]] = {}
     for name, words in said.items():
         by.setdefault(words, []).append(name)
-    return "; ".join(f"{listed(names)} ({words})" for words, names in by.items())
+    return "; ".join(f"{list_names(names)} ({words})" for words, names in by.items())
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Name things, of many the first ones."""
     named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED

@@ -28,7 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import TAIL, Bounded, fewest, stacked, unknown
+from shape_of_learning.claims.bounds import (
+    TAIL,
+    BoundedNumber,
+    count_fewest,
+    make_undecided,
+    stack_bounds,
+)
 from shape_of_learning.errors import InputError
 
 TOGETHER = ""  # the unit of all units together
@@ -38,14 +44,14 @@ UPWARDS = ("above", "at_least", "not_below")
 INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
 NUMBERS = {"all": "all cases", "any": "at least one case", "most": "more than half of the families"}
 
-Units = Mapping[str, Mapping[str, Bounded]]
+Units = Mapping[str, Mapping[str, BoundedNumber]]
 Families = Mapping[str, str]  # of units; one that is not there is a family of its own
 Condition = Mapping[str, Any]
 
 
 def margin(
     condition: Condition, units: Units, unit: str | None = None, families: Families | None = None
-) -> Bounded:
+) -> BoundedNumber:
     """How far a condition is met: a number whose lower bound is positive where it holds.
 
     Parameters
@@ -66,25 +72,31 @@ def margin(
         units.
     """
     if "all_of" in condition or "any_of" in condition:
-        joined = stacked([margin(each, units, unit, families) for each in inner(condition)])
+        joined = stack_bounds(
+            [margin(each, units, unit, families) for each in list_conditions(condition)]
+        )
         if "all_of" in condition:
             return joined.least()
         # An alternative that is unknown does not hide what the others come to.
         return replace(joined.greatest(), estimate=np.fmax.reduce(joined.estimate, axis=-1))
     if "in" in condition:
-        names = units_of(units)
+        names = list_units(units)
         if not names:
             raise InputError(
                 "the rule counts by `in`, but there is only one of all together; leave it out"
             )
-        each = stacked([margin(condition["holds"], units, name) for name in names])
+        each = stack_bounds([margin(condition["holds"], units, name) for name in names])
         weight, weights = needed_weight(condition["in"], names, families)
-        return each.reached_by(weight, weights) if weight <= len(names) else unknown(each.least())
-    parts = units[_only_unit(units) if unit is None else unit]
-    return _beyond(_part(condition.get("of"), parts), *comparison_of(condition))
+        return (
+            each.weighted_largest(weight, weights)
+            if weight <= len(names)
+            else make_undecided(each.least())
+        )
+    parts = units[_find_only_unit(units) if unit is None else unit]
+    return _margin_beyond(_read_part(condition.get("of"), parts), *read_comparison(condition))
 
 
-def _beyond(of: Bounded, comparison: str, bound: float) -> Bounded:
+def _margin_beyond(of: BoundedNumber, comparison: str, bound: float) -> BoundedNumber:
     """How far a number lies beyond a bound, in the direction that a comparison asks for."""
     sign = 1 if comparison in UPWARDS else -1
     if comparison in INCLUSIVE:
@@ -99,7 +111,7 @@ def _beyond(of: Bounded, comparison: str, bound: float) -> Bounded:
         # The better end of the interval decides whether something is not shown.
         return (high, high) if is_hurdle else (low, high)
 
-    return Bounded(sign * (of.estimate - bound), bounds)
+    return BoundedNumber(sign * (of.estimate - bound), bounds)
 
 
 def holds(condition: Condition, units: Units, families: Families | None = None) -> np.ndarray:
@@ -126,7 +138,7 @@ def chance(condition: Condition, units: Units, families: Families | None = None)
     return least if end(least) > 0 else most
 
 
-def units_of(units: Units) -> list[str]:
+def list_units(units: Units) -> list[str]:
     """The units that a number of units counts."""
     return [name for name in units if name != TOGETHER]
 
@@ -145,67 +157,69 @@ def needed_weight(
     return counts[number] if isinstance(number, str) else number, np.ones(len(names))
 
 
-def sharing_errors(
+def count_errors(
     number: str | float, names: Sequence[str], families: Families | None = None
 ) -> int:
-    """Among how many units the errors of `in` are divided, as in :meth:`.Bounded.reached_by`."""
+    """Among how many units the errors of `in` are divided, as in :meth:`.BoundedNumber.weighted_largest`."""
     weight, weights = needed_weight(number, names, families)
-    return max(len(names) - fewest(weight, weights) + 1, 1)
+    return max(len(names) - count_fewest(weight, weights) + 1, 1)
 
 
-def comparison_of(condition: Condition) -> tuple[str, float]:
+def read_comparison(condition: Condition) -> tuple[str, float]:
     """The comparison of a condition on one part, and its bound."""
     return next((key, float(value)) for key, value in condition.items() if key != "of")
 
 
-def inner(condition: Condition) -> Sequence[Condition]:
+def list_conditions(condition: Condition) -> Sequence[Condition]:
     """The conditions that a condition is made of; none if it is on a single part."""
     one = [condition["holds"]] if "holds" in condition else []
     return condition.get("all_of") or condition.get("any_of") or one
 
 
-def only_bound(condition: Condition) -> tuple[bool, float] | None:
+def find_only_bound(condition: Condition) -> tuple[bool, float] | None:
     """Whether upwards and beyond which bound all parts must lie, but for hurdles; None if bounds differ."""
-    found = _bounds_asked(condition)
+    found = _list_bounds(condition)
     return found.pop() if len(found) == 1 else None
 
 
-def _bounds_asked(condition: Condition) -> set[tuple[bool, float]]:
-    if inside := inner(condition):
-        return {bound for each in inside for bound in _bounds_asked(each)}
-    comparison, bound = comparison_of(condition)
+def _list_bounds(condition: Condition) -> set[tuple[bool, float]]:
+    if inside := list_conditions(condition):
+        return {bound for each in inside for bound in _list_bounds(each)}
+    comparison, bound = read_comparison(condition)
     return set() if comparison.startswith("not_") else {(comparison in UPWARDS, bound)}
 
 
 def comparisons(condition: Condition) -> list[tuple[str | None, str, float]]:
     """List the part, if it is named, the comparison and the bound of each condition on a single part, each once."""
-    if inside := inner(condition):
+    if inside := list_conditions(condition):
         return list(dict.fromkeys(found for each in inside for found in comparisons(each)))
-    return [(condition.get("of"), *comparison_of(condition))] if condition else []
+    return [(condition.get("of"), *read_comparison(condition))] if condition else []
 
 
-def without_hurdles(condition: Condition) -> Condition:
+def drop_hurdles(condition: Condition) -> Condition:
     """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
-    if not (inside := inner(condition)):
-        return {} if comparison_of(condition)[0].startswith("not_") else condition
-    kept = [each for each in map(without_hurdles, inside) if each]
+    if not (inside := list_conditions(condition)):
+        return {} if read_comparison(condition)[0].startswith("not_") else condition
+    kept = [each for each in map(drop_hurdles, inside) if each]
     if "holds" in condition:
         return {**condition, "holds": kept[0]} if kept else {}
     return {key: kept for key in condition} if kept else {}
 
 
-def parts_of(condition: Condition) -> list[str]:
+def list_parts(condition: Condition) -> list[str]:
     """The parts that a condition asks for, but for hurdles; ``value`` of a single one."""
-    if inside := inner(condition):
-        return list(dict.fromkeys(part for each in inside for part in parts_of(each)))
-    return [] if comparison_of(condition)[0].startswith("not_") else [condition.get("of", "value")]
+    if inside := list_conditions(condition):
+        return list(dict.fromkeys(part for each in inside for part in list_parts(each)))
+    return (
+        [] if read_comparison(condition)[0].startswith("not_") else [condition.get("of", "value")]
+    )
 
 
-def on_part(condition: Condition, part: str) -> Condition:
+def select_part(condition: Condition, part: str) -> Condition:
     """Leave out all but one part, which takes the places of other alternatives: it has the same errors."""
-    if not (inside := inner(condition)):
-        return condition if parts_of(condition) == [part] else {}
-    kept = [each for each in (on_part(each, part) for each in inside) if each]
+    if not (inside := list_conditions(condition)):
+        return condition if list_parts(condition) == [part] else {}
+    kept = [each for each in (select_part(each, part) for each in inside) if each]
     if not kept:
         return {}
     if "holds" in condition:
@@ -214,7 +228,7 @@ def on_part(condition: Condition, part: str) -> Condition:
     return {joined: kept + kept[:1] * ((len(inside) - len(kept)) * (joined == "any_of"))}
 
 
-def deciding(
+def find_deciding(
     condition: Condition,
     units: Units,
     families: Families | None = None,
@@ -228,22 +242,24 @@ def deciding(
     By its share of the errors, of any unit that counts.
     """
     if "holds" in condition:
-        names, holds_of = units_of(units), condition["holds"]
-        tail /= sharing_errors(condition["in"], names, families)
-        met = [n for n in names if (_low(holds_of, units, n, families, tail) > 0) == is_shown]
-        inside = deciding(holds_of, units, families, met or names, tail, is_shown=is_shown)
+        names, holds_of = list_units(units), condition["holds"]
+        tail /= count_errors(condition["in"], names, families)
+        met = [
+            n for n in names if (_lower_bound(holds_of, units, n, families, tail) > 0) == is_shown
+        ]
+        inside = find_deciding(holds_of, units, families, met or names, tail, is_shown=is_shown)
         return {**condition, "holds": inside}
-    if not (inside := inner(condition)):
+    if not (inside := list_conditions(condition)):
         return condition
     tail /= len(inside) if "any_of" in condition else 1
     where = [
-        [unit for unit in of if (_low(each, units, unit, families, tail) > 0) == is_shown]
+        [unit for unit in of if (_lower_bound(each, units, unit, families, tail) > 0) == is_shown]
         for each in inside
     ]
     if ("any_of" in condition) == is_shown and any(where):
         inside, where = zip(*((c, w) for c, w in zip(inside, where, strict=True) if w), strict=True)
     kept = [
-        deciding(each, units, families, its or of, tail, is_shown=is_shown)
+        find_deciding(each, units, families, its or of, tail, is_shown=is_shown)
         for each, its in zip(inside, where, strict=True)
     ]
     # Of one unit, all that are left are met.
@@ -251,13 +267,13 @@ def deciding(
     return kept[0] if len(kept) == 1 else {joined: kept}
 
 
-def _low(
+def _lower_bound(
     condition: Condition, units: Units, unit: str | None, families: Families | None, tail: float
 ) -> float:
     return float(margin(condition, units, unit, families).bounds(tail, TAIL)[0])
 
 
-def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({})) -> str:
+def format_condition(condition: Condition, parts: Mapping[str, str] = MappingProxyType({})) -> str:
     """Say a condition, such as "in at least 75 % of cases the rise is above 0.05", of parts in given words."""
     if "holds" in condition:
         number = condition["in"]
@@ -267,23 +283,23 @@ def in_words(condition: Condition, parts: Mapping[str, str] = MappingProxyType({
             else f"{number} cases"
         )
         where = NUMBERS.get(number, f"at least {share}")
-        return f"in {where} {in_words(condition['holds'], parts)}"
-    if inside := inner(condition):
-        said = [(in_words(each, parts), _is_joined(each)) for each in inside]
+        return f"in {where} {format_condition(condition['holds'], parts)}"
+    if inside := list_conditions(condition):
+        said = [(format_condition(each, parts), _is_joined(each)) for each in inside]
         joined = [f"({words})" if is_joined else words for words, is_joined in said]
         return (" and " if "all_of" in condition else " or ").join(joined)
-    comparison, bound = comparison_of(condition)
-    part = part_in_words(condition.get("of", "value"), parts)
+    comparison, bound = read_comparison(condition)
+    part = format_part(condition.get("of", "value"), parts)
     words = comparison.replace("not_", "not_clearly_").replace("_", " ")
     return f"{part} is {words} {bound:g}"
 
 
 def _is_joined(condition: Condition) -> bool:
     """Whether the words of a condition need brackets beside others."""
-    return "holds" in condition or len(inner(condition)) > 1
+    return "holds" in condition or len(list_conditions(condition)) > 1
 
 
-def part_in_words(name: str, parts: Mapping[str, str]) -> str:
+def format_part(name: str, parts: Mapping[str, str]) -> str:
     """What a part of a statistic is."""
     unnamed = "the statistic" if name == "value" else f"`{name}`"
     return parts.get(name, parts.get("value", unnamed) if len(parts) == 1 else unnamed)
@@ -302,7 +318,7 @@ def without_brackets(words: str) -> str:
     return words
 
 
-def _only_unit(units: Units) -> str:
+def _find_only_unit(units: Units) -> str:
     if TOGETHER in units:
         return TOGETHER
     first, *others = units
@@ -314,7 +330,7 @@ def _only_unit(units: Units) -> str:
     return first
 
 
-def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
+def _read_part(name: str | None, parts: Mapping[str, BoundedNumber]) -> BoundedNumber:
     if name is None and len(parts) == 1:
         return next(iter(parts.values()))
     if name is None or name not in parts:

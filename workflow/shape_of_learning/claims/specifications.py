@@ -7,8 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from shape_of_learning.claims.claim import ClaimChoices, EvidenceModel
-from shape_of_learning.claims.evidence import Curve, Evidence, curves_by, read_tables, sound
+from shape_of_learning.claims.claim import ClaimGrid, EvidenceModel
+from shape_of_learning.claims.evidence import (
+    Evidence,
+    LayerValues,
+    group_curves,
+    read_tables,
+    select_sound_rows,
+)
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 from shape_of_learning.claims.reading import FURTHER_OUT
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
@@ -47,14 +53,18 @@ class MeasuredChoices:
         self._models = {each["name"]: EvidenceModel(**each) for each in models}
         self._suspect_above = suspect_above
         keys = ["model", "estimator", *SPECIFIED]
-        rows = sound(read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts))
+        rows = select_sound_rows(
+            read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts)
+        )
         if len(rows):
             # Of the state before the final norm, there is the last layer alone.
             others = rows[rows["last_layer"] == AFTER].assign(last_layer=BEFORE)
             rows = pd.concat([rows, others]).drop_duplicates([*keys, "revision", "layer"])
-        self._curves = curves_by(keys, rows)
+        self._curves = group_curves(keys, rows)
 
-    def evidence(self, specification: Mapping[str, str], instead: Mapping[str, str]) -> Evidence:
+    def make_evidence(
+        self, specification: Mapping[str, str], instead: Mapping[str, str]
+    ) -> Evidence:
         """The evidence under one specification.
 
         Parameters
@@ -65,7 +75,7 @@ class MeasuredChoices:
             By the name that claims use, the estimator that is taken; where it is not measured, nothing is.
         """
         options = [specification[name] for name in SPECIFIED]
-        curves: dict[tuple[str, ...], Curve] = {
+        curves: dict[tuple[str, ...], LayerValues] = {
             (model, name): self._curves[model, other, *options]
             for name, other in instead.items()
             for model in self._models
@@ -81,23 +91,25 @@ class MeasuredChoices:
         return Evidence(self._models, curves | further, suspect_above=limits)
 
 
-def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> Specified:
+def judge_specifications(of: ClaimGrid, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = {}
-    for each in of.specifications():
+    for each in of.list_specifications():
         claim = replace(of.claim, average_over=each["average_over"], others=(), also={})
-        judged[tuple(each.values())] = judge(claim, measured.evidence(each, of.estimators(each)))
+        judged[tuple(each.values())] = judge(
+            claim, measured.make_evidence(each, of.choose_estimators(each))
+        )
     return judged
 
 
-def flips(of: ClaimChoices, judged: Specified) -> list[dict[str, Any]]:
+def find_flips(of: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
     """Compare each option with that of the reference: all other choices as in it, and in all pairs.
 
     Parameters
     ----------
     of : ClaimChoices
     judged : mapping of tuple of str to Judgement
-        From :func:`judged_specifications`.
+        From :func:`judge_specifications`.
 
     Returns
     -------
@@ -123,8 +135,8 @@ def flips(of: ClaimChoices, judged: Specified) -> list[dict[str, Any]]:
     return rows
 
 
-def flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write the matrix of claims and choices as Markdown, from rows of :func:`flips`."""
+def write_flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the matrix of claims and choices as Markdown, from rows of :func:`find_flips`."""
     if not rows:
         return (
             "No claim to compare: those of the run are on other tables or on models that it does not have, "

@@ -14,9 +14,9 @@ from typing import Literal
 
 from shape_of_learning.corpus.changes import describe_changes
 from shape_of_learning.corpus.mediawiki import CleanedPage, Export, clean_page, is_redirect
-from shape_of_learning.corpus.namespaces import Invisible
+from shape_of_learning.corpus.namespaces import InvisibleNamespaces
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, sha256_of
+from shape_of_learning.files import atomic_write, compute_sha256
 
 logger = logging.getLogger(__name__)
 
@@ -80,11 +80,11 @@ def clean(
     _require_file(source, called)
     read, pages, changed = hashlib.sha256(), Counter[str](), Counter[str]()
     changed.update(line_ends=0, byte_order_mark=0, bytes_cut_off=0)
-    chunks = _chunks(source, first_bytes, read)
+    chunks = _read_chunks(source, first_bytes, read)
     if format == "mediawiki":
-        pieces = _articles(Export(chunks, called), pages, processes)
+        pieces = _extract_articles(Export(chunks, called), pages, processes)
     else:
-        pieces = _decoded(chunks, called, changed)
+        pieces = _decode_chunks(chunks, called, changed)
     counts: Counter[str] = Counter()
     with atomic_write(text) as text_file, atomic_write(alphabet) as alphabet_file:
         with text_file.open("wb") as target:
@@ -111,13 +111,13 @@ def clean(
                 "file": text.name,
                 "characters": sum(kept.values()),
                 "bytes": text_file.stat().st_size,
-                "sha256": sha256_of(text_file),
+                "sha256": compute_sha256(text_file),
             },
-            "alphabet": _spelt_out(kept),
+            "alphabet": _spell_out(kept),
             "dropped": {
                 "distinct": len(dropped),
                 "characters": sum(dropped.values()),
-                "each": _spelt_out(dropped),
+                "each": _spell_out(dropped),
             },
             "changed": dict(changed),
             **({"pages": dict(pages)} if format == "mediawiki" else {}),
@@ -141,7 +141,7 @@ def _require_file(source: Path, called: str) -> None:
     raise InputError(f"{called} {what}: give the path of a text in corpus.sources")
 
 
-def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[bytes]:
+def _read_chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[bytes]:
     left = path.stat().st_size if limit is None else limit
     with path.open("rb") as file:
         while chunk := file.read(min(BLOCK_BYTES, left)):
@@ -150,7 +150,7 @@ def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[
             yield chunk
 
 
-def _decoded(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Iterator[str]:
+def _decode_chunks(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Iterator[str]:
     """Decode text, whose lines then end with LF, and count what is changed.
 
     A sequence that the end of the file cuts is lost.
@@ -159,17 +159,17 @@ def _decoded(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Ite
     place, held = 0, ""
     for chunk in chunks:
         if not place and chunk.startswith(UTF_16):
-            raise InputError(_not_utf_8(called, "it begins as UTF-16 does", "UTF-16"))
+            raise InputError(_format_encoding_error(called, "it begins as UTF-16 does", "UTF-16"))
         waiting = len(decoder.getstate()[0])
         try:
             piece = held + decoder.decode(chunk)
         except UnicodeDecodeError as error:
             where = place - waiting + error.start + 1
             said = f"{error.reason} at byte {where:,}"
-            raise InputError(_not_utf_8(called, said, "ENCODING")) from error
+            raise InputError(_format_encoding_error(called, said, "ENCODING")) from error
         if "\0" in piece:
             said = "it has NUL characters, as UTF-16 and files that are no text have"
-            raise InputError(_not_utf_8(called, said, "UTF-16"))
+            raise InputError(_format_encoding_error(called, said, "UTF-16"))
         if not place and piece.startswith("\ufeff"):
             changed["byte_order_mark"] += 1
             piece = piece[1:]
@@ -187,7 +187,7 @@ def _decoded(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Ite
         yield "\n"
 
 
-def _not_utf_8(called: str, said: str, encoding: str) -> str:
+def _format_encoding_error(called: str, said: str, encoding: str) -> str:
     return (
         f"{called} is not UTF-8 text ({said}): convert it, such as by "
         f"`iconv -f {encoding} -t UTF-8 FILE > NEW_FILE`, or give another file in corpus.sources"
@@ -206,17 +206,19 @@ def _leave_out(dropped: Iterable[str], text: Path) -> None:
             target.write(unwanted.sub("", piece))
 
 
-def _articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
+def _extract_articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
     """Yield the text of all articles, piece by piece in their order, and count the pages."""
     pages.update(kept=0, empty=0, redirects=0, other_namespaces=0, in_pieces=0, truncated=0)
-    for page in _cleaned(export, _wikitexts(export, pages), processes):
+    for page in _clean_in_processes(export, _extract_wikitexts(export, pages), processes):
         if page.text:
             yield f"\n{page.text}\n" if pages["kept"] else f"{page.text}\n"
         pages["kept" if page.text else "empty"] += 1
         pages["in_pieces"] += page.in_pieces
 
 
-def _cleaned(export: Export, texts: Iterator[str], processes: int) -> Iterator[CleanedPage]:
+def _clean_in_processes(
+    export: Export, texts: Iterator[str], processes: int
+) -> Iterator[CleanedPage]:
     """Clean the texts in processes, of which few wait at a time: an export is larger than memory."""
     rows = iter(lambda: list(islice(texts, PAGES_AT_A_TIME)), [])
     if processes == 1:
@@ -234,13 +236,13 @@ def _cleaned(export: Export, texts: Iterator[str], processes: int) -> Iterator[C
             yield from waiting.popleft().get()
 
 
-def _clean_pages(texts: list[str], invisible: Invisible) -> list[CleanedPage]:
+def _clean_pages(texts: list[str], invisible: InvisibleNamespaces) -> list[CleanedPage]:
     return [clean_page(text, invisible) for text in texts]
 
 
-def _wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
+def _extract_wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
     """Yield the wikitext of all articles, and count the other pages."""
-    for page in export.pages():
+    for page in export.read_pages():
         pages["truncated"] += not page.whole
         if not export.is_article(page):
             pages["other_namespaces"] += 1
@@ -250,7 +252,7 @@ def _wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
             yield page.text
 
 
-def _spelt_out(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
+def _spell_out(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
     """Characters for a JSON file, where many would be hard to tell apart by sight."""
     return [
         {"character": character, "code_point": f"U+{ord(character):04X}", "count": count}

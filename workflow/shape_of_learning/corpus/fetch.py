@@ -20,8 +20,8 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.errors import InputError, without_secrets
-from shape_of_learning.files import git_blob_of, sha256_of
+from shape_of_learning.errors import InputError, hide_secrets
+from shape_of_learning.files import compute_git_blob, compute_sha256
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def fetch(
             logger.warning(
                 "corpus %r from %s was accepted without a check of its content; set "
                 "corpus.sources.%s.sha256 to %s",
-                *(source, without_secrets(url), source, sha256_of(output)),
+                *(source, hide_secrets(url), source, compute_sha256(output)),
             )
     return None
 
@@ -96,7 +96,7 @@ def _download_first(
     left = list(urls)
     for pause in (0, *PAUSES_SECONDS):
         time.sleep(pause)
-        unreached = _unreached_servers(source, left)
+        unreached = _find_unreached_servers(source, left)
         later = []
         for url in left:
             if url in unreached:
@@ -108,33 +108,35 @@ def _download_first(
             except (OSError, ValueError, *DAMAGED) as error:
                 if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
                     raise
-                failures[url] = _reason(error)
-                if _may_pass(error):
+                failures[url] = _format_reason(error)
+                if _is_temporary(error):
                     later.append(url)
             else:
                 return url
         if set(later) <= unreached.keys():  # to wait for a network is not for a job
             break
         left = later
-    raise InputError(without_secrets(_refusal(source, failures, unreached)))
+    raise InputError(hide_secrets(_explain_failures(source, failures, unreached)))
 
 
 def _download(url: str, output: Path, facts: Mapping[str, str | None]) -> None:
     """Download from one address, unpack and verify."""
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-        file = _unpacked(url, facts["member"], Path(folder))
+        file = _download_and_unpack(url, facts["member"], Path(folder))
         _require(file, facts["sha256"], facts["git_blob"])
         file.replace(output)
 
 
-def _refusal(source: str, failures: Mapping[str, str], unreached: Mapping[str, str]) -> str:
+def _explain_failures(
+    source: str, failures: Mapping[str, str], unreached: Mapping[str, str]
+) -> str:
     """Say why a corpus could not be had, and what to do."""
     key = f"corpus.sources.{source}"
     builtin = (
         "or use the text that comes with Python, by `--config 'corpus={source: python_topics}'`"
     )
     if unreached.keys() == failures.keys():
-        servers = dict.fromkeys(_server(url)[0] for url in unreached)
+        servers = dict.fromkeys(_find_server(url)[0] for url in unreached)
         return (
             f"corpus {source!r} cannot be downloaded, since no server is reached ({', '.join(servers)}: "
             f"{next(iter(unreached.values()))}): connect this machine to the network and run again, name a text of "
@@ -147,7 +149,7 @@ def _refusal(source: str, failures: Mapping[str, str], unreached: Mapping[str, s
     )
 
 
-def _unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
+def _find_unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
     """Connect to all servers at once, and return why some cannot be reached, by their addresses.
 
     It takes seconds, whatever the network does: no other limit includes that of a name's resolution.
@@ -155,16 +157,16 @@ def _unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
     remote = [url for url in urls if url.lower().startswith(WEB)]
     if not remote:
         return {}
-    named = ", ".join(dict.fromkeys(_server(url)[0] for url in remote))
+    named = ", ".join(dict.fromkeys(_find_server(url)[0] for url in remote))
     logger.info("corpus %r: waiting for %s", source, named)
     answers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
 
     def connect(url: str) -> None:
         try:
-            socket.create_connection(_server(url), timeout=FIRST_ANSWER_SECONDS).close()
+            socket.create_connection(_find_server(url), timeout=FIRST_ANSWER_SECONDS).close()
             answers.put((url, ""))
         except (OSError, ValueError, OverflowError) as error:
-            answers.put((url, _reason(error)))
+            answers.put((url, _format_reason(error)))
 
     for url in remote:
         threading.Thread(target=connect, args=(url,), daemon=True).start()
@@ -185,7 +187,7 @@ def _unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
     return {url: unreached[url] for url in remote if url in unreached}
 
 
-def _server(url: str) -> tuple[str, int]:
+def _find_server(url: str) -> tuple[str, int]:
     """Host and port that a download connects to: those of a proxy where one is set."""
     from requests.utils import get_environ_proxies, select_proxy
 
@@ -196,7 +198,7 @@ def _server(url: str) -> tuple[str, int]:
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     """Whether a download may go well a little later: a connection broke, or the server is busy."""
     from requests import exceptions
 
@@ -206,18 +208,18 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, broken)
 
 
-def local_path(url: str) -> Path | None:
+def find_local_file(url: str) -> Path | None:
     """The file that a file URL or a path names; None for other URLs."""
     if url.lower().startswith("file:"):
         return Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
     return None if "://" in url else Path(url)
 
 
-def _unpacked(url: str, member: str | None, folder: Path) -> Path:
+def _download_and_unpack(url: str, member: str | None, folder: Path) -> Path:
     """Download to a folder, and unpack there."""
     import pooch
 
-    local = local_path(url)
+    local = find_local_file(url)
     name = (local or Path(urllib.parse.urlsplit(url).path)).name or "corpus"
     processor: Any = None
     if name.endswith(".zip"):
@@ -240,25 +242,25 @@ def _unpacked(url: str, member: str | None, folder: Path) -> Path:
 
 def _copy(url: str, output: str, _: object) -> None:
     """Take a file of this machine, as a downloader of pooch."""
-    shutil.copyfile(local_path(url) or url, output)
+    shutil.copyfile(find_local_file(url) or url, output)
 
 
 def _require(file: Path, sha256: str | None, git_blob: str | None) -> None:
     """Raise ValueError where a file is not the one expected."""
-    expected = {"SHA-256": (sha256, sha256_of), "git blob": (git_blob, git_blob_of)}
+    expected = {"SHA-256": (sha256, compute_sha256), "git blob": (git_blob, compute_git_blob)}
     for name, (wanted, digest) in expected.items():
         if wanted is not None and (found := digest(file)) != wanted:
             raise ValueError(f"its {name} is {found} where {wanted} is expected")
 
 
-def _reason(error: BaseException) -> str:
+def _format_reason(error: BaseException) -> str:
     """What is the matter, without the layers of the client around it, which may repeat a query."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def demo_text() -> str:
+def read_demo_text() -> str:
     """Return the language reference inside CPython: a paragraph a line, topics apart by a blank line.
 
     It is for runs without a network, and depends on the version of Python alone. Kept are paragraphs that end

@@ -18,10 +18,10 @@ from shape_of_learning.corpus.namespaces import (
     IN_ENGLISH,
     MEDIA_KEYS,
     STANDARD_NAMESPACES,
-    Invisible,
-    folded,
+    InvisibleNamespaces,
+    fold_case,
 )
-from shape_of_learning.corpus.open_marks import without_costly_marks
+from shape_of_learning.corpus.open_marks import hide_costly_marks
 from shape_of_learning.errors import InputError
 
 # Elements whose content is no running text: code, formulas, media, tables, notes.
@@ -124,7 +124,7 @@ class Export:
         self._key = ""  # of a namespace
         self._pages: list[Page] = []
 
-    def pages(self) -> Iterator[Page]:
+    def read_pages(self) -> Iterator[Page]:
         """Yield pages in the order of the file; can be called once.
 
         Raises
@@ -135,7 +135,7 @@ class Export:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
+        parser.EndElementHandler = self._end_element
         parser.CharacterDataHandler = self._characters.append
         for chunk in self._chunks:
             self._parse(parser, chunk, final=False)
@@ -163,7 +163,7 @@ class Export:
         if page.namespace:
             return page.namespace == "0"
         prefix, colon, _ = page.title.partition(":")
-        return not colon or folded(prefix) not in self.namespaces
+        return not colon or fold_case(prefix) not in self.namespaces
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         if not self._open and element != "mediawiki":
@@ -178,10 +178,10 @@ class Export:
         elif element == "namespace":
             self._key = attributes.get("key", "")
 
-    def _end(self, element: str) -> None:
+    def _end_element(self, element: str) -> None:
         content = "".join(self._characters)
         if element == "namespace" and content:
-            self._add_namespace(folded(content))
+            self._add_namespace(fold_case(content))
         elif element == "title":
             self._page = self._page._replace(title=content)
         elif element == "text":
@@ -199,9 +199,9 @@ class Export:
         self.namespaces.add(name)
         media, categories = self.invisible
         if self._key in MEDIA_KEYS:
-            self.invisible = Invisible(media | {name}, categories)
+            self.invisible = InvisibleNamespaces(media | {name}, categories)
         elif self._key == CATEGORY_KEY:
-            self.invisible = Invisible(media, categories | {name})
+            self.invisible = InvisibleNamespaces(media, categories | {name})
 
 
 class CleanedPage(NamedTuple):
@@ -217,7 +217,7 @@ def is_redirect(wikitext: str) -> bool:
     return beginning.lstrip()[:9].casefold() == "#redirect" or bool(_REDIRECT.match(beginning))
 
 
-def clean_page(wikitext: str, invisible: Invisible = IN_ENGLISH) -> CleanedPage:
+def clean_page(wikitext: str, invisible: InvisibleNamespaces = IN_ENGLISH) -> CleanedPage:
     """Keep what a reader of the page would read in running text.
 
     Parameters
@@ -241,15 +241,15 @@ def clean_page(wikitext: str, invisible: Invisible = IN_ENGLISH) -> CleanedPage:
     then an article about HTML meant it. A page that the parser gives up on is parsed by paragraphs, and one
     of these that it gives up on, or that is longer than `LONGEST_PARAGRAPH`, is left out.
     """
-    wikitext = _without_open_comment(wikitext)
-    if len(wikitext) <= LONGEST_PAGE and (text := _parsed(wikitext, invisible)) is not None:
+    wikitext = _cut_open_comment(wikitext)
+    if len(wikitext) <= LONGEST_PAGE and (text := _parse_wikitext(wikitext, invisible)) is not None:
         return CleanedPage(text)
     short = [part for part in wikitext.split("\n\n") if len(part) <= LONGEST_PARAGRAPH]
-    parts = (_parsed(part, invisible) for part in short)
+    parts = (_parse_wikitext(part, invisible) for part in short)
     return CleanedPage("\n".join(filter(None, parts)), in_pieces=True)
 
 
-def _without_open_comment(wikitext: str) -> str:
+def _cut_open_comment(wikitext: str) -> str:
     """Cut a page where a comment begins that nothing ends: a reader sees no more of it."""
     place, unclosed = 0, set()
     while found := _COMMENT.search(wikitext, place):
@@ -268,13 +268,13 @@ def _without_open_comment(wikitext: str) -> str:
     return wikitext
 
 
-def _parsed(wikitext: str, invisible: Invisible) -> str | None:
+def _parse_wikitext(wikitext: str, invisible: InvisibleNamespaces) -> str | None:
     """Readable lines of a wikitext; None if the parser gives up on it."""
     try:
         lines = [" ".join(line.split()) for line in _parse(wikitext, invisible).split("\n")]
-        rows = _table_rows(lines)
+        rows = _find_table_rows(lines)
         readable = [
-            _without_residue(line, invisible)
+            _strip_residue(line, invisible)
             for line, is_row in zip(lines, rows, strict=True)
             if not is_row
         ]
@@ -283,7 +283,7 @@ def _parsed(wikitext: str, invisible: Invisible) -> str | None:
     return "\n".join(filter(None, readable))
 
 
-def _table_rows(lines: list[str]) -> list[bool]:
+def _find_table_rows(lines: list[str]) -> list[bool]:
     """Say of each line whether it is the row of a table that a template opens or nothing closes.
 
     A header row begins with an exclamation mark, as a sentence or a name may: it has a second cell or an
@@ -302,55 +302,55 @@ def _table_rows(lines: list[str]) -> list[bool]:
     return is_row
 
 
-def _parse(wikitext: str, invisible: Invisible) -> str:
+def _parse(wikitext: str, invisible: InvisibleNamespaces) -> str:
     """Let the parser read a wikitext, and return the words that it shows."""
-    plain, restore = without_costly_marks(wikitext)
-    return restore(_shown(mwparserfromhell.parse(plain), invisible))
+    plain, restore = hide_costly_marks(wikitext)
+    return restore(_show_nodes(mwparserfromhell.parse(plain), invisible))
 
 
-def _shown(code: Wikicode, invisible: Invisible) -> str:
-    return "".join(_shown_node(node, invisible) for node in code.nodes)
+def _show_nodes(code: Wikicode, invisible: InvisibleNamespaces) -> str:
+    return "".join(_show_node(node, invisible) for node in code.nodes)
 
 
-def _shown_node(node: Node, invisible: Invisible) -> str:
+def _show_node(node: Node, invisible: InvisibleNamespaces) -> str:
     match node:
         case Text():
             return node.value
         case Wikilink():
-            return _shown_link(node, invisible)
+            return _show_link(node, invisible)
         case ExternalLink():
-            return "" if node.title is None else _shown(node.title, invisible)
+            return "" if node.title is None else _show_nodes(node.title, invisible)
         case HTMLEntity():
             return html.unescape(str(node))  # unlike the node's own method, never a lone surrogate
         case Heading():
-            return f"\n{_shown(node.title, invisible)}\n"
+            return f"\n{_show_nodes(node.title, invisible)}\n"
         case Tag():
-            return _shown_element(node, invisible)
+            return _show_element(node, invisible)
         case _:  # templates, their arguments, comments
             return ""
 
 
-def _shown_link(link: Wikilink, invisible: Invisible) -> str:
+def _show_link(link: Wikilink, invisible: InvisibleNamespaces) -> str:
     target = str(link.title).strip()
     prefix, colon, _ = target.partition(":")
     if invisible.has_link(target) or (colon and prefix in LANGUAGE_CODES):
         return ""
     if link.text is not None and link.text.nodes:
-        return _shown(link.text, invisible)
+        return _show_nodes(link.text, invisible)
     return target.removeprefix(":")
 
 
-def _shown_element(element: Tag, invisible: Invisible) -> str:
+def _show_element(element: Tag, invisible: InvisibleNamespaces) -> str:
     name = str(element.tag).strip().lower()
     if name in DROPPED_ELEMENTS:
         return ""
-    content = "" if element.contents is None else _shown(element.contents, invisible)
+    content = "" if element.contents is None else _show_nodes(element.contents, invisible)
     # A list item in wiki markup has a line of its own already.
     breaks_line = name in LINE_BREAKING_ELEMENTS and not element.wiki_markup
     return f"\n{content}\n" if breaks_line else content
 
 
-def _without_residue(line: str, invisible: Invisible) -> str:
+def _strip_residue(line: str, invisible: InvisibleNamespaces) -> str:
     if "<" in line or "-->" in line:
         line = _STRAY_TAG.sub("", line)
     if "__" in line:
@@ -361,7 +361,7 @@ def _without_residue(line: str, invisible: Invisible) -> str:
             )
     if _has_mark(line):
         # Often intact, but within something that is not: alone, it can be parsed.
-        line = _stray_media_link(invisible.media).sub("", _parse(line, invisible))
+        line = _compile_media_link(invisible.media).sub("", _parse(line, invisible))
         while _has_mark(line):  # taking out a mark may join the halves of another
             for mark in _PAIRED_MARKS:
                 line = line.replace(mark, "")
@@ -371,7 +371,7 @@ def _without_residue(line: str, invisible: Invisible) -> str:
 
 
 @cache
-def _stray_media_link(names: frozenset[str]) -> re.Pattern[str]:
+def _compile_media_link(names: frozenset[str]) -> re.Pattern[str]:
     """Build the pattern of a link to media that nothing closes, to the end of the line."""
     either = "|".join(re.escape(name).replace(r"\ ", "[ _]") for name in sorted(names))
     return re.compile(rf"\[\[\s*(?:{either})\s*:.*", re.IGNORECASE)

@@ -15,7 +15,7 @@ _MEDIA_FILE = re.compile(
 )
 
 
-class Invisible(NamedTuple):
+class InvisibleNamespaces(NamedTuple):
     """Case-folded names of namespaces, links into which are no words of a page.
 
     Attributes
@@ -34,17 +34,17 @@ class Invisible(NamedTuple):
         name of a file tells, after a prefix that is none of another site.
         """
         prefix, colon, _ = target.partition(":")
-        if not colon or folded(prefix) in self.media | self.categories:
+        if not colon or fold_case(prefix) in self.media | self.categories:
             return bool(colon)
         is_site = prefix.isascii() and prefix.islower()
         return self != IN_ENGLISH and not is_site and bool(_MEDIA_FILE.fullmatch(target))
 
 
-IN_ENGLISH = Invisible()
+IN_ENGLISH = InvisibleNamespaces()
 # Numbers by which an export's header has its own names of them.
 MEDIA_KEYS, CATEGORY_KEY = ("-2", "6"), "14"
 
 
-def folded(namespace: str) -> str:
+def fold_case(namespace: str) -> str:
     """Write the name of a namespace as MediaWiki compares it."""
     return namespace.replace("_", " ").strip().casefold()

@@ -30,7 +30,7 @@ _HIDE = str.maketrans(_STAND_INS)
 _RESTORE = str.maketrans({stand_in: mark for mark, stand_in in _STAND_INS.items()})
 
 
-def without_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
+def hide_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
     """Hide marks that nothing closes, if they are so many that the parser would take long.
 
     Returns
@@ -41,8 +41,8 @@ def without_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
         Puts the marks back into what the parser shows.
     """
     wikitext = _LIST_MARKS.sub(r"\1", wikitext)
-    wikitext = "\n".join(map(_without_many_quotes, wikitext.split("\n")))
-    marks, is_deep = _costly_marks(wikitext)
+    wikitext = "\n".join(map(_cut_quotes, wikitext.split("\n")))
+    marks, is_deep = _find_costly_marks(wikitext)
     in_vain = sum(len(wikitext) - start for start, _ in marks)
     if in_vain <= MOST_CHARACTERS_IN_VAIN and not is_deep:
         return wikitext, str
@@ -53,7 +53,7 @@ def without_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
     return "".join([*parts, wikitext[place:]]), lambda shown: shown.translate(_RESTORE)
 
 
-def _without_many_quotes(line: str) -> str:
+def _cut_quotes(line: str) -> str:
     """Leave out marks of italic and bold text from a line that has hundreds: they leave its words in any case."""
     if line.count("''") <= MOST_QUOTES:
         return line
@@ -61,7 +61,7 @@ def _without_many_quotes(line: str) -> str:
     return _QUOTES.sub(lambda run: "'" * (1 if len(run[0]) == 4 else max(0, len(run[0]) - 5)), line)
 
 
-def _costly_marks(wikitext: str) -> tuple[list[tuple[int, int]], bool]:
+def _find_costly_marks(wikitext: str) -> tuple[list[tuple[int, int]], bool]:
     """Find where marks begin and end that nothing closes, or that lie too deep; and whether there are such."""
     marks = _Marks()
     place = 0
@@ -125,12 +125,12 @@ class _Marks:
 
     def close(self, kind: str, where: tuple[int, int]) -> None:
         """Note what closes a mark of a kind; those within that wait still will do so in vain."""
-        if beginning := self._innermost(kind):
+        if beginning := self._find_innermost(kind):
             self._close_one(beginning, where)
 
     def close_braces(self, start: int, end: int) -> None:
         """Note a run of closing braces: three are those of an argument, two of a template."""
-        while end - start >= 2 and (beginning := self._innermost("{{")):
+        while end - start >= 2 and (beginning := self._find_innermost("{{")):
             first, last = beginning
             number = min(3, last - first, end - start)
             self._close_one((last - number, last), (start, start + number))
@@ -154,7 +154,7 @@ class _Marks:
         self.costly.append((where[0], where[0] + 1))
         return where[1]
 
-    def _innermost(self, kind: str) -> tuple[int, int] | None:
+    def _find_innermost(self, kind: str) -> tuple[int, int] | None:
         if not self._numbers[kind]:
             return None
         while self.opened[-1][0] != kind:

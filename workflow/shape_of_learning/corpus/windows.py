@@ -124,12 +124,12 @@ def _draw_starts(
     return (rng.permutation(available)[:count] * length).tolist()
 
 
-def training_part(text: str) -> str:
+def cut_held_out_part(text: str) -> str:
     """Return the text without its held-out end."""
-    return text[: _held_out_start(text)]
+    return text[: _find_held_out_start(text)]
 
 
-def held_out_part(text: str, length: int, trained_on: int = 0) -> str:
+def read_held_out_part(text: str, length: int, trained_on: int = 0) -> str:
     """Return the held-out end of a text in whole windows, counted from the end.
 
     Parameters
@@ -140,12 +140,12 @@ def held_out_part(text: str, length: int, trained_on: int = 0) -> str:
         Characters of a window, at least 1.
     trained_on : int
         Characters at the beginning of the text that a model has been trained on. A pretraining counts its
-        share in tokens, so this may be a little more than :func:`training_part`; windows that reach into it
+        share in tokens, so this may be a little more than :func:`cut_held_out_part`; windows that reach into it
         are left out, and those that remain are the same for all models.
     """
-    start = max(_held_out_start(text), trained_on)
+    start = max(_find_held_out_start(text), trained_on)
     return text[start + (len(text) - start) % length :]
 
 
-def _held_out_start(text: str) -> int:
+def _find_held_out_start(text: str) -> int:
     return len(text) - round(HELD_OUT_SHARE * len(text))

@@ -11,7 +11,7 @@ from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 
-def shuffled(
+def shuffle_tokens(
     windows: Sequence[TokenisedWindow], seed: int, *, within: bool
 ) -> list[TokenisedWindow]:
     """Permute the tokens of windows; special ones and the lengths stay as they are.
@@ -40,7 +40,7 @@ def shuffled(
     return found
 
 
-def untrained(model: Any, seed: int, name: str) -> Any:
+def initialise_weights(model: Any, seed: int, name: str) -> Any:
     """Make a model of the same architecture with weights as the library initialises them.
 
     Parameters
@@ -84,7 +84,7 @@ class GaussianStates:
         """As many vectors as the state has, float32; a state that is not finite as it is."""
         vectors = self._states[state]
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
-        chosen = values[self._how.chosen(self.rows, self._how.selection, [values])]
+        chosen = values[self._how.choose_measured_rows(self.rows, self._how.selection, [values])]
         if not np.isfinite(chosen).all():
             return values.astype(np.float32)
         mean = chosen.mean(axis=0)

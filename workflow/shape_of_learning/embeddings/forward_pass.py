@@ -15,13 +15,13 @@ from shape_of_learning.embeddings.hooks import (
     Blocks,
     are_equal,
     find_blocks,
-    hooked,
-    state_given,
-    state_returned,
+    find_returned_state,
+    find_state_argument,
+    hook_modules,
 )
-from shape_of_learning.embeddings.model import LanguageModelHead, memory_is_exhausted
+from shape_of_learning.embeddings.model import LanguageModelHead, is_memory_exhausted
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens, TokenisedWindow
-from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.errors import InputError, shorten_error
 
 if TYPE_CHECKING:
     import torch
@@ -91,7 +91,7 @@ class ForwardPass:
             for name, module in self.model.named_modules()
             if not any(map(str.isdigit, name.split("."))) and not list(module.children())
         ]
-        with hooked(outside, note):
+        with hook_modules(outside, note):
             state = self.run([np.zeros(1, dtype=np.int64)], 0).get("last_hidden_state")
         for module, given, returned in reversed(calls):
             # Dropout gives back what it is given.
@@ -104,13 +104,13 @@ class ForwardPass:
     def context(self) -> int | None:
         """Return the most tokens that the model was made for; None if it does not say."""
         stated = getattr(self.config, "max_position_embeddings", None)
-        limits = [self._positions]
+        limits = [self._count_positions]
         if isinstance(stated, int) and stated > 0:  # XLNet states -1
             limits.append(stated)
         return min((limit for limit in limits if limit is not None), default=None)
 
     @cached_property
-    def _positions(self) -> int | None:
+    def _count_positions(self) -> int | None:
         """How many tokens the table of positions has rows for; None if there is no table.
 
         RoBERTa and its kind count positions from the padding index on, so the rows before have no token. A table is
@@ -132,7 +132,11 @@ class ForwardPass:
         ]
         embeddings = self._embeddings
         token = 1 if embeddings is None else len(embeddings) // 2
-        with torch.no_grad(), hooked(tables, note), suppress(InputError):  # too short for CANINE
+        with (
+            torch.no_grad(),
+            hook_modules(tables, note),
+            suppress(InputError),
+        ):  # too short for CANINE
             self.run([np.full(4, token)], 0)
         return min(rows, default=None)
 
@@ -167,10 +171,12 @@ class ForwardPass:
         long = max(windows, key=lambda window: len(window.ids))
         short = min(windows, key=lambda window: len(window.ids))
         if len(short.ids) == len(long.ids):
-            short = _first_half(long)
-        once, other, again = (self.hidden_states([w], padding)[0] for w in (long, short, long))
+            short = _cut_in_half(long)
+        once, other, again = (
+            self.compute_hidden_states([w], padding)[0] for w in (long, short, long)
+        )
         rounding = torch.finfo(self.model.dtype).eps ** 0.5
-        if (change := _largest_change(again, once)) > rounding:
+        if (change := _measure_largest_change(again, once)) > rounding:
             raise InputError(
                 f"the architecture `{self.config.model_type}` cannot be measured: it gives the same text other "
                 f"hidden states when it is run again (by {change:.2g} of their length), since it draws random "
@@ -178,16 +184,16 @@ class ForwardPass:
                 "to chance"
             )
         try:
-            together = self.hidden_states([long, short], padding)[0]
+            together = self.compute_hidden_states([long, short], padding)[0]
         except Exception as error:
-            if not memory_is_exhausted(error):
+            if not is_memory_exhausted(error):
                 raise
             return True  # there is no room for two
         pairs = (
             (once, [state[:1] for state in together]),
             (other, [state[1:] for state in together]),
         )
-        change = max(_largest_change(joint, alone) for alone, joint in pairs)
+        change = max(_measure_largest_change(joint, alone) for alone, joint in pairs)
         if change > rounding:
             logger.info(
                 "windows are run one by one, since together they have other hidden states (by %.2g of their length)",
@@ -219,7 +225,7 @@ class ForwardPass:
         gpu = self.device.type == "cuda"
         return torch.cuda.get_device_name(self.device) if gpu else "cpu"
 
-    def hidden_states(
+    def compute_hidden_states(
         self,
         windows: list[TokenisedWindow],
         padding: int,
@@ -259,7 +265,7 @@ class ForwardPass:
             shape = shape or (len(windows), max(len(window.ids) for window in windows))
             texts = [window.ids for window in windows]
             segments = [window.segments for window in windows if window.segments is not None]
-            states, last, kind = self._states(texts, padding, shape, segments)
+            states, last, kind = self._compute_states(texts, padding, shape, segments)
             # Where gradients are checkpointed, the embedding's output wants one also here.
             states = [state.detach() for state in states]
             # Each leaves the model and is forgotten here, so that the next ones get its memory.
@@ -270,9 +276,9 @@ class ForwardPass:
                 shown = [tokens.shown for tokens in predicted]
                 last = self.run(shown, padding, shape).last_hidden_state
             assert self.head is not None  # else nothing is predicted
-            return moved, self.head.negative_log_likelihoods(last, predicted, kind).cpu()
+            return moved, self.head.sum_negative_log_likelihoods(last, predicted, kind).cpu()
 
-    def _states(
+    def _compute_states(
         self,
         texts: list[np.ndarray],
         padding: int,
@@ -280,9 +286,9 @@ class ForwardPass:
         segments: Sequence[np.ndarray],
     ) -> "tuple[list[torch.Tensor], torch.Tensor, type]":
         """Run texts; all hidden states, the last one after the final norm, and the class of the output."""
-        blocks = self._blocks_that_decide(texts[0], padding)
+        blocks = self._find_deciding_blocks(texts[0], padding)
         recorded = vars(self._recorded)
-        with self._recording_states(blocks):
+        with self._record_states(blocks):
             # A pass that failed may have left some, and one without a record: hooks are of all threads.
             recorded.clear()
             output = self.run(texts, padding, shape, segments, output_hidden_states=blocks is None)
@@ -292,7 +298,7 @@ class ForwardPass:
             states = recorded.pop("states")
             if blocks.are_time_first:
                 states = [state.transpose(0, 1) for state in states]
-        last = _last_state(output, states)
+        last = _find_last_state(output, states)
         # Without a final norm the last hidden state is before it already.
         before_final_norm = recorded.pop("before_final_norm", last)
         recorded.clear()
@@ -308,7 +314,7 @@ class ForwardPass:
                 )
         return states, last, type(output)
 
-    def _blocks_that_decide(self, text: np.ndarray, padding: int) -> Blocks | None:
+    def _find_deciding_blocks(self, text: np.ndarray, padding: int) -> Blocks | None:
         """Find the blocks where hidden states must be recorded; None if the library returns what they do.
 
         The library's list begins after the first block in some architectures (Mamba, RWKV), or ends
@@ -351,7 +357,7 @@ class ForwardPass:
         return layers if isinstance(layers, int) else 0
 
     @contextmanager
-    def _recording_states(self, blocks: Blocks | None) -> Iterator[None]:
+    def _record_states(self, blocks: Blocks | None) -> Iterator[None]:
         """Record what is needed of the modules' own states inside, by hooks that all threads share."""
         norm = self.final_norm if self._last_layer != "after_final_norm" else None
         if blocks is None and norm is None:
@@ -361,9 +367,9 @@ class ForwardPass:
             self._recording += 1
             if self._recording == 1:
                 if blocks is not None:
-                    self._hooks.enter_context(hooked(set(blocks.modules), self._keep_state))
+                    self._hooks.enter_context(hook_modules(set(blocks.modules), self._keep_state))
                 if norm is not None:
-                    self._hooks.enter_context(hooked([norm], self._keep_before_final_norm))
+                    self._hooks.enter_context(hook_modules([norm], self._keep_before_final_norm))
         try:
             yield
         finally:
@@ -376,11 +382,11 @@ class ForwardPass:
         states = vars(self._recorded).setdefault("states", [])
         # What the model changes in place afterwards is no output of the block.
         if not states:
-            states.append(state_given(args, options).clone())
-        states.append(state_returned(output).clone())
+            states.append(find_state_argument(args, options).clone())
+        states.append(find_returned_state(output).clone())
 
     def _keep_before_final_norm(self, module: Any, args: tuple, options: dict, output: Any) -> None:
-        self._recorded.before_final_norm = state_given(args, options)
+        self._recorded.before_final_norm = find_state_argument(args, options)
 
     def run(
         self,
@@ -393,24 +399,24 @@ class ForwardPass:
         """Run the base model on texts, each an array of tokens; of pairs of them with their segments."""
         shape = shape or (len(texts), max(map(len, texts)))
         if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it tells them apart
-            options["token_type_ids"] = self._filled(segments, shape, 0)
+            options["token_type_ids"] = self._fill_rows(segments, shape, 0)
         try:
             output = self.model(
-                input_ids=self._filled(texts, shape, padding),
-                attention_mask=self._filled([np.ones_like(text) for text in texts], shape, 0),
+                input_ids=self._fill_rows(texts, shape, padding),
+                attention_mask=self._fill_rows([np.ones_like(text) for text in texts], shape, 0),
                 **options,
             )
         except Exception as error:  # whatever an architecture's code makes of a config.json
-            if memory_is_exhausted(error):
+            if is_memory_exhausted(error):
                 raise
             taken = inspect.signature(self.model.forward).parameters
             if other := next((name for name in OTHER_INPUTS if name in taken), ""):
                 raise InputError(
-                    f"the architecture `{self.config.model_type}` does not run on text alone ({shortened(error)}), "
+                    f"the architecture `{self.config.model_type}` does not run on text alone ({shorten_error(error)}), "
                     f"since it takes `{other}`; choose a model of text, or the part of this one that is"
                 ) from error
             raise InputError(
-                f"the model does not run ({shortened(error)}); correct its config.json, which does not "
+                f"the model does not run ({shorten_error(error)}); correct its config.json, which does not "
                 "describe a model of this architecture, or remove it from key `models`"
             ) from error
         if not hasattr(output, "get"):
@@ -420,7 +426,7 @@ class ForwardPass:
             )
         return output
 
-    def _filled(
+    def _fill_rows(
         self, rows: Sequence[np.ndarray], shape: tuple[int, int], padding: int
     ) -> "torch.Tensor":
         """Send rows to the device, filled up on the right, and below by repeating the last one."""
@@ -432,7 +438,7 @@ class ForwardPass:
             filled[number, : len(row)] = row
         return torch.from_numpy(filled).to(self.device, non_blocking=True)
 
-    def blocks(self, remedy: str) -> "torch.nn.ModuleList":
+    def find_blocks(self, remedy: str) -> "torch.nn.ModuleList":
         """Find the transformer blocks: the list of modules that hidden states pass one after the other.
 
         Raises
@@ -454,14 +460,14 @@ class ForwardPass:
         return blocks.modules
 
 
-def _first_half(window: TokenisedWindow) -> TokenisedWindow:
+def _cut_in_half(window: TokenisedWindow) -> TokenisedWindow:
     """Cut a window, which keeps one token at least."""
     half = max(1, len(window.ids) // 2)
     segments = None if window.segments is None else window.segments[:half]
     return TokenisedWindow(window.ids[:half], window.special[:half], segments)
 
 
-def _largest_change(states: "list[torch.Tensor]", others: "list[torch.Tensor]") -> float:
+def _measure_largest_change(states: "list[torch.Tensor]", others: "list[torch.Tensor]") -> float:
     """The largest distance of a token's hidden state from another one, by the length of that.
 
     Of states of one window each, the tokens that both have. What is finite in one of them alone is infinitely far.
@@ -480,7 +486,7 @@ def _largest_change(states: "list[torch.Tensor]", others: "list[torch.Tensor]") 
     return max(changes)
 
 
-def _last_state(output: "ModelOutput", states: "list[torch.Tensor]") -> "torch.Tensor":
+def _find_last_state(output: "ModelOutput", states: "list[torch.Tensor]") -> "torch.Tensor":
     """The last hidden state of a model; where its output has none, as in DPR, the last one by layer."""
     last = output.get("last_hidden_state")
     return states[-1] if last is None else last
@@ -506,7 +512,7 @@ def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:
 ROUNDING = ("", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul")
 
 
-def rounding_of(path: str) -> Any:
+def find_rounding_settings(path: str) -> Any:
     """The part of ``torch.backends`` that has an attribute ``fp32_precision``."""
     import torch
 
@@ -518,7 +524,7 @@ def _compute_exactly() -> None:
     import torch
 
     for path in ROUNDING:
-        rounding_of(path).fp32_precision = "ieee"
+        find_rounding_settings(path).fp32_precision = "ieee"
     # Sums of 16-bit products are formed in float32 to the end, also where they are split.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def hooked(modules: "Iterable[torch.nn.Module]", call: Callable[..., None]) -> Iterator[None]:
+def hook_modules(modules: "Iterable[torch.nn.Module]", call: Callable[..., None]) -> Iterator[None]:
     """Call ``call(module, args, options, output)`` after each of these modules has run."""
     with ExitStack() as hooks:
         for module in modules:
@@ -19,7 +19,7 @@ def hooked(modules: "Iterable[torch.nn.Module]", call: Callable[..., None]) -> I
 
 
 @contextmanager
-def recorded_states(blocks: "torch.nn.ModuleList") -> "Iterator[list[torch.Tensor]]":
+def record_states(blocks: "torch.nn.ModuleList") -> "Iterator[list[torch.Tensor]]":
     """Record the hidden states of a forward pass inside: what the first block gets and all blocks give.
 
     So the last one is that before a final norm, which the library does not return.
@@ -28,25 +28,25 @@ def recorded_states(blocks: "torch.nn.ModuleList") -> "Iterator[list[torch.Tenso
 
     def keep(block: Any, args: tuple, options: dict, output: Any) -> None:
         if block is blocks[0]:
-            states[:] = [state_given(args, options)]
-        states.append(state_returned(output))
+            states[:] = [find_state_argument(args, options)]
+        states.append(find_returned_state(output))
 
-    with hooked(blocks, keep):
+    with hook_modules(blocks, keep):
         yield states
 
 
-def state_given(args: tuple, options: dict) -> Any:
+def find_state_argument(args: tuple, options: dict) -> Any:
     """Return the hidden states among the arguments of a block; None if it is given no tensor."""
     named = [options[key] for key in options if key.startswith("hidden_state")]
-    return _first_tensor((*args, *named, *options.values()))
+    return _find_tensor((*args, *named, *options.values()))
 
 
-def state_returned(output: Any) -> Any:
+def find_returned_state(output: Any) -> Any:
     """Return the hidden states in what a block returns: a tensor, or the first one of several."""
-    return _first_tensor([output])
+    return _find_tensor([output])
 
 
-def _first_tensor(values: Iterable[Any]) -> Any:
+def _find_tensor(values: Iterable[Any]) -> Any:
     import torch
 
     for value in values:
@@ -54,9 +54,9 @@ def _first_tensor(values: Iterable[Any]) -> Any:
             if value.is_floating_point():
                 return value
         elif isinstance(value, dict):
-            return _first_tensor(value.values())
+            return _find_tensor(value.values())
         elif isinstance(value, (tuple, list)):
-            return _first_tensor(value)
+            return _find_tensor(value)
     return None
 
 
@@ -118,7 +118,7 @@ def find_blocks(
     calls: list[list[Call | None]] = [[] for _ in lists]
 
     def note(block: Any, args: tuple, options: dict, output: Any) -> None:
-        given, returned = state_given(args, options), state_returned(output)
+        given, returned = find_state_argument(args, options), find_returned_state(output)
         are_states = all(
             state is not None and state.ndim >= 3 and sorted(state.shape[:2]) == [1, tokens]
             for state in (given, returned)
@@ -127,7 +127,7 @@ def find_blocks(
         call = Call(given.clone(), returned.clone()) if are_states else None
         calls[owners[id(block)]].append(call)
 
-    with hooked([block for blocks in lists for block in blocks], note):
+    with hook_modules([block for blocks in lists for block in blocks], note):
         run()
     chains: list[Blocks] = []
     for modules, made in zip(lists, calls, strict=True):

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
-from shape_of_learning.estimators.massive import concentration, massive
+from shape_of_learning.estimators.massive import find_massive, measure_concentration
 from shape_of_learning.metrics.selections import HiddenStates
 
 MOST_LISTED = 5  # positions and tokens of a layer
 
 
-def massive_rows(
+def describe_rows(
     states: HiddenStates, layer: int, folder: Path | str
 ) -> Iterator[tuple[object, ...]]:
     """Describe one hidden state, all of its tokens.
@@ -34,10 +34,10 @@ def massive_rows(
         with how many of the massive ones they are, the most frequent first.
     """
     vectors, rows = states[layer], states.rows
-    found = np.flatnonzero(massive(vectors))
+    found = np.flatnonzero(find_massive(vectors))
     positions = Counter(rows["positions"][found].tolist()).most_common(MOST_LISTED)
     tokens = Counter(rows["token_ids"][found].tolist()).most_common(MOST_LISTED)
     decode = load_tokenizer(Path(folder)).decode if tokens else str
     written = [(json.dumps(decode([token]), ensure_ascii=False), n) for token, n in tokens]
     listed = ["; ".join(f"{each} ({number})" for each, number in of) for of in (positions, written)]
-    yield (layer, *concentration(vectors), len(found), len(vectors), *listed)
+    yield (layer, *measure_concentration(vectors), len(found), len(vectors), *listed)

@@ -66,16 +66,16 @@ def write_checkpoint_tables(
     """
     if "weights" in output:
         chosen = [Measure(**each) for each in measures]
-        matrices = model_matrices(forward).items()
-        write_table(Path(output["weights"]), MATRIX_COLUMNS, weight_values(matrices, chosen))
-        drawn = weight_points(matrices, seed) if points else ()
+        matrices = find_matrices(forward).items()
+        write_table(Path(output["weights"]), MATRIX_COLUMNS, measure_matrices(matrices, chosen))
+        drawn = place_entries(matrices, seed) if points else ()
         write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
         write_table(Path(output["massive"]), MASSIVE_COLUMNS, massive)
     write_tensor_digests(Path(output["tensors"]), digests)
     write_loss(Path(output["loss"]), cross_entropy)
 
 
-def weight_values(
+def measure_matrices(
     matrices: Iterable[tuple[str, Any]], measures: Sequence[Measure]
 ) -> Iterator[tuple[str, str, int, int, float]]:
     """Measure the matrices of one checkpoint.
@@ -109,7 +109,7 @@ def weight_values(
             yield name, measure.name, n, d, value
 
 
-def weight_points(
+def place_entries(
     matrices: Iterable[tuple[str, Any]], seed: int
 ) -> Iterator[tuple[str, str, int, float, float]]:
     """Find where entries of the vocabulary lie in the plane in which their embeddings are widest.
@@ -117,7 +117,7 @@ def weight_points(
     Parameters
     ----------
     matrices : iterable of (str, array)
-        As in :func:`weight_values`; the final norm has no points.
+        As in :func:`measure_matrices`; the final norm has no points.
     seed : int
         Of the run. It chooses which entries are kept, the same ones at each checkpoint and in each matrix of
         a vocabulary, where there are more than :data:`MOST_POINTS`.
@@ -145,7 +145,7 @@ def weight_points(
                 yield name, "yes" if center else "no", entry, *rounded
 
 
-def model_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
+def find_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
     """Find what is measured of a model itself.
 
     Returns
@@ -164,10 +164,12 @@ def model_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
     ends = {name: ends[name] for name in ends if getattr(weights[name], "ndim", 0) == 2}
     if len(ends) == 2 and _share_weights(*ends.values()):
         ends = {"tied": ends["input"]}
-    found = {name: _numbers(module.weight) for name, module in ends.items()}
+    found = {name: _convert_weight(module.weight) for name, module in ends.items()}
     norm: Any = forward.final_norm
     if getattr(norm, "weight", None) is not None:
-        found[FINAL_NORM] = np.stack([_numbers(vector) for vector in _gain_and_bias(norm)])
+        found[FINAL_NORM] = np.stack(
+            [_convert_weight(vector) for vector in _read_gain_and_bias(norm)]
+        )
     return found
 
 
@@ -180,7 +182,7 @@ def _share_weights(first: Any, second: Any) -> bool:
     return bool((first.weight == second.weight).all())
 
 
-def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
+def _read_gain_and_bias(norm: Any) -> "list[torch.Tensor]":
     """What a normalisation multiplies by, in Gemma its weight plus 1, and what it adds, if it does."""
     import torch
 
@@ -195,5 +197,5 @@ def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
     return [gain] if bias is None else [gain, bias]
 
 
-def _numbers(weight: "torch.Tensor") -> np.ndarray:
+def _convert_weight(weight: "torch.Tensor") -> np.ndarray:
     return weight.detach().float().cpu().numpy()

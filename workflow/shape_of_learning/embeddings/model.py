@@ -15,14 +15,14 @@ from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     MOST_LAYERS,
     Shape,
-    class_names,
-    model_folder,
+    find_model_folder,
+    list_class_names,
+    parse_shape,
     read_configuration_file,
-    shape_of,
 )
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
-from shape_of_learning.embeddings.variants import apply_adapter, quantisation
-from shape_of_learning.errors import InputError, memory_is_exhausted, shortened
+from shape_of_learning.embeddings.variants import apply_adapter, describe_quantisation
+from shape_of_learning.errors import InputError, is_memory_exhausted, shorten_error
 from shape_of_learning.files import refuse_odd_file
 from shape_of_learning.refusals import cut
 
@@ -54,7 +54,7 @@ def require_memory(needed: int, what: str, remedy: str) -> None:
             )
 
 
-def default_device() -> "torch.device":
+def choose_device() -> "torch.device":
     """Return the first visible GPU, or the CPU where there is none."""
     import torch
 
@@ -64,7 +64,7 @@ def default_device() -> "torch.device":
 def find_device(name: str | None) -> "torch.device":
     """Return the device of a name, or the default one; InputError if it is not here."""
     if not name:
-        return default_device()
+        return choose_device()
     import torch
 
     try:
@@ -113,7 +113,7 @@ def load_model(
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     config = read_config(folder)
-    own = _own_class(config)
+    own = _find_own_class(config)
     if own is not None and own.__name__.endswith("EncoderModel"):
         return _load(own, folder, config, precision, device)[0], None
     if config.is_encoder_decoder:
@@ -128,7 +128,7 @@ def load_model(
     if type(config) in known:
         model, lacking = _load(with_head, folder, config, precision, device)
         if type(model.base_model) is inner:
-            return model.base_model, _head(model, role, lacking, folder)
+            return model.base_model, _find_head(model, role, lacking, folder)
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
     for kind in filter(None, (own, transformers.AutoModel)):
         model, _ = _load(kind, folder, config, precision, device)
@@ -137,18 +137,18 @@ def load_model(
     return model.base_model, None
 
 
-def _own_class(config: "PretrainedConfig") -> Any:
+def _find_own_class(config: "PretrainedConfig") -> Any:
     """Return the library's class that the checkpoint was saved as, None if it has none of this name."""
     import transformers
 
-    for name in class_names(vars(config)):
+    for name in list_class_names(vars(config)):
         kind: Any = getattr(transformers, name, None)
         if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
             return kind if getattr(kind, "config_class", None) is type(config) else None
     return None
 
 
-def _head(
+def _find_head(
     model: "PreTrainedModel", role: str, lacking: list[str], folder: Path
 ) -> "LanguageModelHead | None":
     """Return the head of a model, None if it lacks weights, or is to predict what its model sees."""
@@ -195,7 +195,7 @@ def read_shape(folder: Path, where: str) -> Shape:
     InputError
         If it states what cannot be, or describes no model that the library knows.
     """
-    own = shape_of(read_configuration_file(model_folder(folder)), where)
+    own = parse_shape(read_configuration_file(find_model_folder(folder)), where)
     if own.layers and own.hidden_size:
         return own
     config = read_config(folder)
@@ -209,7 +209,7 @@ def read_config(folder: Path) -> "PretrainedConfig":
     """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
     import transformers
 
-    folder = model_folder(folder)
+    folder = find_model_folder(folder)
     refuse_odd_file(folder / CONFIGURATION)
     _refuse_counts(read_configuration_file(folder), folder / CONFIGURATION)
     config = _read(transformers.AutoConfig, folder)
@@ -251,14 +251,14 @@ def _load(
     """
     import torch
 
-    from shape_of_learning.checkpoints.tensors import stored_tensors
+    from shape_of_learning.checkpoints.tensors import map_tensors
 
-    adapter, folder = folder, model_folder(folder)
+    adapter, folder = folder, find_model_folder(folder)
     if named := getattr(config, "transformers_weights", None):
         raise InputError(
             f"{folder / CONFIGURATION} names other weights by `transformers_weights` ({cut(named)}); remove the key"
         )
-    stored = {name: t for of in stored_tensors(folder).values() for name, t in of.items()}
+    stored = {name: t for of in map_tensors(folder).values() for name, t in of.items()}
     where = f"the checkpoint in {folder}"
     refuse_too_large(kind, config, sum(tensor.numel() for tensor in stored.values()), where)
     model, report = _read(
@@ -275,7 +275,7 @@ def _load(
     try:
         model.to(device)
     except Exception as error:
-        if not memory_is_exhausted(error):
+        if not is_memory_exhausted(error):
             raise
         raise InputError(
             f"the weights in {folder} do not fit on the GPU; set `precision: bfloat16` in the model's entry, "
@@ -289,7 +289,9 @@ def _read(kind: Any, folder: Path, **options: Any) -> Any:
     quantised = getattr(options.get("config"), "quantization_config", None)
     try:
         if quantised is not None:
-            logger.warning("the weights in %s are quantised (%s)", folder, quantisation(quantised))
+            logger.warning(
+                "the weights in %s are quantised (%s)", folder, describe_quantisation(quantised)
+            )
         return kind.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True, **options
         )
@@ -298,11 +300,11 @@ def _read(kind: Any, folder: Path, **options: Any) -> Any:
     except Exception as error:  # what config.json says goes into the code of all architectures
         if quantised is not None:
             raise InputError(
-                f"the weights in {folder} are quantised ({quantisation(quantised)}) and cannot be loaded here "
-                f"({shortened(error)}); install the package that this names, or take the folder of the full weights"
+                f"the weights in {folder} are quantised ({describe_quantisation(quantised)}) and cannot be loaded here "
+                f"({shorten_error(error)}); install the package that this names, or take the folder of the full weights"
             ) from error
         raise InputError(
-            f"the checkpoint in {folder} cannot be loaded ({shortened(error)}); delete a fetched folder to "
+            f"the checkpoint in {folder} cannot be loaded ({shorten_error(error)}); delete a fetched folder to "
             "fetch it anew, mend one of your own"
         ) from error
 
@@ -333,7 +335,7 @@ class LanguageModelHead:
         self.model = model
         self.vocabulary: int = model.config.get_text_config().vocab_size
 
-    def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
+    def compute_logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
         """Apply the head to last hidden states, shape (n, width); shape (n, vocabulary).
 
         `kind` is the class of the base model's output, whose fields the head may ask for.
@@ -345,7 +347,7 @@ class LanguageModelHead:
         vars(head)[head.base_model_prefix] = _Returns(output, self.model.base_model)
         return head(inputs_embeds=sequence).logits.squeeze(0)
 
-    def negative_log_likelihoods(
+    def sum_negative_log_likelihoods(
         self, states: "torch.Tensor", predicted: Sequence[PredictedTokens], kind: type
     ) -> "torch.Tensor":
         """Sum the negative log-likelihoods of the predicted tokens of each window.
@@ -357,7 +359,7 @@ class LanguageModelHead:
         predicted : sequence of PredictedTokens
             What is to be predicted in each window.
         kind : type
-            As in :meth:`logits`, which is given rows in blocks of :data:`LOGITS_BYTES` of logits.
+            As in :meth:`compute_logits`, which is given rows in blocks of :data:`LOGITS_BYTES` of logits.
 
         Returns
         -------
@@ -373,7 +375,7 @@ class LanguageModelHead:
             rows = states[number, torch.from_numpy(tokens.positions).to(states.device)]
             targets = torch.from_numpy(tokens.targets).to(states.device)
             for part, wanted in zip(rows.split(block), targets.split(block), strict=True):
-                scores = self.logits(part, kind).float()
+                scores = self.compute_logits(part, kind).float()
                 terms = torch.nn.functional.cross_entropy(scores, wanted, reduction="none")
                 sums[number] += terms.double().sum()
         return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)

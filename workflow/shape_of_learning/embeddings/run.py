@@ -17,9 +17,9 @@ from shape_of_learning.checkpoints.measured import UNDEFINED, CrossEntropy
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
-    default_device,
+    choose_device,
+    is_memory_exhausted,
     load_model,
-    memory_is_exhausted,
     read_config,
     require_memory,
 )
@@ -28,12 +28,12 @@ from shape_of_learning.embeddings.tokenised_windows import (
     SamplingProtocol,
     TokenisedWindow,
     WindowBatch,
-    predicted_tokens,
-    rounded_up,
+    batch_alone,
+    batch_by_length,
+    batch_by_work,
+    choose_predicted_tokens,
+    round_up,
     tokenise,
-    window_batches_by_length,
-    window_batches_of_equal_work,
-    windows_alone,
 )
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
@@ -167,7 +167,7 @@ class SampleRun:
         name, entry = str(checkpoint), Shape(**shape)
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         loaded = load_tokenizer(Path(tokenizer) if tokenizer else checkpoint)
-        tokenised, device = tokenise(loaded, windows), device or default_device()
+        tokenised, device = tokenise(loaded, windows), device or choose_device()
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
         if in_memory and device.type == "cpu":
             require_memory(
@@ -182,7 +182,7 @@ class SampleRun:
         forward.refuse_unsuitable(tokenised, name)
         predicted, mask = None, loaded.mask_token_id
         if head is not None and with_head:
-            predicted = predicted_tokens(
+            predicted = choose_predicted_tokens(
                 tokenised, entry.role, head.vocabulary, mask, protocol.seed
             )
         if protocol.last_layer == "both":
@@ -212,7 +212,7 @@ class SampleRun:
         return len(self.rows["windows"])
 
     @property
-    def _on_cpu(self) -> bool:
+    def _is_on_cpu(self) -> bool:
         return self.forward.device.type == "cpu"
 
     @property
@@ -223,11 +223,11 @@ class SampleRun:
         still of equal work.
         """
         longest = max(len(window.ids) for window in self.windows)
-        on_a_gpu = max(1, TOKENS_ON_A_GPU // rounded_up(longest))
-        of_use = self.at_once or (WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu)
+        on_a_gpu = max(1, TOKENS_ON_A_GPU // round_up(longest))
+        of_use = self.at_once or (WINDOWS_ON_A_CPU if self._is_on_cpu else on_a_gpu)
         return min(of_use, len(self.windows))
 
-    def into(self, store: HiddenStateStore) -> CrossEntropy:
+    def store_states(self, store: HiddenStateStore) -> CrossEntropy:
         """Run all windows and store the hidden states of all tokens.
 
         Returns
@@ -248,9 +248,9 @@ class SampleRun:
             try:
                 if self.forward.needs_windows_alone(self.windows, self.padding):
                     size = 1
-                return self._cross_entropy(self._store_all(store, size))
+                return self._average_likelihoods(self._store_all(store, size))
             except Exception as error:
-                if not memory_is_exhausted(error):
+                if not is_memory_exhausted(error):
                     raise
                 reason = " ".join(str(error).split())[:200]
             # Only here is the error gone, and with it what its frames held in memory.
@@ -269,12 +269,12 @@ class SampleRun:
         hardware = self.forward.device_name()
         logger.info("%s runs on %s, %d windows at a time", self.name, hardware, size)
         if self.forward.needs_windows_alone(self.windows, self.padding):
-            batches = windows_alone(self.windows)
+            batches = batch_alone(self.windows)
         else:
-            join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
+            join = batch_by_length if self._is_on_cpu else batch_by_work
             batches = join(self.windows, size, self.forward.context())
         # On a GPU one thread queues the work, so that it is done in order.
-        workers = self.threads if self._on_cpu else 1
+        workers = self.threads if self._is_on_cpu else 1
         remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()
         likelihoods = np.zeros(len(self.windows))
         with ThreadPoolExecutor(workers) as pool:
@@ -301,7 +301,7 @@ class SampleRun:
     ) -> "tuple[list[torch.Tensor], torch.Tensor | None]":
         windows = [self.windows[number] for number in batch.windows]
         predicted = self.predicted and [self.predicted[number] for number in batch.windows]
-        return self.forward.hidden_states(
+        return self.forward.compute_hidden_states(
             windows, self.padding, predicted, batch.shape, destination
         )
 
@@ -333,7 +333,7 @@ class SampleRun:
                 start = int(starts[number])
                 store.write(layer, slice(start, start + length), values)
 
-    def _cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
+    def _average_likelihoods(self, likelihoods: np.ndarray) -> CrossEntropy:
         """Return the mean over all windows."""
         count = sum(len(tokens.targets) for tokens in self.predicted or [])
         loss, vocabulary = UNDEFINED.loss, UNDEFINED.vocabulary

@@ -52,7 +52,7 @@ class StateFiles:
         return self._rows
 
     def _read(self, state: int) -> None:
-        path = state_file(self.folder, state, self.layers)
+        path = name_state_file(self.folder, state, self.layers)
         try:
             with open_states(path, "r") as file:
                 self._states[state] = file["embeddings"][()]
@@ -88,7 +88,7 @@ def open_states(path: Path, mode: str, **options: Any) -> h5py.File:
         ) from error
 
 
-def state_file(folder: Path, state: int, layers: int) -> Path:
+def name_state_file(folder: Path, state: int, layers: int) -> Path:
     """Return the path of one hidden state, by its number."""
     if state > layers:
         return folder / f"layer_{layers}_before_final_norm.h5"
@@ -96,7 +96,7 @@ def state_file(folder: Path, state: int, layers: int) -> Path:
 
 
 class StateWriter:
-    """Writes the hidden states of a checkpoint into files, window by window; see :func:`state_writer`."""
+    """Writes the hidden states of a checkpoint into files, window by window; see :func:`write_states`."""
 
     device = "cpu"
 
@@ -109,7 +109,7 @@ class StateWriter:
 
 
 @contextmanager
-def state_writer(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> Iterator[StateWriter]:
+def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> Iterator[StateWriter]:
     """Open a file for each hidden state of a sample; the folder is there once all are written.
 
     Parameters
@@ -133,7 +133,7 @@ def state_writer(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
         files = []
         for state, width in enumerate(sample.widths):
             # The latest version of the format has checksums of its own structure.
-            path = state_file(partial, state, sample.layers)
+            path = name_state_file(partial, state, sample.layers)
             file = opened.enter_context(open_states(path, "w", libver="latest"))
             files.append(file)
             file.attrs.update({"layer": min(state, sample.layers), **attributes})

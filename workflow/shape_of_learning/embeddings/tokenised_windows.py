@@ -207,7 +207,7 @@ def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[Token
     return split
 
 
-def predicted_tokens(
+def choose_predicted_tokens(
     windows: Sequence[TokenisedWindow], role: str, vocabulary: int, mask: int | None, seed: int
 ) -> list[PredictedTokens] | None:
     """Choose what a head predicts in each window: a decoder's the next tokens, an encoder's masked ones.
@@ -215,25 +215,23 @@ def predicted_tokens(
     Returns None, and logs why, where the vocabulary has no mask.
     """
     if role == "decoder":
-        return [next_tokens(window) for window in windows]
+        return [predict_next_tokens(window) for window in windows]
     # A tokenizer gives a mask token of its own a number, whether or not the model has a row for it.
     if mask is None or mask >= vocabulary:
         logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
         return None
     # No owner: all checkpoints of a model predict the same tokens.
     stream = random_stream(seed, "masked tokens")
-    return [masked_tokens(window, mask, stream) for window in windows]
+    return [mask_tokens(window, mask, stream) for window in windows]
 
 
-def next_tokens(window: TokenisedWindow) -> PredictedTokens:
+def predict_next_tokens(window: TokenisedWindow) -> PredictedTokens:
     """Predict each token from those before it in the window; special tokens are not predicted."""
     predicted = np.flatnonzero(~window.special[1:]) + 1
     return PredictedTokens(window.ids, predicted - 1, window.ids[predicted])
 
 
-def masked_tokens(
-    window: TokenisedWindow, mask: int, random: np.random.Generator
-) -> PredictedTokens:
+def mask_tokens(window: TokenisedWindow, mask: int, random: np.random.Generator) -> PredictedTokens:
     """Replace some tokens by `mask` and predict them from all the others.
 
     The share of :data:`MASKED_SHARE` of the tokens that are not special, at least one, is drawn
@@ -247,7 +245,7 @@ def masked_tokens(
     return PredictedTokens(shown, predicted, window.ids[predicted])
 
 
-def window_batches_by_length(
+def batch_by_length(
     windows: list[TokenisedWindow], size: int, context: int | None
 ) -> list[WindowBatch]:
     """Join `size` windows of similar length, padded to the longest of them: little is padded.
@@ -269,7 +267,7 @@ def window_batches_by_length(
     list of WindowBatch
         Longest windows first, so that memory is exhausted at once or never.
     """
-    order, lengths = _longest_first(windows)
+    order, lengths = _sort_by_length(windows)
     batches = []
     for part in (order[start : start + size] for start in range(0, len(order), size)):
         longest, enough = int(lengths[part[0]]), -(-LEAST_TOKENS // len(part))
@@ -278,7 +276,7 @@ def window_batches_by_length(
     return batches
 
 
-def window_batches_of_equal_work(
+def batch_by_work(
     windows: list[TokenisedWindow], size: int, context: int | None
 ) -> list[WindowBatch]:
     """Join windows so that all window batches have the same number of tokens, padding included.
@@ -289,12 +287,12 @@ def window_batches_of_equal_work(
     nothing else) stay equal bit for bit, so that duplicates are recognised. The memory that
     they take is the same for all, too. The shapes differ, their products do not.
 
-    Parameters and result are those of :func:`window_batches_by_length`; but `size` is how many of the
+    Parameters and result are those of :func:`batch_by_length`; but `size` is how many of the
     longest windows one of them holds, and of shorter ones it holds more.
     """
-    order, lengths = _longest_first(windows)
+    order, lengths = _sort_by_length(windows)
     longest = int(lengths[order[0]])
-    length = rounded_up(longest)
+    length = round_up(longest)
     if context is not None:
         length = max(longest, min(length, context))
     tokens = min(size, len(windows)) * length
@@ -307,17 +305,17 @@ def window_batches_of_equal_work(
     return batches
 
 
-def windows_alone(windows: list[TokenisedWindow]) -> list[WindowBatch]:
+def batch_alone(windows: list[TokenisedWindow]) -> list[WindowBatch]:
     """Let each window go through the model by itself, without padding, the longest one first."""
-    order, lengths = _longest_first(windows)
+    order, lengths = _sort_by_length(windows)
     return [WindowBatch(order[n : n + 1], (1, int(lengths[order[n]]))) for n in range(len(order))]
 
 
-def rounded_up(length: int) -> int:
+def round_up(length: int) -> int:
     """The next multiple of :data:`LENGTH_UNIT`."""
     return -(-length // LENGTH_UNIT) * LENGTH_UNIT
 
 
-def _longest_first(windows: list[TokenisedWindow]) -> tuple[np.ndarray, np.ndarray]:
+def _sort_by_length(windows: list[TokenisedWindow]) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.array([len(window.ids) for window in windows])
     return np.argsort(-lengths, kind="stable"), lengths

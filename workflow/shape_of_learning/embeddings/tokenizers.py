@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.shapes import VOCABULARIES, model_folder, tokenizer_paths
-from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.checkpoints.shapes import (
+    VOCABULARIES,
+    find_model_folder,
+    list_tokenizer_paths,
+)
+from shape_of_learning.errors import InputError, shorten_error
 from shape_of_learning.files import refuse_odd_file
 
 logger = logging.getLogger(__name__)
@@ -26,10 +30,10 @@ def load_tokenizer(folder: Path) -> Any:
 
     try:
         # Without a vocabulary the library makes up a tokenizer that knows no word.
-        names = _tokenizer_names(folder)
-        if not names and model_folder(folder) != folder:
-            folder = model_folder(folder)
-            names = _tokenizer_names(folder)
+        names = _list_tokenizer_names(folder)
+        if not names and find_model_folder(folder) != folder:
+            folder = find_model_folder(folder)
+            names = _list_tokenizer_names(folder)
         for name in names:
             refuse_odd_file(folder / name)
         if not names:
@@ -39,19 +43,19 @@ def load_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         if not VOCABULARIES & set(names) and type(tokenizer).vocab_files_names:
             raise ValueError("there is no file of a vocabulary")
-        return _without_dropout(tokenizer, folder)
+        return _drop_dropout(tokenizer, folder)
     except (InputError, PermissionError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # its files go into code that may panic
         raise InputError(
-            f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
+            f"the tokenizer in {folder} cannot be loaded ({shorten_error(error)}); put it into the folder "
             "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
             "in the entry"
         ) from error
 
 
-def _tokenizer_names(folder: Path) -> list[str]:
-    return tokenizer_paths({file.name for file in folder.glob("*")}, "")
+def _list_tokenizer_names(folder: Path) -> list[str]:
+    return list_tokenizer_paths({file.name for file in folder.glob("*")}, "")
 
 
 def run_within_time(call: Callable[[], Any], characters: int) -> Any:
@@ -77,7 +81,7 @@ def run_within_time(call: Callable[[], Any], characters: int) -> Any:
         raise errors[0]
     if errors:
         raise InputError(
-            f"the tokenizer cannot split the texts into tokens ({shortened(errors[0])}); {REMEDY}"
+            f"the tokenizer cannot split the texts into tokens ({shorten_error(errors[0])}); {REMEDY}"
         ) from errors[0]
     if not results:
         raise InputError(
@@ -87,7 +91,7 @@ def run_within_time(call: Callable[[], Any], characters: int) -> Any:
     return results[0]
 
 
-def _without_dropout(tokenizer: Any, folder: Path) -> Any:
+def _drop_dropout(tokenizer: Any, folder: Path) -> Any:
     """Let a tokenizer that drops merges by chance, which is meant for trainings, drop none, and say so."""
     model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     if getattr(model, "dropout", None):
@@ -106,7 +110,7 @@ def _refuse_growth(file: Path) -> None:
         return
     content = json.loads(file.read_text(encoding="utf-8"))
     growth = 1.0
-    for step in _steps(content.get("normalizer") if isinstance(content, dict) else None):
+    for step in _list_steps(content.get("normalizer") if isinstance(content, dict) else None):
         written = step.get("content", step.get("prepend", ""))
         replaced = step.get("pattern")
         text = replaced.get("String") if isinstance(replaced, dict) else None
@@ -118,10 +122,10 @@ def _refuse_growth(file: Path) -> None:
         )
 
 
-def _steps(normalizer: Any) -> Iterator[dict[str, Any]]:
+def _list_steps(normalizer: Any) -> Iterator[dict[str, Any]]:
     """List the steps of a normalizer, which may be a sequence of others."""
     if isinstance(normalizer, dict):
         yield normalizer
         parts = normalizer.get("normalizers")
         for part in parts if isinstance(parts, list) else []:
-            yield from _steps(part)
+            yield from _list_steps(part)

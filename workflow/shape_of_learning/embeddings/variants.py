@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.errors import InputError, shorten_error
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -38,13 +38,13 @@ def apply_adapter(model: "PreTrainedModel", folder: Path) -> None:
         raise
     except Exception as error:  # what its files say goes into the code of all adapters
         raise InputError(
-            f"the adapter in {folder} cannot be applied to its model ({shortened(error)}); merge them (peft: "
+            f"the adapter in {folder} cannot be applied to its model ({shorten_error(error)}); merge them (peft: "
             "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole"
         ) from error
     logger.warning("the model is measured with the adapter in %s", folder)
 
 
-def quantisation(config: Any) -> str:
+def describe_quantisation(config: Any) -> str:
     """Say how weights were quantised: the method, and the bits where they are stated."""
     stated = config if isinstance(config, dict) else config.to_dict()
     method = str(stated.get("quant_method", "method not stated")).rpartition(".")[2]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators import arrays
-from shape_of_learning.estimators.arrays import as_numpy, namespace
+from shape_of_learning.estimators.arrays import copy_to_host, namespace
 from shape_of_learning.random_streams import random_stream
 
 # Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
@@ -109,16 +109,18 @@ def anisotropy_without(
     the rows that are left.
     """
     least = 2 if center else 1
-    whole = arrays.as_vectors(X, least)
-    rows = arrays.centred(whole) if center else whole
+    whole = arrays.read_vectors(X, least)
+    rows = arrays.centre(whole) if center else whole
     variance = float(namespace(rows).einsum("ij,ij->i", rows, rows).sum())
     value, without = math.nan, np.full(len(parts), math.nan)
     # Without variance, the rows of a part may be all that differ in the last bits, or not at all.
     if variance > 0:
         value, direction = leading_direction(rows, variance)
         if parts:
-            without = _without_parts(rows, parts, direction, variance, center)
-    return value, arrays.completed(without, whole, parts, lambda X: anisotropy(X, center), least)
+            without = _leave_parts_out(rows, parts, direction, variance, center)
+    return value, arrays.complete_values(
+        without, whole, parts, lambda X: anisotropy(X, center), least
+    )
 
 
 def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
@@ -131,8 +133,8 @@ def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
     def product(v: np.ndarray) -> np.ndarray:
         v = xp.asarray(v, device=X.device)
         # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
-        blocks = (X[some] for some in arrays.row_blocks(X, ROWS_PER_BLOCK))
-        return as_numpy(sum((block @ v) @ block for block in blocks) / variance)
+        blocks = (X[some] for some in arrays.split_rows(X, ROWS_PER_BLOCK))
+        return copy_to_host(sum((block @ v) @ block for block in blocks) / variance)
 
     if min(X.shape) > GRAM_SIDE:
         # A random start, unlike a vector of ones, is orthogonal to no direction that data could have.
@@ -147,18 +149,20 @@ def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
         except ArpackError:  # the largest is too close to the next to be told apart soon
             pass
     is_tall = X.shape[0] >= width
-    gram = as_numpy(X.T @ X if is_tall else X @ X.T).T  # in Fortran's order, which spares a copy
+    gram = copy_to_host(
+        X.T @ X if is_tall else X @ X.T
+    ).T  # in Fortran's order, which spares a copy
     last = [len(gram) - 1] * 2
     top, directions = eigh(
         gram, lower=False, subset_by_index=last, overwrite_a=True, check_finite=False
     )
     direction = directions[:, 0]
     if not is_tall:
-        direction = as_numpy(xp.asarray(direction, device=X.device) @ X)
+        direction = copy_to_host(xp.asarray(direction, device=X.device) @ X)
     return min(float(top[0]) / variance, 1.0), direction
 
 
-def _without_parts(
+def _leave_parts_out(
     X: Any, parts: Sequence[np.ndarray], direction: np.ndarray, variance: float, center: bool
 ) -> np.ndarray:
     r"""Find :math:`\lambda_1 / \sum_i \lambda_i` of the rows that are left without each part.
@@ -189,22 +193,22 @@ def _without_parts(
     error (Parlett, The Symmetric Eigenvalue Problem, 1998, section 11.7), is small.
     """
     xp, d = namespace(X), X.shape[1]
-    left_there = arrays.rows_left(X, parts)
-    left = as_numpy(left_there)
+    left_there = arrays.mark_rows_left(X, parts)
+    left = copy_to_host(left_there)
     counts = left.sum(axis=0)
     means = np.zeros((d, len(parts)))
     if center:
-        means = as_numpy(left_there.T @ X).T / np.maximum(counts, 1)
-    squares = as_numpy(xp.einsum("ij,ij->i", X, X))
+        means = copy_to_host(left_there.T @ X).T / np.maximum(counts, 1)
+    squares = copy_to_host(xp.einsum("ij,ij->i", X, X))
     variances = squares @ left - counts * np.square(means).sum(axis=0)
 
     def products(vectors: np.ndarray) -> np.ndarray:
         """Covariance without each part, times its own vector, (d, parts)."""
         there = xp.asarray(vectors, device=X.device)
         total = 0.0
-        for rows in arrays.row_blocks(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
+        for rows in arrays.split_rows(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
             total = total + X[rows].T @ ((X[rows] @ there) * left_there[rows])
-        return as_numpy(total) - counts * means * (means * vectors).sum(axis=0)
+        return copy_to_host(total) - counts * means * (means * vectors).sum(axis=0)
 
     usable = variances > LEAST_VARIANCE * variance
     if not usable.any():

@@ -38,12 +38,12 @@ def namespace(X: Any) -> ModuleType:
     return np if isinstance(X, np.ndarray) else sys.modules["torch"]
 
 
-def as_numpy(X: Any) -> np.ndarray:
+def copy_to_host(X: Any) -> np.ndarray:
     """Copy an array to host memory, unless it is there."""
     return X if isinstance(X, np.ndarray) else X.cpu().numpy()
 
 
-def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = False) -> Any:
+def read_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = False) -> Any:
     """Read a two-dimensional array of real numbers as float64.
 
     Parameters
@@ -71,15 +71,15 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
         :class:`NotFiniteError`.
     """
     require_plain_values(X, name)
-    array = X.detach().double() if stay and is_on_gpu(X) else _as_doubles(X, name)
+    array = X.detach().double() if stay and is_on_gpu(X) else _convert_to_float64(X, name)
     _require_matrix(array, name)
     if finite:
         require_finite(array, name)
     return array
 
 
-def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
-    """Read a matrix as :func:`as_matrix`, `stay` included, so many rows at a time.
+def read_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
+    """Read a matrix as :func:`read_matrix`, `stay` included, so many rows at a time.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
     rows : int
         Of a block; the last may have fewer.
     name : str
-        As in :func:`as_matrix`; errors likewise.
+        As in :func:`read_matrix`; errors likewise.
 
     Yields
     ------
@@ -97,7 +97,7 @@ def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
     require_plain_values(X, name)
     _require_matrix(X, name)
     for start in range(0, len(X), rows):
-        block = as_matrix(X[start : start + rows], name, finite=False, stay=True)
+        block = read_matrix(X[start : start + rows], name, finite=False, stay=True)
         require_finite(block, name, start)
         yield block
 
@@ -117,7 +117,7 @@ def require_plain_values(X: Any, name: str) -> None:
 def require_finite(X: Any, name: str, first: int = 0) -> None:
     """Raise if an array, whose rows are counted from `first`, holds NaN, infinity or too large numbers."""
     if not is_finite(X):
-        row = first + int(np.argmin(as_numpy(namespace(X).isfinite(X).all(axis=1))))
+        row = first + int(np.argmin(copy_to_host(namespace(X).isfinite(X).all(axis=1))))
         raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
     if max(float(X.max()), -float(X.min())) > LARGEST:
         raise ValueError(
@@ -135,7 +135,7 @@ def _require_matrix(X: Any, name: str) -> None:
         raise ValueError(f"{name} is empty: its shape is {tuple(X.shape)}")
 
 
-def _as_doubles(X: Any, name: str) -> np.ndarray:
+def _convert_to_float64(X: Any, name: str) -> np.ndarray:
     # A tensor is known by what it can do, so that torch need not be imported to recognise one.
     if hasattr(X, "detach") and not X.is_complex():
         return X.detach().cpu().double().numpy()  # NumPy knows no bfloat16
@@ -148,15 +148,15 @@ def _as_doubles(X: Any, name: str) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
-def as_vectors(X: Any, least: int = 2) -> Any:
-    """Read at least so many rows as :func:`as_matrix`, on a GPU if they are there."""
-    X = as_matrix(X, stay=True)
+def read_vectors(X: Any, least: int = 2) -> Any:
+    """Read at least so many rows as :func:`read_matrix`, on a GPU if they are there."""
+    X = read_matrix(X, stay=True)
     if len(X) < least:
         raise ValueError(f"X has {len(X)} row, but at least {least} are needed")
     return X
 
 
-def as_windows(windows: Any, count: int) -> np.ndarray:
+def read_windows(windows: Any, count: int) -> np.ndarray:
     """Read the number of each row's window; ValueError if there is not one whole number for each."""
     array = np.asarray(windows.detach().cpu() if hasattr(windows, "detach") else windows)
     if array.shape != (count,) or array.dtype.kind not in "iu":
@@ -167,7 +167,7 @@ def as_windows(windows: Any, count: int) -> np.ndarray:
     return array
 
 
-def rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
+def mark_rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
     """Ones for the rows that are left without each part, else zeros, (n, parts), beside X."""
     left = np.ones((len(X), len(parts)))
     for number, part in enumerate(parts):
@@ -175,7 +175,7 @@ def rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
     return namespace(X).asarray(left, device=X.device)
 
 
-def part_of_rows(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
+def number_parts(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
     """The number of each row's part, or how many parts there are for a row in none; shape (count,)."""
     part_of = np.full(count, len(parts))
     for number, part in enumerate(parts):
@@ -183,7 +183,7 @@ def part_of_rows(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
     return part_of
 
 
-def completed(
+def complete_values(
     without: np.ndarray,
     X: Any,
     parts: Sequence[np.ndarray],
@@ -206,7 +206,7 @@ def is_finite(X: Any) -> bool:
     return all(math.isfinite(float(extreme)) for extreme in (X.min(), X.max()))
 
 
-def as_count(value: Any, name: str, least: int) -> int:
+def read_count(value: Any, name: str, least: int) -> int:
     """Read a whole number; ValueError if it is none, or below `least`."""
     try:
         count = operator.index(value)
@@ -233,33 +233,33 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        As :func:`as_matrix`.
+        As :func:`read_matrix`.
 
     Examples
     --------
     >>> distinct_rows([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]])
     array([0, 1])
     """
-    first = first_equals(as_matrix(X, stay=True))
+    first = find_first_equals(read_matrix(X, stay=True))
     return np.flatnonzero(first == np.arange(len(first)))
 
 
-def first_equals(X: Any) -> np.ndarray:
-    """Find for each row of what :func:`as_matrix` has read the first row that equals it, shape (n,)."""
+def find_first_equals(X: Any) -> np.ndarray:
+    """Find for each row of what :func:`read_matrix` has read the first row that equals it, shape (n,)."""
     # Rows whose first number is nobody else's, as in float32 nearly all are, need no further look.
-    _, group, sizes = np.unique(as_numpy(X[:, 0]), return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(copy_to_host(X[:, 0]), return_inverse=True, return_counts=True)
     first = np.arange(len(X))
     seen: dict[bytes, int] = {}
     shared = np.flatnonzero(sizes[group] > 1)
-    for some in row_blocks(shared, CACHE_BYTES // (8 * X.shape[1])):
+    for some in split_rows(shared, CACHE_BYTES // (8 * X.shape[1])):
         # Adding zero turns -0.0 into 0.0. Digests of rows take less memory than the rows.
-        values = np.ascontiguousarray(as_numpy(X[shared[some]]) + 0.0)
+        values = np.ascontiguousarray(copy_to_host(X[shared[some]]) + 0.0)
         for row, numbers in zip(shared[some].tolist(), values, strict=True):
             first[row] = seen.setdefault(hashlib.sha256(numbers).digest(), row)
     return first
 
 
-def centred(X: Any) -> Any:
+def centre(X: Any) -> Any:
     """Subtract the mean row.
 
     Parameters
@@ -279,7 +279,7 @@ def centred(X: Any) -> Any:
     signal only. A constant column becomes exactly zero.
     """
     xp = namespace(X)
-    in_cache = list(row_blocks(X, CACHE_BYTES // (8 * X.shape[1])))
+    in_cache = list(split_rows(X, CACHE_BYTES // (8 * X.shape[1])))
     low, high, total = X[0], X[0], 0.0
     for rows in in_cache:  # which come from memory once
         block = X[rows]
@@ -301,7 +301,7 @@ def is_constant(low: Any, high: Any) -> bool:
     return bool((high - low <= 4 * np.finfo(float).eps * magnitude).all())
 
 
-def row_blocks(X: Any, rows: int) -> Iterator[slice]:
+def split_rows(X: Any, rows: int) -> Iterator[slice]:
     """Divide an array into blocks of so many rows, for the sake of a cache; on a GPU, one block is all."""
     size = max(1, rows if isinstance(X, np.ndarray) else len(X))
     for start in range(0, len(X), size):

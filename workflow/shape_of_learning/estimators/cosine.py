@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators import arrays
-from shape_of_learning.estimators.arrays import as_numpy, namespace
+from shape_of_learning.estimators.arrays import copy_to_host, namespace
 
 # Rows are taken in so many bytes at a time, so that what is made of them takes little memory.
 BLOCK_BYTES = 1 << 24
@@ -61,22 +61,22 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
-    return _average_cosine(arrays.as_vectors(X), center)
+    return _average_cosine(arrays.read_vectors(X), center)
 
 
 def _average_cosine(X: Any, center: bool) -> float:
     if not center:
-        return _from_directions((X[rows] for rows in _blocks(X)), noise=0.0)
+        return _average_directions((X[rows] for rows in _split_rows(X)), noise=0.0)
     xp = namespace(X)
     low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
     if arrays.is_constant(low, high):
         return math.nan
     # The mean in two parts: the first row, lest a common offset cost digits, and the rest.
-    first, rest = X[0], _mean_beside(X[0], X)
+    first, rest = X[0], _mean_difference(X[0], X)
     # A row equal to the mean keeps the rounding of the mean, whose direction says nothing.
     reach = xp.maximum(abs(low - first - rest), abs(high - first - rest))
     noise = 8 * np.finfo(float).eps * float(reach @ reach) ** 0.5
-    return _from_directions((X[rows] - first - rest for rows in _blocks(X)), noise)
+    return _average_directions((X[rows] - first - rest for rows in _split_rows(X)), noise)
 
 
 def average_cosine_without(
@@ -103,15 +103,15 @@ def average_cosine_without(
     :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
     another one the sums of directions. Where that would cost digits, parts are left out one after the other.
     """
-    X = arrays.as_vectors(X)
+    X = arrays.read_vectors(X)
     value, without = _average_cosine(X, center), np.empty(0)
     if parts:
-        rows = arrays.centred(X) if center else X
-        without = _without_parts(rows, arrays.rows_left(rows, parts), center)
-    return value, arrays.completed(without, X, parts, lambda X: _average_cosine(X, center), 2)
+        rows = arrays.centre(X) if center else X
+        without = _leave_parts_out(rows, arrays.mark_rows_left(rows, parts), center)
+    return value, arrays.complete_values(without, X, parts, lambda X: _average_cosine(X, center), 2)
 
 
-def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
+def _leave_parts_out(X: Any, left: Any, center: bool) -> np.ndarray:
     """Mean cosine without each part; NaN where a row is too near a mean."""
     xp = namespace(X)
     counts = left.sum(axis=0)
@@ -123,17 +123,17 @@ def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
         square_means = (means * means).sum(axis=0)
         norms = squares - 2 * (means.T @ X.T).T + square_means
     is_safe = norms > LOST_DIGITS * (squares + square_means) + LOST_DIGITS**3 * squares.max()
-    usable = as_numpy((is_safe | (left == 0)).all(axis=0) & (counts > 1))
+    usable = copy_to_host((is_safe | (left == 0)).all(axis=0) & (counts > 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         inverse = left / xp.sqrt(xp.where(is_safe, norms, 1.0))
         total = (inverse.T @ X).T
         if center:
             total = total - means * inverse.sum(axis=0)
-        cosines = as_numpy(((total * total).sum(axis=0) - counts) / (counts * (counts - 1)))
+        cosines = copy_to_host(((total * total).sum(axis=0) - counts) / (counts * (counts - 1)))
     return np.where(usable, np.minimum(cosines, 1.0), np.nan)
 
 
-def _from_directions(blocks: Iterable[Any], noise: float) -> float:
+def _average_directions(blocks: Iterable[Any], noise: float) -> float:
     """Mean cosine of rows that come in blocks; those whose norm is not above `noise` have no direction."""
     total: Any = 0.0
     directed = 0
@@ -150,14 +150,14 @@ def _from_directions(blocks: Iterable[Any], noise: float) -> float:
     return min((float((total**2).sum()) - directed) / (directed * (directed - 1)), 1.0)
 
 
-def _mean_beside(origin: Any, X: Any) -> Any:
+def _mean_difference(origin: Any, X: Any) -> Any:
     """Mean row less `origin`, as if summed in twice the precision.
 
     A centred cosine is a difference of two large sums: the rounding of a plain mean would show in it.
     """
     total, lost = 0.0, 0.0
-    for rows in _blocks(X):
-        part = _column_sums(X[rows] - origin)
+    for rows in _split_rows(X):
+        part = _sum_columns(X[rows] - origin)
         # Knuth's exact sum of two: `lost` is what the rounding of `total` leaves over.
         old, total = total, total + part
         added = total - old
@@ -165,15 +165,15 @@ def _mean_beside(origin: Any, X: Any) -> Any:
     return (total + lost) / len(X)
 
 
-def _column_sums(X: Any) -> Any:
+def _sum_columns(X: Any) -> Any:
     # In two steps, by 32 rows and then over these: rounding grows with 32 + n/32 rows, not with n.
     whole = len(X) // 32 * 32
     parts = X[:whole].reshape(whole // 32, 32, X.shape[1]).sum(axis=1)
     return parts.sum(axis=0) + X[whole:].sum(axis=0)
 
 
-def _blocks(X: Any) -> Iterable[slice]:
-    return arrays.row_blocks(X, BLOCK_BYTES // (8 * X.shape[1]))
+def _split_rows(X: Any) -> Iterable[slice]:
+    return arrays.split_rows(X, BLOCK_BYTES // (8 * X.shape[1]))
 
 
 def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
@@ -238,7 +238,7 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     return inter_window_cosine_without(X, windows, [])[0]
 
 
-def _of_windows(
+def _average_by_window(
     X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray], *, between: bool
 ) -> tuple[float, np.ndarray]:
     """Cosine within windows or between them, of all rows and without each of some parts.
@@ -256,14 +256,14 @@ def _of_windows(
     without : ndarray of float64, shape (parts,)
         NaN where undefined.
     """
-    X = arrays.as_matrix(X, stay=True)
-    windows = arrays.as_windows(windows, len(X))
-    part = arrays.part_of_rows(len(X), parts)
+    X = arrays.read_matrix(X, stay=True)
+    windows = arrays.read_windows(windows, len(X))
+    part = arrays.number_parts(len(X), parts)
     # Cells of rows that share window and part.
     order = np.lexsort((part, windows))
     edges = np.flatnonzero(np.diff(windows[order]) | np.diff(part[order])) + 1
     cells = np.split(order, edges)
-    sums, counts = map(np.array, zip(*(_unit_sum(X[rows]) for rows in cells), strict=True))
+    sums, counts = map(np.array, zip(*(_sum_unit_vectors(X[rows]) for rows in cells), strict=True))
     firsts = [rows[0] for rows in cells]
     window_of, part_of = windows[firsts], part[firsts]
     kept = [np.full(len(cells), True), *(part_of != number for number in range(len(parts)))]
@@ -272,8 +272,8 @@ def _of_windows(
     return value, np.array(without)
 
 
-intra_window_cosine_without = partial(_of_windows, between=False)
-inter_window_cosine_without = partial(_of_windows, between=True)
+intra_window_cosine_without = partial(_average_by_window, between=False)
+inter_window_cosine_without = partial(_average_by_window, between=True)
 
 
 def _within_and_between(
@@ -293,7 +293,7 @@ def _within_and_between(
     )
 
 
-def _unit_sum(rows: Any) -> tuple[np.ndarray, int]:
+def _sum_unit_vectors(rows: Any) -> tuple[np.ndarray, int]:
     """Sum of the unit vectors of rows, (d,), and of how many: those of norm zero have none."""
     xp = namespace(rows)
     largest = xp.amax(abs(rows), axis=1)
@@ -302,4 +302,4 @@ def _unit_sum(rows: Any) -> tuple[np.ndarray, int]:
     rows = rows[kept] / largest[kept][:, None]
     norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
     # Not a matrix product, whose last bits depend on the number of threads.
-    return as_numpy(xp.einsum("i,ij->j", 1 / norms, rows)), int(kept.sum())
+    return copy_to_host(xp.einsum("i,ij->j", 1 / norms, rows)), int(kept.sum())

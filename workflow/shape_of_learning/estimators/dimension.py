@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_count, as_matrix, namespace
+from shape_of_learning.estimators.arrays import namespace, read_count, read_matrix
 
 # What the authors' code takes for zero: a distance, and how much a ratio exceeds one.
 ZERO = 1e-8
@@ -61,7 +61,7 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
     """
     if not (isinstance(kept, int | float | np.number) and 0 < kept <= 1):
         raise ValueError(f"kept must lie in (0, 1], but is {kept!r}")
-    r = _nearest(distances, 2)
+    r = _check_distances(distances, 2)
     m = len(r)
     count = min(int(kept * m), m - 1)
     if np.isnan(r).any() or count < 1:
@@ -107,7 +107,7 @@ def two_nn_authors(distances: ArrayLike) -> float:
     >>> round(two_nn_authors([[0, 1], [0, 1], *([1, 1 + i / 10] for i in range(1, 9))]), 3)
     3.742
     """
-    r = _nearest(distances, 2, copies=True)
+    r = _check_distances(distances, 2, copies=True)
     if np.isnan(r).any():
         return math.nan
     others = r[r[:, 0] >= ZERO]
@@ -130,7 +130,7 @@ def mean_distance_to_mean(X: ArrayLike) -> float:
     >>> mean_distance_to_mean([[0, 0], [6, 8]])
     5.0
     """
-    X = as_matrix(X, stay=True)
+    X = read_matrix(X, stay=True)
     X = X - X.mean(axis=0)
     xp = namespace(X)
     return float(xp.sqrt(xp.einsum("ij,ij->i", X, X)).mean())
@@ -191,8 +191,8 @@ def gride(distances: ArrayLike, n1: int) -> float:
     >>> round(gride([[1, 1.5], [1, 1.1], [1, 2.0], [1, 1.2]], n1=1), 3)
     2.906
     """
-    n1 = as_count(n1, "n1", 1)
-    r = _nearest(distances, 2 * n1)
+    n1 = read_count(n1, "n1", 1)
+    r = _check_distances(distances, 2 * n1)
     if np.isnan(r[:, -1]).any():
         return math.nan
     x = np.log(r[:, -1] / r[:, n1 - 1])
@@ -200,10 +200,10 @@ def gride(distances: ArrayLike, n1: int) -> float:
     if mean == 0:
         return math.nan
     x /= mean
-    return _root(x, n1) / mean
+    return _solve_likelihood(x, n1) / mean
 
 
-def _root(x: np.ndarray, n1: int) -> float:
+def _solve_likelihood(x: np.ndarray, n1: int) -> float:
     """Solve the likelihood equation of Gride for logarithms of ratios whose mean is 1."""
     if n1 == 1:
         return 1.0
@@ -249,9 +249,9 @@ def mada(distances: ArrayLike, k: int = 20, combine: str = "mean") -> float:
     Farahmand, Szepesvári and Audibert, Manifold-adaptive dimension estimation, ICML 2007, who
     clip and round before they combine; as is usual by now, neither is done here.
     """
-    k = as_count(k, "k", 2)
-    r = _nearest(distances, k)
-    return _combined(np.log(r[:, k - 1] / r[:, k // 2 - 1]) / math.log(2), combine)
+    k = read_count(k, "k", 2)
+    r = _check_distances(distances, k)
+    return _combine_inverses(np.log(r[:, k - 1] / r[:, k // 2 - 1]) / math.log(2), combine)
 
 
 def mom(distances: ArrayLike, k: int = 100, combine: str = "mean") -> float:
@@ -278,11 +278,11 @@ def mom(distances: ArrayLike, k: int = 100, combine: str = "mean") -> float:
     Amsaleg et al., Extreme-value-theoretic estimation of local intrinsic dimensionality, Data
     Mining and Knowledge Discovery 32 (2018).
     """
-    k = as_count(k, "k", 2)
-    r = _nearest(distances, k)
+    k = read_count(k, "k", 2)
+    r = _check_distances(distances, k)
     w = r[:, -1:]
     # Gaps, not w - m_1: exactly zero for a tie, and no cancellation near one.
-    return _combined(np.mean((w - r) / w, axis=1) / np.mean(r / w, axis=1), combine)
+    return _combine_inverses(np.mean((w - r) / w, axis=1) / np.mean(r / w, axis=1), combine)
 
 
 def mle(distances: ArrayLike, k: int = 20, combine: str = "harmonic") -> float:
@@ -310,17 +310,17 @@ def mle(distances: ArrayLike, k: int = 20, combine: str = "harmonic") -> float:
     Levina and Bickel, NIPS 2004, equation 8. MacKay and Ghahramani, Comments on "Maximum likelihood
     estimation of intrinsic dimension", 2005.
     """
-    k = as_count(k, "k", 2)
-    r = _nearest(distances, k)
-    return _combined(np.mean(np.log(r[:, -1:] / r[:, :-1]), axis=1), combine)
+    k = read_count(k, "k", 2)
+    r = _check_distances(distances, k)
+    return _combine_inverses(np.mean(np.log(r[:, -1:] / r[:, :-1]), axis=1), combine)
 
 
-def _nearest(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarray:
+def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarray:
     """Check the first `k` columns of distances and return them, NaN where there is no such neighbour.
 
     Only with `copies`, neighbours may be copies, at distance zero.
     """
-    r = as_matrix(distances, "distances", finite=False)
+    r = read_matrix(distances, "distances", finite=False)
     if not copies and not _are_distances(r):
         from shape_of_learning.estimators.neighbours import nearest_distances  # which needs SciPy
 
@@ -358,7 +358,7 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.sum(x * y) / np.sum(x * x))
 
 
-def _combined(inverse: np.ndarray, combine: str) -> float:
+def _combine_inverses(inverse: np.ndarray, combine: str) -> float:
     """One dimension from the inverse dimension of every point, zero for ties, (m,)."""
     if combine not in ("mean", "median", "harmonic"):
         raise ValueError(f"combine must be 'mean', 'median' or 'harmonic', but is {combine!r}")

@@ -63,8 +63,8 @@ class Moments:
         from scipy.linalg import blas
 
         b, n = len(x), self.n
-        magnitude, step_x, x = _centred(x, self.mean_x, n)
-        magnitude_t, step_t, t = _centred(t, self.mean_t, n)
+        magnitude, step_x, x = _centre_block(x, self.mean_x, n)
+        magnitude_t, step_t, t = _centre_block(t, self.mean_t, n)
         self.floor = self.floor + b * (ROUNDING * magnitude) ** 2
         of_y = magnitude_t + (magnitude if self.increment else 0)
         self.floor_y += b * ROUNDING**2 * float(of_y @ of_y)
@@ -73,8 +73,8 @@ class Moments:
         self.mean_t = self.mean_t + step_t * (b / self.n)
         self.xx = blas.dsyrk(1.0, x.T, beta=1.0, c=self.xx, overwrite_c=True)
         self.xt = blas.dgemm(1.0, x.T, t.T, beta=1.0, c=self.xt, trans_b=True, overwrite_c=True)
-        self.tt += _squared(t)
-        self.yy += _squared(np.add(t, x, out=t)) if self.increment else _squared(t)
+        self.tt += _sum_of_squares(t)
+        self.yy += _sum_of_squares(np.add(t, x, out=t)) if self.increment else _sum_of_squares(t)
 
     def copy(self) -> "Moments":
         """Make one of which the matrices may be overwritten."""
@@ -83,7 +83,7 @@ class Moments:
         return made
 
     @staticmethod
-    def of(sets: "Iterable[Moments]") -> "Moments":
+    def sum_sets(sets: "Iterable[Moments]") -> "Moments":
         """Those of the vectors of all sets, of which there is one at least; they come one at a time."""
         sets = iter(sets)
         total = next(sets).copy()
@@ -94,7 +94,7 @@ class Moments:
                 total.floor_y += other.floor_y
         return total
 
-    def without(self, part: "Moments") -> "Moments":
+    def leave_out(self, part: "Moments") -> "Moments":
         """Those of the vectors that are left without some of them."""
         left = self.copy()
         if part.n:
@@ -122,7 +122,9 @@ class Moments:
         self.n = total
 
 
-def _centred(x: np.ndarray, mean: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centre_block(
+    x: np.ndarray, mean: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Look at a block beside the mean of n rows before it.
 
     Returns the largest magnitudes, how far its mean is from that, and the rows about their mean with one more
@@ -190,7 +192,7 @@ class Fit:
             self.white = blas.dtrsm(1.0, self._upper, products, trans_a=True, overwrite_b=True)
         else:
             self.white = (self._vectors.T @ products) / self._values
-        residual = moments.tt - _squared(self.white)
+        residual = moments.tt - _sum_of_squares(self.white)
         # Sums that are nothing but rounding are none.
         tt, yy = (x if x > moments.floor_y else math.nan for x in (moments.tt, moments.yy))
         self.squares = Squares(self.n, self.rank, residual, tt, yy)
@@ -206,7 +208,7 @@ class Fit:
         xx *= self._inverse
         xx *= self._inverse[:, None]
         np.fill_diagonal(xx, 1.0)
-        _mirror(xx)  # the lower triangle keeps what the upper one loses
+        _mirror_triangle(xx)  # the lower triangle keeps what the upper one loses
         norm = lapack.dlange("1", xx)
         self._upper, fails = lapack.dpotrf(xx, clean=False, overwrite_a=True)
         self._values = self._vectors = None
@@ -240,11 +242,11 @@ class Fit:
         # The other's own residuals are the least; what this map predicts otherwise comes on top.
         coefficients = self.coefficients()
         at_mean = self.mean_t - other.mean_t + (other.mean_x - self.mean_x) @ coefficients
-        apart = np.vstack([other._predicted(coefficients), np.sqrt(other.n) * at_mean])
+        apart = np.vstack([other._whiten(coefficients), np.sqrt(other.n) * at_mean])
         apart[:-1] -= other.white
-        return other.squares.residual + _squared(apart)
+        return other.squares.residual + _sum_of_squares(apart)
 
-    def _predicted(self, coefficients: np.ndarray) -> np.ndarray:
+    def _whiten(self, coefficients: np.ndarray) -> np.ndarray:
         r""":math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
         from scipy.linalg import blas
 
@@ -254,13 +256,13 @@ class Fit:
         return (self._vectors.T @ scaled) * self._values
 
 
-def _squared(matrix: np.ndarray) -> float:
+def _sum_of_squares(matrix: np.ndarray) -> float:
     """Sum of squares."""
     flat = matrix.ravel(order="K")
     return float(flat @ flat)
 
 
-def _mirror(upper: np.ndarray, rows: int = 256) -> None:
+def _mirror_triangle(upper: np.ndarray, rows: int = 256) -> None:
     """Write the upper triangle of a matrix into its lower one."""
     for start in range(0, len(upper), rows):
         some, stop = slice(start, start + rows), start + rows

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_windows
+from shape_of_learning.estimators.arrays import read_windows
 from shape_of_learning.estimators.linear_fits import Squares
-from shape_of_learning.estimators.pair import Pair, blocks
+from shape_of_learning.estimators.pair import Pair, split_numbers
 
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 WORST = 0.01
@@ -114,7 +114,7 @@ def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = N
     With windows, the value is :math:`2 a_n - a_{n/2}`, where :math:`a_{n/2}` is the mean of a of every second
     window and of the others, from which that bias is gone (Quenouille, Biometrika 43, 1956).
     """
-    pair = Pair(X, Y, None if windows is None else as_windows(windows, np.shape(X)[0]))
+    pair = Pair(X, Y, None if windows is None else read_windows(windows, np.shape(X)[0]))
     return linearity_adjusted_without(pair)[0]
 
 
@@ -122,7 +122,7 @@ def linearity_increment_adjusted(
     X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = None
 ) -> float:
     """:func:`linearity_increment`, adjusted as :func:`linearity_adjusted`."""
-    pair = Pair(X, Y, None if windows is None else as_windows(windows, np.shape(X)[0]))
+    pair = Pair(X, Y, None if windows is None else read_windows(windows, np.shape(X)[0]))
     return linearity_increment_adjusted_without(pair)[0]
 
 
@@ -149,23 +149,25 @@ def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     ValueError
         Also if `windows` does not hold one whole number for each row.
     """
-    return linearity_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
+    return linearity_held_out_without(Pair(X, Y, read_windows(windows, np.shape(X)[0])))[0]
 
 
 def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     """:func:`linearity_held_out` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return linearity_increment_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
+    return linearity_increment_held_out_without(Pair(X, Y, read_windows(windows, np.shape(X)[0])))[
+        0
+    ]
 
 
 def _scores(pair: Pair, *, increment: bool, held_out: bool = False) -> tuple[float, np.ndarray]:
-    squares = pair.held_out if held_out else pair.in_sample
+    squares = pair.held_out if held_out else pair.sample_squares
     value, *without = (_share(pair, each, increment) for each in squares)
     return value, np.array(without)
 
 
 def _adjusted_scores(pair: Pair, *, increment: bool) -> tuple[float, np.ndarray]:
     of = partial(_share, pair, increment=increment, adjusted=True)
-    found = [of(each) for each in pair.in_sample]
+    found = [of(each) for each in pair.sample_squares]
     if pair.has_windows:
         halves = [(of(first) + of(second)) / 2 for first, second in pair.halves]
         found = [2 * whole - half for whole, half in zip(found, halves, strict=True)]
@@ -201,10 +203,10 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
     LinearMap
         In directions in which X does not vary, it keeps x as it is if d = e, else it ignores x.
     """
-    return map_of(Pair(X, Y))
+    return fit_pair(Pair(X, Y))
 
 
-def map_of(pair: Pair) -> LinearMap:
+def fit_pair(pair: Pair) -> LinearMap:
     """:func:`linear_map` of a pair whose moments may be known already."""
     fit = pair.fit
     weight = fit.coefficients()
@@ -276,11 +278,11 @@ def block_cosine_without(pair: Pair) -> tuple[float, np.ndarray]:
 def _averages(
     values: np.ndarray, average: Callable[[np.ndarray], Any], parts: Sequence[np.ndarray]
 ) -> tuple[float, np.ndarray]:
-    def of(some: np.ndarray) -> float:
+    def average_rows(some: np.ndarray) -> float:
         some = some[~np.isnan(some)]
         return float(average(some)) if len(some) else math.nan
 
-    return of(values), np.array([of(np.delete(values, part)) for part in parts])
+    return average_rows(values), np.array([average_rows(np.delete(values, part)) for part in parts])
 
 
 def fit_errors(pair: Pair) -> np.ndarray:
@@ -307,14 +309,14 @@ def fit_errors(pair: Pair) -> np.ndarray:
     errors = np.full(len(pair), math.nan)
     if fit.is_defined:
         coefficients = fit.coefficients()
-        for some in blocks(np.arange(len(pair))):
-            x, residuals = pair.rows(some)
+        for some in split_numbers(np.arange(len(pair))):
+            x, residuals = pair.read_rows(some)
             residuals -= fit.mean_t + (x - fit.mean_x) @ coefficients
             errors[some] = np.sqrt(np.einsum("ij,ij->i", residuals, residuals) / fit.squares.yy)
     return errors
 
 
-def error_summary(errors: np.ndarray) -> tuple[np.ndarray, float]:
+def summarise_errors(errors: np.ndarray) -> tuple[np.ndarray, float]:
     """Summarise the errors of :func:`fit_errors`, shape (n,).
 
     Returns

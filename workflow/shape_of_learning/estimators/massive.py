@@ -6,10 +6,10 @@ import numpy as np
 
 from shape_of_learning.estimators.arrays import (
     CACHE_BYTES,
-    as_numpy,
+    copy_to_host,
     is_finite,
     namespace,
-    row_blocks,
+    split_rows,
 )
 
 # Times the median norm. Such a vector weighs like 25 ordinary ones, so one in a hundred, as many as there are first
@@ -19,7 +19,7 @@ from shape_of_learning.estimators.arrays import (
 MASSIVE = 5.0
 
 
-def massive(X: Any) -> np.ndarray:
+def find_massive(X: Any) -> np.ndarray:
     r"""Find the vectors that are longer than :data:`MASSIVE` times the median.
 
     Parameters
@@ -46,7 +46,7 @@ def massive(X: Any) -> np.ndarray:
     >>> massive(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, 30.0]]))
     array([False, False, False,  True])
     """
-    norms = as_numpy(namespace(X).linalg.norm(X, None, 1))
+    norms = copy_to_host(namespace(X).linalg.norm(X, None, 1))
     with np.errstate(invalid="ignore"):
         return np.isfinite(norms) & (norms > MASSIVE * np.median(norms))
 
@@ -75,7 +75,7 @@ class Concentration(NamedTuple):
     massive_share: float
 
 
-def concentration(X: Any) -> Concentration:
+def measure_concentration(X: Any) -> Concentration:
     """Find what holds the variance of some vectors.
 
     Parameters
@@ -90,10 +90,10 @@ def concentration(X: Any) -> Concentration:
     """
     if not is_finite(X):
         return Concentration(np.nan, None, np.nan, np.nan, np.nan)
-    X = as_numpy(X)
+    X = copy_to_host(X)
     mean = X.mean(axis=0, dtype=np.float64)
     of_tokens, of_coordinates = np.empty(len(X)), np.zeros(X.shape[1])
-    for rows in row_blocks(X, CACHE_BYTES // (8 * X.shape[1])):
+    for rows in split_rows(X, CACHE_BYTES // (8 * X.shape[1])):
         squares = (X[rows] - mean) ** 2
         of_tokens[rows] = squares.sum(axis=1)
         of_coordinates += squares.sum(axis=0)
@@ -105,5 +105,5 @@ def concentration(X: Any) -> Concentration:
             largest,
             float(coordinates[largest]),
             float(norms.max() / np.median(norms)),
-            float(shares[massive(X)].sum()),
+            float(shares[find_massive(X)].sum()),
         )

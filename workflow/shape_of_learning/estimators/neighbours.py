@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators import arrays
-from shape_of_learning.estimators.arrays import as_numpy, namespace
+from shape_of_learning.estimators.arrays import copy_to_host, namespace
 
 # How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
 # of the 1e-9 that is promised some for differences and square roots.
@@ -81,7 +81,7 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Notes
     -----
     Exact to 1e-9 relative, whatever offset, scale or outlying coordinates vectors of float32 have
-    (:func:`_too_close` has the proof); squares of differences below 1e-150 underflow. Within that, the last
+    (:func:`_find_coarse_limit` has the proof); squares of differences below 1e-150 underflow. Within that, the last
     bits are those of the BLAS library that multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2
     numbers, but no more than 256 MiB of these.
 
@@ -112,11 +112,11 @@ def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
            [2, 0],
            [0, 1]])
     """
-    X = arrays.as_matrix(X, stay=True)
-    k = arrays.as_count(k, "k", 1)
+    X = arrays.read_matrix(X, stay=True)
+    k = arrays.read_count(k, "k", 1)
     if len(X) < k + 1:
         raise ValueError(f"X has {len(X)} rows, but k={k} neighbours take at least {k + 1}")
-    first = arrays.first_equals(X)
+    first = arrays.find_first_equals(X)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     m = len(distinct)
     if m < len(X):
@@ -132,27 +132,27 @@ def _search(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Distances and indices, (m, k), of the k nearest others of distinct vectors, (m, d)."""
     xp = namespace(X)
     m, d = X.shape
-    vectors = X - xp.asarray(median_point(X), device=X.device)
+    vectors = X - xp.asarray(find_median_point(X), device=X.device)
     halves = xp.einsum("ij,ij->i", vectors, vectors) / 2
-    limits = _too_close(halves, d)
+    limits = _find_coarse_limit(halves, d)
     distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
-    for rows, products in _products(vectors):
+    for rows, products in _multiply_rows(vectors):
         # |y|^2 / 2 - x.y: half the squared distance, short of |x|^2 / 2, which is the same along a row
         xp.subtract(halves, products, out=products)
         own = np.arange(rows.start, rows.stop)
         products[own - rows.start, own] = np.inf
         one, other = _close_pairs(products, limits[rows])
         products[one, other] = np.inf
-        smallest, columns = _smallest(products, k)
-        distances[rows] = as_numpy(xp.sqrt(2 * (smallest + halves[rows, None])))
-        indices[rows] = as_numpy(columns)
+        smallest, columns = _select_smallest(products, k)
+        distances[rows] = copy_to_host(xp.sqrt(2 * (smallest + halves[rows, None])))
+        indices[rows] = copy_to_host(columns)
         if len(one):
             one += rows.start
-            _put_in(distances, indices, one, other, _by_differences(X, one, other))
+            _put_in(distances, indices, one, other, _measure_distances(X, one, other))
     return distances, indices
 
 
-def median_point(X: Any) -> np.ndarray:
+def find_median_point(X: Any) -> np.ndarray:
     """Return a point near most of the vectors, from which their norms are small; shape (d,).
 
     The median, unlike the mean, stays with most rows when a few have a massive coordinate. Any point
@@ -160,12 +160,12 @@ def median_point(X: Any) -> np.ndarray:
     These rows have no period, which windows of text may have.
     """
     count = min(len(X), MEDIAN_ROWS)
-    some = as_numpy(X[(np.arange(count) * GOLDEN_RATIO % 1 * len(X)).astype(int)])
+    some = copy_to_host(X[(np.arange(count) * GOLDEN_RATIO % 1 * len(X)).astype(int)])
     middle = (len(some) - 1) // 2
     return np.partition(some, middle, axis=0)[middle]
 
 
-def _too_close(halves: Any, d: int) -> Any:
+def _find_coarse_limit(halves: Any, d: int) -> Any:
     r"""Tell up to which value products in float64 are too coarse, so that differences are needed.
 
     Parameters
@@ -200,7 +200,7 @@ def _too_close(halves: Any, d: int) -> Any:
     return 1.01 * error * halves / ACCURACY - halves
 
 
-def _products(vectors: Any) -> Iterator[tuple[slice, Any]]:
+def _multiply_rows(vectors: Any) -> Iterator[tuple[slice, Any]]:
     """Inner products of some rows with all, to be overwritten at will: (rows, products (b, m))."""
     m, on_cpu = len(vectors), isinstance(vectors, np.ndarray)
     everything, block_bytes = None, BLOCK_BYTES if on_cpu else GPU_BLOCK_BYTES
@@ -217,12 +217,12 @@ def _close_pairs(products: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the products up to the limit of their row, row by row."""
     # Most rows have none, which their minimum tells sooner than a comparison of all.
     least = namespace(products).amin(products, axis=1)
-    rows = np.flatnonzero(as_numpy(least <= limits))
-    one, other = np.nonzero(as_numpy(products[rows] <= limits[rows][:, None]))
+    rows = np.flatnonzero(copy_to_host(least <= limits))
+    one, other = np.nonzero(copy_to_host(products[rows] <= limits[rows][:, None]))
     return rows[one], other
 
 
-def _smallest(values: Any, k: int) -> tuple[Any, Any]:
+def _select_smallest(values: Any, k: int) -> tuple[Any, Any]:
     """The k smallest of each row of `values`, shape (b, m), ascending, and their columns.
 
     Columns are put into groups. As many entries as there are groups are no larger than the largest of their
@@ -244,7 +244,7 @@ def _smallest(values: Any, k: int) -> tuple[Any, Any]:
     return smallest, columns
 
 
-def _by_differences(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _measure_distances(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Distances of pairs of rows."""
     squares = np.empty(len(one))
     gathered = GATHERED_BYTES if isinstance(X, np.ndarray) else GATHERED_BYTES_ON_GPU
@@ -253,7 +253,7 @@ def _by_differences(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         part = slice(start, start + size)
         difference = X[one[part]] - X[other[part]]
         # Not cdist, which takes longer to import than a small layer to search.
-        squares[part] = as_numpy(namespace(X).einsum("ij,ij->i", difference, difference))
+        squares[part] = copy_to_host(namespace(X).einsum("ij,ij->i", difference, difference))
     return np.sqrt(squares)
 
 

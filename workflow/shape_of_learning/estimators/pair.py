@@ -53,7 +53,7 @@ class Pair:
     """
 
     def __init__(self, x: Any, y: Any, windows: Any = None, parts: Sequence[np.ndarray] = ()):
-        self.x, self.y, self.parts = _readable(x, "X"), _readable(y, "Y"), parts
+        self.x, self.y, self.parts = _check_readable(x, "X"), _check_readable(y, "Y"), parts
         if len(self.x) != len(self.y):
             raise ValueError(
                 f"X and Y must have the same rows, but have {len(self.x)} and {len(self.y)}"
@@ -62,19 +62,19 @@ class Pair:
         self._width = max(self.x.shape[1], self.y.shape[1])
         self._fold_of = np.zeros(len(self.x), int)
         if windows is not None:
-            names = arrays.as_windows(windows, len(self.x))
+            names = arrays.read_windows(windows, len(self.x))
             self._fold_of = np.unique(names, return_inverse=True)[1] % FOLDS
         self.has_windows = windows is not None
         self._fold_numbers = range(FOLDS if self.has_windows else 1)
-        self._part_of = arrays.part_of_rows(len(self.x), parts)
+        self._part_of = arrays.number_parts(len(self.x), parts)
         self._kept: dict[tuple[int, int], Moments] = {}
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def read_rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets (see :class:`.Moments`) of some rows, float64."""
-        x, t = _doubles(self.x[numbers]), _doubles(self.y[numbers])
+        x, t = _copy_as_float64(self.x[numbers]), _copy_as_float64(self.y[numbers])
         if self.is_increment:
             t -= x
         return x, t
@@ -82,54 +82,61 @@ class Pair:
     @cached_property
     def fit(self) -> Fit:
         """Least squares on all rows."""
-        return Fit(Moments.of(self._folds))
+        return Fit(Moments.sum_sets(self._folds))
 
     @cached_property
-    def in_sample(self) -> list[Squares]:
+    def sample_squares(self) -> list[Squares]:
         """Sums of squares of the fit on all rows, and without each part."""
         found = [self.fit.squares]
         if not self.parts:
             return found
-        whole = Moments.of(self._folds)
+        whole = Moments.sum_sets(self._folds)
         for part in range(len(self.parts)):
-            left = whole.without(Moments.of(self._cell(fold, part) for fold in self._fold_numbers))
+            left = whole.leave_out(
+                Moments.sum_sets(self._cell(fold, part) for fold in self._fold_numbers)
+            )
             found.append(Fit(left).squares if left.n else UNDEFINED)
         return found
 
     @property
     def held_out(self) -> list[Squares]:
         """Those of each fold by the map of the other one, of all rows and without each part."""
-        return [across for across, *_ in self._of_folds]
+        return [across for across, *_ in self._fold_squares]
 
     @property
     def halves(self) -> list[tuple[Squares, Squares]]:
         """Those of each fold by its own map, of all rows and without each part; undefined without windows."""
-        return [(first, second) for _, first, second in self._of_folds]
+        return [(first, second) for _, first, second in self._fold_squares]
 
     @cached_property
-    def _of_folds(self) -> list[tuple[Squares, Squares, Squares]]:
+    def _fold_squares(self) -> list[tuple[Squares, Squares, Squares]]:
         parts = len(self.parts)
         if len(self._folds) != FOLDS:
             return [(UNDEFINED,) * 3] * (1 + parts)
-        found = [_fitted_to_folds((fold.copy() for fold in self._folds), across=True)]
+        found = [_fit_to_folds((fold.copy() for fold in self._folds), across=True)]
         for part in range(parts):
-            left = (fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds))
-            found.append(_fitted_to_folds(left, across=self._width <= WIDEST_HELD_OUT))
+            left = (fold.leave_out(self._cell(i, part)) for i, fold in enumerate(self._folds))
+            found.append(_fit_to_folds(left, across=self._width <= WIDEST_HELD_OUT))
         return found
 
     @cached_property
     def _folds(self) -> list[Moments]:
         """Moments of each fold."""
         parts = range(len(self.parts) + 1)  # the last is of the rows in no part
-        return [Moments.of(self._cell(fold, part) for part in parts) for fold in self._fold_numbers]
+        return [
+            Moments.sum_sets(self._cell(fold, part) for part in parts)
+            for fold in self._fold_numbers
+        ]
 
     def _cell(self, fold: int, part: int) -> Moments:
         """Moments of the rows of a part in a fold."""
         if (fold, part) in self._kept:
             return self._kept[fold, part]
         found = Moments(self.x.shape[1], self.y.shape[1], self.is_increment)
-        for some in blocks(np.flatnonzero((self._fold_of == fold) & (self._part_of == part))):
-            found.add(*self.rows(some))
+        for some in split_numbers(
+            np.flatnonzero((self._fold_of == fold) & (self._part_of == part))
+        ):
+            found.add(*self.read_rows(some))
         if self._width <= NARROW:
             self._kept[fold, part] = found
         return found
@@ -139,8 +146,8 @@ class Pair:
         """Of each vector, length of the increment over that of y, and cosine of x and y; NaN if undefined."""
         ratios, cosines = np.full((2, len(self)), math.nan)
         if self.is_increment:
-            for some in blocks(np.arange(len(self))):
-                x, added = self.rows(some)
+            for some in split_numbers(np.arange(len(self))):
+                x, added = self.read_rows(some)
                 y = x + added
                 before, after, change = (
                     np.sqrt(np.einsum("ij,ij->i", z, z)) for z in (x, y, added)
@@ -152,7 +159,7 @@ class Pair:
         return ratios, cosines
 
 
-def _fitted_to_folds(folds: Iterable[Moments], *, across: bool) -> tuple[Squares, Squares, Squares]:
+def _fit_to_folds(folds: Iterable[Moments], *, across: bool) -> tuple[Squares, Squares, Squares]:
     """Sums of squares of both folds by the map of the other one, about the means of each, and by their own.
 
     The moments are used up.
@@ -168,22 +175,22 @@ def _fitted_to_folds(folds: Iterable[Moments], *, across: bool) -> tuple[Squares
     return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy), a, b
 
 
-def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:
+def split_numbers(numbers: np.ndarray) -> Iterator[np.ndarray]:
     """Divide row numbers into blocks."""
     for start in range(0, len(numbers), ROWS):
         yield numbers[start : start + ROWS]
 
 
-def _readable(X: Any, name: str) -> Any:
+def _check_readable(X: Any, name: str) -> Any:
     """An array or tensor of two dimensions and finite real numbers, as it is."""
     arrays.require_plain_values(X, name)
     array = X.detach() if hasattr(X, "detach") else np.asanyarray(X)
-    arrays.as_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)
+    arrays.read_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)
     arrays.require_finite(array, name)
     return array
 
 
-def _doubles(rows: Any) -> np.ndarray:
+def _copy_as_float64(rows: Any) -> np.ndarray:
     """Copy rows, which indexing has copied already if they are of float64."""
     if isinstance(rows, np.ndarray):
         return rows.astype(np.float64, copy=False)

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.anisotropy import leading_direction
 from shape_of_learning.estimators.arrays import (
-    as_count,
-    as_numpy,
-    as_vectors,
-    as_windows,
-    centred,
+    centre,
+    copy_to_host,
     namespace,
+    read_count,
+    read_vectors,
+    read_windows,
 )
 
 
@@ -48,17 +48,17 @@ def spectrum(X: ArrayLike) -> np.ndarray:
     >>> spectrum([[2, 0], [-2, 0], [0, 1], [0, -1]])
     array([2.66666667, 0.66666667])
     """
-    X = centred(as_vectors(X))
+    X = centre(read_vectors(X))
     gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
-    ascending = as_numpy(namespace(X).linalg.eigvalsh(gram))
+    ascending = copy_to_host(namespace(X).linalg.eigvalsh(gram))
     return np.maximum(ascending[::-1], 0) / (len(X) - 1)
 
 
-def _moments(X: ArrayLike) -> tuple[int, float, float, float]:
+def _sum_moments(X: ArrayLike) -> tuple[int, float, float, float]:
     """Of n rows less their mean: n, sums of squared norms, of their squares, of the scatter matrix's squares."""
-    X = centred(as_vectors(X))
+    X = centre(read_vectors(X))
     xp = namespace(X)
-    norms = as_numpy(xp.einsum("ij,ij->i", X, X))
+    norms = copy_to_host(xp.einsum("ij,ij->i", X, X))
     gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
     scatter = float(xp.einsum("ij,ij->", gram, gram))
     return len(X), float(norms.sum()), float((norms**2).sum()), scatter
@@ -92,7 +92,7 @@ def participation_ratio(X: ArrayLike) -> float:
     >>> participation_ratio([[2, 0], [-2, 0], [0, 1], [0, -1]])
     1.4705882352941178
     """
-    _, squares, _, scatter = _moments(X)
+    _, squares, _, scatter = _sum_moments(X)
     return squares**2 / scatter if squares > 0 else math.nan
 
 
@@ -144,7 +144,7 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     >>> round(participation_ratio_corrected([[2, 0], [-2, 0], [0, 1], [0, -1]]), 4)
     2.28
     """
-    n, squares, fourth, scatter = _moments(X)
+    n, squares, fourth, scatter = _sum_moments(X)
     if n < 4:
         return math.nan
     trace, fourth = squares**2, n * (n - 1) * fourth
@@ -228,7 +228,7 @@ def effective_rank_of_spectrum(eigenvalues: ArrayLike, exponent: float = 2) -> f
     """:func:`effective_rank` of the eigenvalues of a covariance, shape (r,), descending."""
     if not exponent > 0:
         raise ValueError(f"exponent must be above zero, not {exponent}")
-    values = _as_eigenvalues(eigenvalues)
+    values = _clean_eigenvalues(eigenvalues)
     values = values[values > 0]
     if not len(values):
         return math.nan
@@ -250,8 +250,8 @@ def top_share(eigenvalues: ArrayLike, directions: int = 10) -> float:
     >>> top_share([4, 3, 2, 1], 2)
     0.7
     """
-    k = as_count(directions, "directions", 1)
-    values = _as_eigenvalues(eigenvalues)
+    k = read_count(directions, "directions", 1)
+    values = _clean_eigenvalues(eigenvalues)
     return float(values[:k].sum() / values.sum()) if values[0] > 0 else math.nan
 
 
@@ -269,7 +269,7 @@ def directions_for(eigenvalues: ArrayLike, share: float = 0.9) -> float:
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, not {share}")
-    values = _as_eigenvalues(eigenvalues)
+    values = _clean_eigenvalues(eigenvalues)
     total = values.sum()
     if total == 0:
         return math.nan
@@ -308,9 +308,9 @@ def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 40) -> float:
     >>> round(alpha_req(1 / np.arange(1, 100) ** 1.5), 9)
     1.5
     """
-    first = as_count(first, "first", 1)
-    last = as_count(last, "last", first + 1)
-    values = _as_eigenvalues(eigenvalues)
+    first = read_count(first, "first", 1)
+    last = read_count(last, "last", first + 1)
+    values = _clean_eigenvalues(eigenvalues)
     if len(values) < last or values[last - 1] == 0:
         return math.nan
     ranks = np.arange(first, last + 1, dtype=np.float64)
@@ -343,18 +343,18 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
     >>> effective_windows(np.array([[9, 0], [-9, 0], [0, 1], [0, -1]]), [0, 1, 2, 3])
     2.0
     """
-    numbers = as_windows(windows, len(X))
-    rows = centred(as_vectors(X, 1))
+    numbers = read_windows(windows, len(X))
+    rows = centre(read_vectors(X, 1))
     variance = float(namespace(rows).einsum("ij,ij->i", rows, rows).sum())
     if variance == 0:
         return math.nan
     direction = leading_direction(rows, variance)[1]
-    along = as_numpy(rows @ namespace(rows).asarray(direction, device=rows.device))
+    along = copy_to_host(rows @ namespace(rows).asarray(direction, device=rows.device))
     squares = np.bincount(numbers, along**2)
     return float(squares.sum() ** 2 / np.square(squares).sum())
 
 
-def _as_eigenvalues(eigenvalues: ArrayLike) -> np.ndarray:
+def _clean_eigenvalues(eigenvalues: ArrayLike) -> np.ndarray:
     """Read the eigenvalues of a covariance; zero where they are nothing but the rounding of the largest."""
     found = np.asarray(eigenvalues, dtype=np.float64)
     if found.ndim != 1 or not len(found):

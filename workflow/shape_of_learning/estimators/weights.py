@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_matrix, as_numpy, matrix_blocks, namespace
+from shape_of_learning.estimators.arrays import copy_to_host, namespace, read_blocks, read_matrix
 
 # Of rows as float64, read at a time: for a plane, and for the partition function 1024 rows of 4096 numbers.
 BLOCK_BYTES, PARTITION_BYTES = 2**26, 2**25
@@ -64,7 +64,7 @@ def bias_gain_ratio(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
 
 
 def _length(vector: ArrayLike) -> float:
-    return float(np.linalg.norm(as_matrix(np.asarray(vector)[None])))
+    return float(np.linalg.norm(read_matrix(np.asarray(vector)[None])))
 
 
 def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
@@ -108,14 +108,14 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
     n, d = X.shape
     rows = max(1, BLOCK_BYTES // (8 * d))
     total, products = np.zeros(d), np.zeros((d, d))
-    for block in matrix_blocks(X, rows):
+    for block in read_blocks(X, rows):
         total += block.sum(axis=0)
         products += block.T @ block
     mean = total / n if center else np.zeros(d)
     products -= n * np.outer(mean, mean)
     _, axes = eigh(products, subset_by_index=[d - 2, d - 1], overwrite_a=True)
     plane = axes[:, ::-1]
-    coordinates = np.concatenate([block @ plane for block in matrix_blocks(X, rows)]) - mean @ plane
+    coordinates = np.concatenate([block @ plane for block in read_blocks(X, rows)]) - mean @ plane
     return np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0) * coordinates
 
 
@@ -168,12 +168,12 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     """
     if signs not in ("one", "both"):
         raise ValueError(f"signs must be 'one' or 'both', not {signs!r}")
-    rows: Any = X if hasattr(X, "shape") else as_matrix(X)
+    rows: Any = X if hasattr(X, "shape") else read_matrix(X)
     at_a_time = max(1, PARTITION_BYTES // (8 * max(1, rows.shape[-1])))
-    mean = sum(block.sum(axis=0) for block in matrix_blocks(rows, at_a_time)) / len(rows)
+    mean = sum(block.sum(axis=0) for block in read_blocks(rows, at_a_time)) / len(rows)
 
     def blocks() -> Iterator[Any]:
-        for block in matrix_blocks(rows, at_a_time):
+        for block in read_blocks(rows, at_a_time):
             yield block - mean if center else block
 
     eigenvalues, directions = _eigenvectors(blocks())
@@ -181,7 +181,7 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     if signs == "both":
         forward = np.concatenate([forward, backward])
     else:
-        projections = as_numpy(mean @ directions) * (not center)
+        projections = copy_to_host(mean @ directions) * (not center)
         usual = np.sqrt(np.maximum(eigenvalues, 0) / len(rows))
         undecided = abs(projections) <= NO_PROJECTION * usual
         larger = np.maximum(forward, backward)
@@ -198,7 +198,7 @@ def _eigenvectors(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
         gram = product
     if not isinstance(gram, np.ndarray):
         eigenvalues, directions = namespace(gram).linalg.eigh(gram)
-        return as_numpy(eigenvalues), directions
+        return copy_to_host(eigenvalues), directions
     from scipy.linalg import eigh
 
     # In Fortran's order, which spares a copy.
@@ -219,4 +219,4 @@ def _log_sums(blocks: Iterable[Any], directions: Any) -> tuple[np.ndarray, np.nd
             sums[sign] += xp.exp(exponents - top).sum(axis=0)
             largest[sign] = top
             exponents *= -1
-    return as_numpy(largest[0] + xp.log(sums[0])), as_numpy(largest[1] + xp.log(sums[1]))
+    return copy_to_host(largest[0] + xp.log(sums[0])), copy_to_host(largest[1] + xp.log(sums[1]))

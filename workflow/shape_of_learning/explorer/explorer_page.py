@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.claims.claim import choice_words, option_words
+from shape_of_learning.claims.claim import format_choice, format_option
 
 FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
@@ -41,13 +41,13 @@ OF_CLAIMS = (
 Row = Mapping[str, str]
 
 
-def explorer_page(content: Mapping[str, Any]) -> str:
+def write_page(content: Mapping[str, Any]) -> str:
     """Write the page; equal content gives an equal page, and no text of it can become an element.
 
     Parameters
     ----------
     content : mapping
-        What :func:`.content_of` returns.
+        What :func:`.read_content` returns.
     """
     import vl_convert  # the Snakefile, which has no such package, reads this module
 
@@ -56,33 +56,35 @@ def explorer_page(content: Mapping[str, Any]) -> str:
     parts = {
         # As elements, which a browser shows before it has read the program.
         "FINDINGS": "".join(f"<li>{escape(sentence)}</li>" for sentence in content["findings"]),
-        "STYLE": _part(STYLE),
-        "LICENCES": escape(_part(LICENCES)),
+        "STYLE": _read_part(STYLE),
+        "LICENCES": escape(_read_part(LICENCES)),
         "CONTENT": base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii"),
-        "DRAWING": _closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
-        "PROGRAM": _closed("\n".join(map(_part, PROGRAM))),
+        "DRAWING": _escape_script_end(
+            vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        ),
+        "PROGRAM": _escape_script_end("\n".join(map(_read_part, PROGRAM))),
     }
-    pieces = _part(FRAME).split("%%")
+    pieces = _read_part(FRAME).split("%%")
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
 @cache
 def digest_of_page() -> str:
     """Sixteen hexadecimal digits of the files of the page, for it is made anew when one changes."""
-    text = "\0".join(map(_part, (FRAME, STYLE, LICENCES, *PROGRAM)))
+    text = "\0".join(map(_read_part, (FRAME, STYLE, LICENCES, *PROGRAM)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def _closed(program: str) -> str:
+def _escape_script_end(program: str) -> str:
     """Keep the strings of a program from ending its script element."""
     return program.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def content_of(
+def read_content(
     description: Mapping[str, Any],
     estimates: Path,
     verdicts: Sequence[Path],
@@ -117,35 +119,41 @@ def content_of(
     of_kind: dict[str, list[Row]] = {}
     for path in (*verdicts, *further):
         kind = path.parent.name.removeprefix("last_")
-        of_kind.setdefault(kind, []).extend(_as_estimates(path, kind, models))
-    rows = [*_rows(estimates), *chain(*of_kind.values())]
+        of_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kind, models))
+    rows = [*_read_rows(estimates), *chain(*of_kind.values())]
     in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
     measures = [
         {**each, "in_batches": each["name"] in in_batches}
-        for each in (*description["measures"], *_without_entry(rows, description["measures"]))
+        for each in (*description["measures"], *_describe_unknown(rows, description["measures"]))
     ]
-    judged = {(row["model"], row["revision"]): row for path in verdicts for row in _rows(path)}
-    content = {**description, "measures": measures, "claims": list(_claims(claims, description))}
+    judged = {(row["model"], row["revision"]): row for path in verdicts for row in _read_rows(path)}
+    content = {
+        **description,
+        "measures": measures,
+        "claims": list(_read_claims(claims, description)),
+    }
     curves = {path.stem.removeprefix("specification_"): path for path in choices[1:]}
-    flips = [_flip(row) for path in choices[:1] for row in _rows(path) if row["flips"]]
+    flips = [
+        _describe_flip(row) for path in choices[:1] for row in _read_rows(path) if row["flips"]
+    ]
     for claim in content["claims"]:
         claim["choices"] = [flip for flip in flips if flip["claim"] == claim["claim"]]
         if claim["claim"] in curves:
-            claim["specifications"] = _specifications(curves[claim["claim"]])
+            claim["specifications"] = _read_specifications(curves[claim["claim"]])
     del content["claimed"]
     for key in ("papers", "claims"):
-        content[key] = [_with_measures(each, of_kind) for each in content[key]]
+        content[key] = [_add_measures(each, of_kind) for each in content[key]]
     names = [each["name"] for each in measures]
-    return content | _curves(rows, names, models, judged)
+    return content | _group_curves(rows, names, models, judged)
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def _as_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]:
-    rows = _rows(path)
+def _convert_to_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]:
+    rows = _read_rows(path)
     last = max((int(row["layer"]) for row in rows if row.get("layer")), default=0)
     named = KINDS[kind]
     for row in rows:
@@ -159,7 +167,7 @@ def _as_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]
             yield cells
 
 
-def _without_entry(
+def _describe_unknown(
     rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
 ) -> Iterable[dict[str, Any]]:
     named = {each["name"] for each in known}
@@ -168,38 +176,43 @@ def _without_entry(
         yield {"name": name, "label": label, "axis": axis, "description": "", "family": ""}
 
 
-def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def _read_claims(
+    tables: Iterable[Path], description: Mapping[str, Any]
+) -> Iterable[dict[str, Any]]:
     for table in tables:
-        for row in _rows(table):
+        for row in _read_rows(table):
             about = description["claimed"][table.stem][row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
             yield {**about, **{key: row[key] for key in OF_CLAIMS}, "paper": table.stem, **rests_on}
 
 
-def _flip(row: Row) -> dict[str, str]:
+def _describe_flip(row: Row) -> dict[str, str]:
     """Name what a choice alone does to a verdict."""
     words = {
-        "choice": choice_words(row["choice"]),
-        "option": option_words(row["choice"], row["option"]),
+        "choice": format_choice(row["choice"]),
+        "option": format_option(row["choice"], row["option"]),
     }
     return {key: row[key] for key in ("claim", "verdict_of_reference", "verdict", "flips")} | words
 
 
-def _specifications(table: Path) -> dict[str, Any]:
+def _read_specifications(table: Path) -> dict[str, Any]:
     """Read the curve of a claim: its choices, and of each combination verdict, numbers and options."""
-    rows = _rows(table)
+    rows = _read_rows(table)
     columns = [*rows[0]]
     varied = columns[columns.index("n") + 1 : columns.index("because")]
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in varied}
     return {
         "choices": [
-            {"label": choice_words(name), "options": [option_words(name, o) for o in options[name]]}
+            {
+                "label": format_choice(name),
+                "options": [format_option(name, o) for o in options[name]],
+            }
             for name in varied
         ],
         "rows": [
             [
                 *(row["verdict"], row["is_reference"] == "yes"),
-                *(_number(row[key], 6) for key in ("estimate", "low", "high")),
+                *(_round_cell(row[key], 6) for key in ("estimate", "low", "high")),
                 [options[name].index(row[name]) for name in varied],
             ]
             for row in rows
@@ -207,12 +220,12 @@ def _specifications(table: Path) -> dict[str, Any]:
     }
 
 
-def _with_measures(each: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _add_measures(each: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:
     held = (row["estimator"] for kind in each["tables"] for row in of_kind.get(kind, ()))
     return {**each, "measures": list(dict.fromkeys([*each["measures"], *held]))}
 
 
-def _curves(
+def _group_curves(
     rows: list[Row],
     measures: Sequence[str],
     models: Sequence[str],
@@ -239,14 +252,14 @@ def _curves(
     numbers = {key: number for number, key in enumerate(checkpoints)}
 
     def cells(row: Row) -> list[Any]:
-        rounded = (_number(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
+        rounded = (_round_cell(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
         return [numbers[row["model"], row["revision"]], *rounded, row.get("reason") or None]
 
     series = [[*of, list(map(cells, those))] for of, those in groupby(rows, itemgetter(*SERIES))]
     return {"checkpoints": list(checkpoints.values()), "series": series}
 
 
-def _number(cell: str | None, digits: int) -> float | str | None:
+def _round_cell(cell: str | None, digits: int) -> float | str | None:
     """A rounded number as JSON can hold it."""
     if not cell:
         return None

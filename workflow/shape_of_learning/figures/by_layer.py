@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
-from shape_of_learning.figures.tables import by_layer
+from shape_of_learning.figures.output import Drawing, make_drawing
+from shape_of_learning.figures.tables import select_layers
 
 ROW_HEIGHT = 1.7  # inches, where there are several
 FRAME = 0.4  # inches
@@ -39,16 +39,18 @@ ONLY = "the only checkpoint"  # of a model without steps
 
 def profiles_by_step(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per training step."""
-    table, measures = by_layer(inputs), inputs.measures
+    table, measures = select_layers(inputs), inputs.measures
     models = dict(list(table.groupby("label", sort=False)))
-    shape, notes = (len(measures), len(models)), _footnote(inputs, table)
-    figure, grid = marks.panels(*shape, _height(len(measures)), *notes, sharex="col", sharey="row")
+    shape, notes = (len(measures), len(models)), _make_footnote(inputs, table)
+    figure, grid = marks.make_panels(
+        *shape, _choose_height(len(measures)), *notes, sharex="col", sharey="row"
+    )
     draw_columns(grid, models, measures)
     for axes, measure in zip(grid[:, 0], measures, strict=True):
         is_named = len(measures) > 1 and measure.label != measure.axis
         axes.set_ylabel(f"{measure.axis},\n{measure.label}" if is_named else measure.axis)
     set_scales(grid, table, measures)
-    return _drawing_of_lines(inputs, figure, table)
+    return _make_line_drawing(inputs, figure, table)
 
 
 def draw_columns(
@@ -69,11 +71,11 @@ def draw_columns(
         What a model is at step 0.
     """
     named: dict[str, Line2D] = {}
-    colours = style.step_colours(_trained_steps(pd.concat(models.values())))
+    colours = style.step_colours(_list_trained_steps(pd.concat(models.values())))
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, measures, strict=True):
             named |= _draw_measure(axes, own, measure, colours, start)
-        column[0].set_title(marks.panel_title(label, column[0].figure, len(models)))
+        column[0].set_title(marks.wrap_panel_title(label, column[0].figure, len(models)))
         column[-1].set_xlabel(marks.ALONG["layer"])
     _name_steps(grid, colours, named)
 
@@ -83,17 +85,17 @@ def overview(inputs: FigureInputs) -> Drawing:
 
     A measure of one model without massive tokens has dashed lines in the panel of the same with them.
     """
-    table, is_one = by_layer(inputs), len(inputs.models) == 1
+    table, is_one = select_layers(inputs), len(inputs.models) == 1
     dashed = _measures_without_massive_tokens(inputs.measures) if is_one else {}
     measures = [measure for measure in inputs.measures if measure not in dashed.values()]
     number = len(measures)
     across = number // 2 if number == ACROSS + 1 else min(ACROSS, number)
     rows = -(-number // across)
     width = style.COLUMN_WIDTH if across == 1 else style.TEXT_WIDTH
-    notes = _footnote(inputs, table)
-    figure, grid = marks.panels(rows, across, _height(rows), *notes, width=width)
+    notes = _make_footnote(inputs, table)
+    figure, grid = marks.make_panels(rows, across, _choose_height(rows), *notes, width=width)
     named: dict[str, Line2D] = {}
-    colours = style.step_colours(_trained_steps(table))
+    colours = style.step_colours(_list_trained_steps(table))
     for axes, measure in zip(grid.flat, measures, strict=False):
         if is_one:
             named |= _draw_measure(axes, table, measure, colours)
@@ -106,18 +108,20 @@ def overview(inputs: FigureInputs) -> Drawing:
         if measure.name in dashed:
             _draw_measure(axes, table, dashed[measure.name], colours, is_dashed=True)
         words = LONG_DASHES.format(measure.label) if measure.name in dashed else measure.label
-        axes.set(title=marks.panel_title(words, figure, across), ylabel=measure.axis)
+        axes.set(title=marks.wrap_panel_title(words, figure, across), ylabel=measure.axis)
     set_scales([[axes] for axes in grid.flat], table, measures)
     for axes in grid.flat[max(0, number - across) : number]:
         axes.set_xlabel(marks.ALONG["layer"])
     for axes in grid.flat[number:]:
         axes.set_axis_off()
     if not is_one:
-        marks.legend_above(figure, named, "left")
+        marks.add_legend(figure, named, "left")
     else:
-        figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
+        figure.suptitle(
+            marks.wrap_panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left"
+        )
         _name_steps(grid, colours, named)
-    return _drawing_of_lines(inputs, figure, table)
+    return _make_line_drawing(inputs, figure, table)
 
 
 def _measures_without_massive_tokens(measures: Sequence[DrawnMeasure]) -> dict[str, DrawnMeasure]:
@@ -134,13 +138,15 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     their colours, which span the blocks; the embedding output is drawn where it fits in. Suspect values do not
     decide colours where there are others; where all are suspect colours begin at 0.
     """
-    table = by_layer(inputs)
+    table = select_layers(inputs)
     models = dict(list(table.groupby("label", sort=False)))
-    shown = {measure.name: _rows_of_cells(table, measure) for measure in inputs.measures}
-    rows, notes = len(inputs.measures), captions.footnote(inputs, table, captions.CELLS)
+    shown = {measure.name: _select_cells(table, measure) for measure in inputs.measures}
+    rows, notes = len(inputs.measures), captions.write_footnote(inputs, table, captions.CELLS)
     norms = {name: _norm_of_cells(cells) for name, cells in shown.items()}
-    left_out = [_embedding_output(table, shown[each.name], each) for each in inputs.measures]
-    figure, grid = marks.panels(rows, len(models), _height(rows), *left_out, *notes)
+    left_out = [
+        _describe_embedding_output(table, shown[each.name], each) for each in inputs.measures
+    ]
+    figure, grid = marks.make_panels(rows, len(models), _choose_height(rows), *left_out, *notes)
     panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
         cells = shown[measure.name]
@@ -156,16 +162,16 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
             bar.set_label(f"{measure.label} (log scale)")
             scales.set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
-        column[0].set_title(marks.panel_title(label, figure, len(models)))
+        column[0].set_title(marks.wrap_panel_title(label, figure, len(models)))
         column[-1].set_xlabel("Training step")
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
         _mark_cells(*panel)
-    said = captions.on_estimates(table, captions.CELLS, bands=False)
-    return drawing(inputs, figure, table, said)
+    said = captions.describe_estimates(table, captions.CELLS, bands=False)
+    return make_drawing(inputs, figure, table, said)
 
 
-def _rows_of_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
+def _select_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
     """Keep what has cells: all layers, without layer 0 if its values would leave blocks a small part of the colours."""
     rows = table[table["estimator"] == measure.name]
     blocks = rows[rows["layer"] > 0]
@@ -196,7 +202,9 @@ def _ends_beyond(cells: pd.DataFrame, norm: Normalize) -> str:
     )
 
 
-def _embedding_output(table: pd.DataFrame, cells: pd.DataFrame, measure: DrawnMeasure) -> str:
+def _describe_embedding_output(
+    table: pd.DataFrame, cells: pd.DataFrame, measure: DrawnMeasure
+) -> str:
     """Say which values the embedding output has where it has no cells."""
     own = _finite_rows(table[table["layer"] == 0], measure)["value"]
     if own.empty or (cells["layer"] == 0).any():
@@ -205,21 +213,21 @@ def _embedding_output(table: pd.DataFrame, cells: pd.DataFrame, measure: DrawnMe
     return f"{measure.label} of layer 0, beyond the colours: {' to '.join(ends)}."
 
 
-def _height(rows: int) -> float:
+def _choose_height(rows: int) -> float:
     return FRAME + (style.PANEL_HEIGHT if rows == 1 else rows * ROW_HEIGHT)
 
 
-def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
+def _make_line_drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
     steps = table.groupby("label", sort=False)["step"].nunique()
-    said = captions.on_estimates(table, bands=steps.min() <= MOST_BANDS)
-    return drawing(inputs, figure, table, said)
+    said = captions.describe_estimates(table, bands=steps.min() <= MOST_BANDS)
+    return make_drawing(inputs, figure, table, said)
 
 
-def _footnote(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
+def _make_footnote(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     """What stands below lines by step: as elsewhere, and which models have too many steps for bands."""
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
-    notes = captions.footnote(inputs, table, bands=steps.min() <= MOST_BANDS)
+    notes = captions.write_footnote(inputs, table, bands=steps.min() <= MOST_BANDS)
     return [*notes, f"Too many steps for bands: {many}." if many else ""]
 
 
@@ -283,7 +291,7 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     rows = rows.assign(step=rows["step"].fillna(0))
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
     edges = (
-        scales.cell_edges(scales.progress_places([*cells.columns])),
+        scales.find_cell_edges(scales.place_steps([*cells.columns])),
         np.append(cells.index, cells.index[-1] + 1) - 0.5,
     )
     axes.set_facecolor(NO_VALUE)
@@ -298,8 +306,8 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Label steps where there is room; mark undefined and suspect cells, and those of hollow checkpoints."""
     steps = sorted({int(step) for step in rows["step"].dropna()})
     size = axes.get_window_extent().size / axes.figure.dpi
-    centres = scales.progress_places(steps or [0])
-    widths = np.diff(scales.cell_edges(centres)) * size[0] / np.ptp(axes.get_xlim())
+    centres = scales.place_steps(steps or [0])
+    widths = np.diff(scales.find_cell_edges(centres)) * size[0] / np.ptp(axes.get_xlim())
     if steps:
         scales.set_step_ticks(axes.xaxis, steps, size[0])
     else:
@@ -321,7 +329,7 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
             axes.plot(places[own.index], own["layer"], color=shade, label=label, **look)
 
 
-def _trained_steps(table: pd.DataFrame) -> list[int]:
+def _list_trained_steps(table: pd.DataFrame) -> list[int]:
     """List the steps of a table but 0, ascending."""
     return sorted({int(step) for step in table["step"].dropna() if step > 0})
 
@@ -363,7 +371,7 @@ def _name_steps(panels: np.ndarray, colours: Mapping[int, str], named: dict[str,
     """Say which line is of which step: above the panels, and of many steps by a bar of colours at the right."""
     if named:
         order = sorted(named, key=lambda name: int(name.split()[1].strip(",").replace(",", "")))
-        marks.legend_above(panels[0, 0].figure, {name: named[name] for name in order}, "right")
+        marks.add_legend(panels[0, 0].figure, {name: named[name] for name in order}, "right")
     if len(colours) > MOST_NAMED:
         norm = BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours))
         mapped = ScalarMappable(norm, ListedColormap([*colours.values()]))

@@ -2,8 +2,8 @@
 
 from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
-from shape_of_learning.figures.tables import AVERAGED_LAYERS_IN_WORDS, over_layers
+from shape_of_learning.figures.output import Drawing, make_drawing
+from shape_of_learning.figures.tables import AVERAGED_LAYERS_IN_WORDS, select_averages
 
 
 def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:
@@ -13,17 +13,17 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     ----------
     inputs : FigureInputs
     average_over : {"block_outputs", "all_layers"}
-        See :func:`.over_layers`.
+        See :func:`.select_averages`.
     """
-    table, measures = over_layers(inputs, average_over), inputs.measures
-    counted = scales.progress_column(table)
+    table, measures = select_averages(inputs, average_over), inputs.measures
+    counted = scales.choose_progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
-    notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
+    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, counted)]
     notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
-    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
+    figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, frame=0.4)
     panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
     for axes, measure in zip(panels, measures, strict=True):
         scales.begin_at_zero(axes, [measure])
     marks.name_lines(panels[-1:], lines)
     averaged = AVERAGED_LAYERS_IN_WORDS[average_over]
-    return drawing(inputs, figure, table, averaged, captions.on_estimates(table))
+    return make_drawing(inputs, figure, table, averaged, captions.describe_estimates(table))

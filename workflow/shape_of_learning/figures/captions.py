@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.tables import lacks_interval, visible_reasons
+from shape_of_learning.figures.tables import lacks_interval, read_visible_reasons
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
 
 
@@ -38,7 +38,7 @@ MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are name
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
 
-def short_number(number: float) -> str:
+def format_short(number: float) -> str:
     """Write 143000 as 143k, 3e12 as 3T: three digits and a suffix for thousands, but 1024 as it is."""
     if 1000 < number < 10_000 and number % 10:
         return f"{number:.0f}"
@@ -49,7 +49,7 @@ def short_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def on_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) -> str:
+def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) -> str:
     """Say what lines and bands show: means, or values of all vectors together, and their intervals.
 
     Parameters
@@ -65,30 +65,30 @@ def on_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) 
     if defined.empty:
         return "No value is defined."
     over = "batches" if "layer" in table else "layers and batches"
-    vectors = f"{range_of(defined['n'])} vectors"
+    vectors = f"{format_range(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
     said = f"mean over {over} of {vectors}" if in_batches else f"all {vectors} together"
     has_bands = bands and defined["low"].notna().any()
     return f"{signs.values}: {said}{'; bands: 95 % intervals' if has_bands else ''}."
 
 
-def footnote(
+def write_footnote(
     inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, *, bands: bool = True
 ) -> list[str]:
     """What stands below the panels: what is left out, undefined, suspect or without interval, sample and bands.
 
-    Parameters as of :func:`on_estimates`.
+    Parameters as of :func:`describe_estimates`.
     """
     has_bands = bands and signs is LINES and table["low"].notna().any()
     sample = describe_sample(inputs, count_vectors(inputs, table))
     return [
-        *omissions(inputs),
-        *marked(inputs, table),
-        undefined(table, signs),
-        without_interval(inputs, table) if signs is LINES else "",
-        on_widths(inputs),
+        *describe_omissions(inputs),
+        *describe_marks(inputs, table),
+        describe_undefined(table, signs),
+        describe_missing_intervals(inputs, table) if signs is LINES else "",
+        describe_widths(inputs),
         *define_quantities(inputs),
-        joined(sample, "Bands: 95 % intervals." if has_bands else ""),
+        join_sentences(sample, "Bands: 95 % intervals." if has_bands else ""),
     ]
 
 
@@ -113,20 +113,20 @@ def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
     for measure in inputs.measures:
         n = table.loc[table["estimator"] == measure.name, "n"]
         if n.notna().any():
-            number = f"{range_of(n)} vectors{per_batch}"
+            number = f"{format_range(n)} vectors{per_batch}"
             labels_by_number.setdefault(number, []).append(measure.label)
     if len(labels_by_number) < 2:
-        return f"{range_of(table['n'])} vectors{per_batch}"
+        return f"{format_range(table['n'])} vectors{per_batch}"
     parts = (f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items())
     return "; ".join(parts)
 
 
-def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:
+def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str:
     """Say of how many values no interval can be given, and why: of those with a cross, and of whole measures."""
     bare = table[lacks_interval(table)]
     is_crossed = bare["bare"].astype(bool)
     kinds = ((f"{NO_INTERVAL}: no", bare[is_crossed]), ("No", bare[~is_crossed]))
-    return joined(
+    return join_sentences(
         *(
             f"{sign} interval for {len(rows):,} of {len(table):,} values ({_why_bare(inputs, rows)})."
             for sign, rows in kinds
@@ -143,7 +143,9 @@ def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)
     is_less = (bare["effective_windows"] < least).fillna(value=False).astype(bool)
     decided = ~not_covering & ~few & is_less
-    named = enumerated([labels[name] for name in labels if name in set(bare["estimator"])] or [""])
+    named = enumerate_items(
+        [labels[name] for name in labels if name in set(bare["estimator"])] or [""]
+    )
     reasons = {
         f"those of {named} are not known to cover": not_covering,
         f"fewer than {GROUPS} windows": few,
@@ -153,7 +155,7 @@ def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     return "; ".join(reason for reason, holds in reasons.items() if holds.any())
 
 
-def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
+def describe_undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
     """One sentence on the values of a table that are undefined or infinite, if there are any."""
     values = table["value"].to_numpy("float64")
     count = int((~np.isfinite(values)).sum())
@@ -161,7 +163,7 @@ def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
     return f"{signs.none}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
-def marked(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
+def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     """Say of each measure which averages lack layers and do not compare with those of all, then what is suspect."""
     uneven, suspect = [], []
     is_averaged = "layers" in table
@@ -170,11 +172,11 @@ def marked(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
         column, of_layers = "marked", None
         if is_averaged:
             column, of_layers = "suspect_layers", rows["layers"]
-            parts = _by_model(rows, "layers_left_out", of_layers + rows["layers_left_out"])
+            parts = _count_by_model(rows, "layers_left_out", of_layers + rows["layers_left_out"])
             left_out = "is undefined in some layers, which are left out of the average"
             uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
-        if parts := _by_model(rows, column, of_layers):
-            reasons = chain.from_iterable(map(visible_reasons, rows["reason"].dropna()))
+        if parts := _count_by_model(rows, column, of_layers):
+            reasons = chain.from_iterable(map(read_visible_reasons, rows["reason"].dropna()))
             named = {reason.name: reason.sentence for reason in reasons}
             words = "; ".join(named.values()) or "layers are suspect"
             if (rows[column] > 0).all():
@@ -183,7 +185,7 @@ def marked(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     return [*uneven, *suspect]
 
 
-def on_widths(inputs: FigureInputs) -> str:
+def describe_widths(inputs: FigureInputs) -> str:
     """Say of models whose scores of fits do not compare how many vectors come to each coordinate."""
     measures = [each.name for each in inputs.measures if each.per_dimension]
     if not measures:
@@ -200,7 +202,7 @@ def on_widths(inputs: FigureInputs) -> str:
     )
 
 
-def _by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:
+def _count_by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:
     """Count what is marked of each model: blocks and the embeddings, or averages and in how many layers at most."""
     parts = []
     for label, own in rows.groupby("label", sort=False):
@@ -226,7 +228,7 @@ def count_blocks(layers: pd.Series, marks: pd.Series) -> str:
     return " and ".join(counts)
 
 
-def omissions(inputs: FigureInputs) -> list[str]:
+def describe_omissions(inputs: FigureInputs) -> list[str]:
     """Say which checkpoints are left out and which are marked, and why.
 
     Steps with the same verdict are named together, many of them by the first and the last one.
@@ -234,7 +236,7 @@ def omissions(inputs: FigureInputs) -> list[str]:
     if inputs.verdicts is None:
         return [inputs.note]
     rows = inputs.verdicts.sort_values("step", kind="stable")
-    rows = rows.assign(verdict=rows["verdict"].map(without_sources))
+    rows = rows.assign(verdict=rows["verdict"].map(strip_sources))
     sentences = [inputs.note]
     for heading, shown in (("Left out", "no"), (NOT_OK, "hollow")):
         parts = []
@@ -243,38 +245,38 @@ def omissions(inputs: FigureInputs) -> list[str]:
             chosen = own["shown"] == shown
             if chosen.any():
                 noun = "step" if chosen.sum() == 1 else "steps"
-                parts.append(f"{model.label} {noun} {_by_verdict(own, chosen)}")
+                parts.append(f"{model.label} {noun} {_list_by_verdict(own, chosen)}")
         if parts:
             sentences.append(f"{heading}: {'; '.join(parts)}.")
     return sentences
 
 
-def without_sources(verdict: str) -> str:
+def strip_sources(verdict: str) -> str:
     """Drop web addresses, and the brackets around them; a verdict that is nothing else stays."""
     return SOURCES.sub("", verdict).strip(" :;,") or verdict
 
 
-def _by_verdict(own: pd.DataFrame, chosen: pd.Series) -> str:
+def _list_by_verdict(own: pd.DataFrame, chosen: pd.Series) -> str:
     """Steps of one model, each group with its verdict in brackets."""
     groups = []
     for verdict, rows in own[chosen].groupby("verdict", sort=False):
         steps, reason = rows["step"], verdict
-        named = enumerated([f"{step:,}" for step in steps])
+        named = enumerate_items([f"{step:,}" for step in steps])
         if len(steps) > MOST_NAMED:
             first, last = steps.iloc[0], steps.iloc[-1]
             between = own["step"].between(first, last).sum()
             named = f"{first:,} to {last:,}"
             reason = f"{len(steps):,} of {between:,} checkpoints: {verdict}"
         groups.append(f"{named} ({reason})")
-    return enumerated(groups)
+    return enumerate_items(groups)
 
 
-def joined(*sentences: str) -> str:
+def join_sentences(*sentences: str) -> str:
     """Join the sentences that there are."""
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def as_markup(words: str) -> str:
+def escape_markup(words: str) -> str:
     """Escape what Markdown, or reStructuredText in a report, would take for marks.
 
     It becomes one line, for reStructuredText has directives, which lines begin with.
@@ -282,19 +284,19 @@ def as_markup(words: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", " ".join(words.split()))
 
 
-def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
+def write_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
     """Write a table whose first columns are `words` and the others numbers, which stand right."""
     sides = [":--"] * words + ["--:"] * (len(heading) - words)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 
 
-def enumerated(items: Sequence[str]) -> str:
+def enumerate_items(items: Sequence[str]) -> str:
     """Join as 'a, b and c'."""
     *others, last = items
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def range_of(values: Iterable[float]) -> str:
+def format_range(values: Iterable[float]) -> str:
     """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; of none, 'no'."""
     known = pd.Series(values).dropna()
     if known.empty:

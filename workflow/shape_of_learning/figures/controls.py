@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.by_layer import log_measures
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.style import LineStyle
 from shape_of_learning.figures.tables import (
     AVERAGED_LAYERS_IN_WORDS,
     CHECKPOINT,
-    by_layer,
-    over_layers,
-    with_labels,
+    add_labels,
+    select_averages,
+    select_layers,
 )
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.tidy import GROUPS
@@ -59,30 +59,30 @@ MARKS = ["hollow", "marked", "bare"]
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per control, by layer."""
-    own = by_layer(inputs).assign(control=MODEL)
-    found = _controls(inputs)
-    found = _with_intervals(found.merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT))
+    own = select_layers(inputs).assign(control=MODEL)
+    found = _select_controls(inputs)
+    found = _add_intervals(found.merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT))
     bare = found["estimator"].isin([each.name for each in inputs.measures if not each.interval])
     found.loc[bare, ["low", "high"]] = np.nan
     table = pd.concat([own, found], ignore_index=True)
-    return _drawing(inputs, table, "layer", own)
+    return _make_drawing(inputs, table, "layer", own)
 
 
 def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:
     """Draw the same of means over layers, by training step; untrained weights at every step."""
-    own = over_layers(inputs, average_over).assign(control=MODEL)
-    found = _controls(inputs)
+    own = select_averages(inputs, average_over).assign(control=MODEL)
+    found = _select_controls(inputs)
     found = found[found["layer"] >= (average_over == "block_outputs")]
     places = pd.MultiIndex.from_frame(own[CHECKPOINT])
     is_shown = pd.MultiIndex.from_frame(found[CHECKPOINT]).isin(places)
     found = found[is_shown | (found["control"] == "untrained")]
     keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
     means = found.groupby(keys, sort=False, dropna=False)[["value", *WITHOUT]].mean().reset_index()
-    table = pd.concat([own, _with_intervals(_at_every_step(means, own))], ignore_index=True)
-    return _drawing(inputs, table, "step", own, AVERAGED_LAYERS_IN_WORDS[average_over])
+    table = pd.concat([own, _add_intervals(_repeat_at_every_step(means, own))], ignore_index=True)
+    return _make_drawing(inputs, table, "step", own, AVERAGED_LAYERS_IN_WORDS[average_over])
 
 
-def _controls(inputs: FigureInputs) -> pd.DataFrame:
+def _select_controls(inputs: FigureInputs) -> pd.DataFrame:
     """Rows of the models and measures that are drawn."""
     found = inputs.tables["controls"]
     names = [measure.name for measure in inputs.measures]
@@ -90,12 +90,12 @@ def _controls(inputs: FigureInputs) -> pd.DataFrame:
     return found[found["estimator"].isin(names) & found["model"].isin(models)]
 
 
-def _with_intervals(rows: pd.DataFrame) -> pd.DataFrame:
+def _add_intervals(rows: pd.DataFrame) -> pd.DataFrame:
     low, high = interval(rows["value"].to_numpy(float), rows[WITHOUT].to_numpy(float))
     return rows.assign(low=low, high=high, bare=False, hollow=False, marked=False)
 
 
-def _at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+def _repeat_at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
     """Repeat what is of no step."""
     is_constant = means["control"] == "untrained"
     places = own[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
@@ -103,11 +103,11 @@ def _at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([means[~is_constant], fixed.merge(places, on="model")], ignore_index=True)
 
 
-def _drawing(
+def _make_drawing(
     inputs: FigureInputs, table: pd.DataFrame, x: str, own: pd.DataFrame, *sentences: str
 ) -> Drawing:
     place = ["layer", "depth"] if x == "layer" else []
-    table = with_labels(
+    table = add_labels(
         table[[*COLUMNS, *place, "value", "low", "high", "batch_sd", *MARKS]], inputs
     )
     looks = {name: look for name, (_, look, _) in CONTROLS.items()}
@@ -116,7 +116,7 @@ def _drawing(
         each.name: each.axis if each.label == each.axis else f"{each.axis},\n{each.label}"
         for each in inputs.measures
     }
-    *defined, adds = _on_controls(inputs, table)
+    *defined, adds = _describe_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])
     heights, logarithmic = [ROW_HEIGHT] * len(rows), log_measures(table, inputs.measures)
     if x == "layer":
@@ -137,8 +137,8 @@ def _drawing(
             both |= {name: label, name + COMPARED: f"{word} the\nmodel"}
         rows = both
         heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
-    notes = [*captions.footnote(inputs, own), *defined]
-    figure, grid = line_panels(inputs, lines, x, rows, (looks, words), *notes, heights=heights)
+    notes = [*captions.write_footnote(inputs, own), *defined]
+    figure, grid = draw_line_panels(inputs, lines, x, rows, (looks, words), *notes, heights=heights)
     panels_by_row = dict(zip(rows, grid, strict=True))
     for measure in inputs.measures:
         for axes in panels_by_row[measure.name]:
@@ -150,7 +150,7 @@ def _drawing(
             axes.axhline(1 if is_ratio else 0, color=style.INK, linewidth=0.6, zorder=1)
             if is_ratio:
                 scales.set_log_axis(axes, SPAN_OF_RATIOS)
-    return drawing(inputs, figure, table, captions.on_estimates(own), *sentences, adds)
+    return make_drawing(inputs, figure, table, captions.describe_estimates(own), *sentences, adds)
 
 
 def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd.DataFrame:
@@ -166,7 +166,7 @@ def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd
     )
 
 
-def line_panels(
+def draw_line_panels(
     inputs: FigureInputs,
     table: pd.DataFrame,
     x: str,
@@ -199,7 +199,7 @@ def line_panels(
     heights = heights or [ROW_HEIGHT] * len(rows)
     shape: dict[str, Any] = {"height_ratios": heights, "width": style.TEXT_WIDTH}
     shape |= {"sharex": "col", "sharey": "row"}
-    figure, grid = marks.panels(len(rows), len(models), FRAME + sum(heights), *notes, **shape)
+    figure, grid = marks.make_panels(len(rows), len(models), FRAME + sum(heights), *notes, **shape)
     named: list[dict[str, Line2D]] = [{} for _ in rows]
     for (row, name), (column, of) in product(enumerate(rows), enumerate(models.values())):
         axes, own = grid[row, column], of[of["row"] == name]
@@ -218,7 +218,7 @@ def line_panels(
         else:
             scales.set_whole_ticks(axes.xaxis)
     for label, axes in zip(models, grid[0], strict=True):
-        axes.set_title(marks.panel_title(label, figure, len(models)))
+        axes.set_title(marks.wrap_panel_title(label, figure, len(models)))
     for axes in grid[-1]:
         axes.set_xlabel(marks.ALONG[x])
     for axes, label in zip(grid[:, 0], rows.values(), strict=True):
@@ -238,13 +238,15 @@ def _name_kinds(figure: Figure, grid: np.ndarray, named: Sequence[Mapping[str, L
         axes.legend(of_row.values(), of_row.keys(), loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _on_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
+def _describe_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     """What the controls are, and which measures have none."""
     shown = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
     said = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in shown]
     has_gaussian = set(table.loc[table["control"] == "gaussian", "estimator"])
     without = [m.label for m in inputs.measures if m.name not in has_gaussian]
-    same = f"A Gaussian has the same {captions.enumerated(without or [''])}, by its covariance."
+    same = (
+        f"A Gaussian has the same {captions.enumerate_items(without or [''])}, by its covariance."
+    )
     return [
         f"Null models: {'; '.join(said)}.",
         same if has_gaussian and without else "",

@@ -22,7 +22,7 @@ from shape_of_learning.figures.style import (
     SUSPECT,
     UNDEFINED,
     LineStyle,
-    width_of,
+    measure_width,
 )
 
 # What columns of tables are called along an x axis.
@@ -61,7 +61,7 @@ NARROWEST = 8  # characters; less than any figure's or panel's width holds
 NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
 
 
-def model_panels(
+def make_model_panels(
     inputs: FigureInputs,
     x: str,
     panels_by_row: Sequence[Sequence[tuple[str, pd.DataFrame]]],
@@ -90,7 +90,7 @@ def model_panels(
     every : bool
         Whether models that a panel has no rows of have a line there, too.
     shared
-        Further arguments of :func:`panels`.
+        Further arguments of :func:`make_panels`.
 
     Returns
     -------
@@ -99,9 +99,9 @@ def model_panels(
     """
     rows, columns = len(panels_by_row), len(panels_by_row[0])
     least = style.PANEL_HEIGHT if rows == 1 else style.LOW_PANEL_HEIGHT
-    height = height_for_labels(labels or len(inputs.models), least)
+    height = choose_height(labels or len(inputs.models), least)
     height += frame if rows == 1 else 0.7 * frame
-    figure, grid = panels(rows, columns, rows * height, *notes, **shared)
+    figure, grid = make_panels(rows, columns, rows * height, *notes, **shared)
     lines, named = {}, [model.name for model in inputs.models] if every else None
     shown = [table for row in panels_by_row for _, table in row]
     for axes, (title, table) in zip(grid.flat, chain(*panels_by_row), strict=True):
@@ -128,7 +128,10 @@ def draw_models(
     Models are those of the table, or those that are `named`, whose lines may have no points. During a
     training each checkpoint has a marker.
     """
-    styles, names = style.line_styles(models), set(table["model"] if named is None else named)
+    styles, names = (
+        style.choose_line_styles(models),
+        set(table["model"] if named is None else named),
+    )
     lines = []
     for model in models:
         rows, look = table[table["model"] == model.name], styles[model.name]
@@ -174,7 +177,7 @@ def draw_line(
         for mark in ("hollow", "marked", "bare")
     )
     markers = markers and len(rows) <= MOST_MARKERS
-    filled = (present if markers else _between_gaps(present)) & ~hollow & ~marked
+    filled = (present if markers else _find_isolated_points(present)) & ~hollow & ~marked
     of_line = {"color": colour, "linestyle": look.dashes, "markevery": filled, "label": label}
     marker = look.marker if markers or filled.any() else ""
     (line,) = axes.plot(places, values, marker=marker, **of_line)
@@ -191,18 +194,18 @@ def draw_line(
             lowest = np.full(np.count_nonzero(~present), LOWER_EDGE)
             axes.plot(places[~present], lowest, **MARKS[UNDEFINED].look, **edge)
         axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
-        if (alone := _between_gaps(np.isfinite(low))).any():
+        if (alone := _find_isolated_points(np.isfinite(low))).any():
             bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
             axes.vlines(places[alone], low[alone], high[alone], colour, **bar)
     return line
 
 
-def _between_gaps(present: np.ndarray) -> np.ndarray:
+def _find_isolated_points(present: np.ndarray) -> np.ndarray:
     """Which points have no present neighbour."""
     return present & ~np.append(False, present[:-1]) & ~np.append(present[1:], False)
 
 
-def panels(
+def make_panels(
     rows: int, columns: int, height: float, *notes: str, width: float | None = None, **shared: Any
 ) -> tuple[Figure, np.ndarray]:
     """Make a figure with a footnote and an array of panels; one alone is as wide as a column of text.
@@ -216,22 +219,22 @@ def panels(
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def height_for_labels(labels: int, least: float = style.PANEL_HEIGHT) -> float:
+def choose_height(labels: int, least: float = style.PANEL_HEIGHT) -> float:
     """Inches of panel height: at least so many, and what so many labels need."""
     return max(least, labels * LABEL_PITCH)
 
 
 def make_room_for(figure: Figure, labels: Sequence[str]) -> None:
     """Make a figure wider by what labels beside a panel need beyond the room that there is."""
-    longest = max(width_of(label, style.SIZE_OF_TYPE) for label in labels)
+    longest = max(measure_width(label, style.SIZE_OF_TYPE) for label in labels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + max(0, longest - LABEL_ROOM), height)
 
 
-def panel_title(label: str, figure: Figure, columns: int) -> str:
+def wrap_panel_title(label: str, figure: Figure, columns: int) -> str:
     """Break a label into lines that do not reach into the next of so many columns."""
     room = figure.get_size_inches()[0] / columns - TITLE_ROOM
-    return wrapped([label], room, style.SIZE_OF_TITLES)
+    return wrap_sentences([label], room, style.SIZE_OF_TITLES)
 
 
 def name_lines(
@@ -246,11 +249,13 @@ def name_lines(
         for axes, own in of_panels.items():
             label_line_ends(axes, own, without_points)
         return
-    named = {_words_of(line, without_points): line for own in of_panels.values() for line in own}
-    legend_above(next(iter(of_panels)).figure, named, "left")
+    named = {
+        _format_line_name(line, without_points): line for own in of_panels.values() for line in own
+    }
+    add_legend(next(iter(of_panels)).figure, named, "left")
 
 
-def legend_above(figure: Figure, named: Mapping[str, Line2D], side: str) -> None:
+def add_legend(figure: Figure, named: Mapping[str, Line2D], side: str) -> None:
     """Put a legend above the panels, in as many columns as there is room for."""
     place = {"loc": f"outside upper {side}", "ncols": _columns(figure, [*named])}
     figure.legend(named.values(), named.keys(), **place)
@@ -258,7 +263,7 @@ def legend_above(figure: Figure, named: Mapping[str, Line2D], side: str) -> None
 
 def _columns(figure: Figure, names: Sequence[str], sample_room: float = SAMPLE_ROOM) -> int:
     """Return in how many columns a legend fits into a figure."""
-    widest = max(width_of(name, style.SIZE_OF_TYPE) for name in names) + sample_room
+    widest = max(measure_width(name, style.SIZE_OF_TYPE) for name in names) + sample_room
     return max(1, min(len(names), int(figure.get_size_inches()[0] / widest)))
 
 
@@ -272,14 +277,14 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     Parameters
     ----------
     axes : Axes
-        At least :func:`height_for_labels` tall.
+        At least :func:`choose_height` tall.
     lines : sequence of Line2D
     without_points : str
         Said of a line without a single defined point, if not that all are undefined or left out.
     """
-    ends = [_last_point(line) for line in lines]
+    ends = [_find_last_point(line) for line in lines]
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
-    words = [_words_of(line, without_points) for line in lines]
+    words = [_format_line_name(line, without_points) for line in lines]
     make_room_for(axes.figure, words)
     axes.figure.draw_without_rendering()  # fixes the panel's height
     pitch = LABEL_PITCH * axes.figure.dpi / axes.get_window_extent().height
@@ -289,7 +294,7 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     places = 1 - pitch * (np.arange(len(lines)) + 0.5)
     if are_joined:
         heights = (axes.transData + axes.transAxes.inverted()).transform(ends)[:, 1]
-        places = spread(np.nan_to_num(heights), pitch)
+        places = spread_places(np.nan_to_num(heights), pitch)
     for line, end, place, said in zip(lines, ends, places, words, strict=True):
         if are_joined and np.isfinite(end[1]):
             rule = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
@@ -302,15 +307,15 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
         axes.text(0.43, place, said, transform=margin, va="center_baseline", color=style.INK)
 
 
-def _words_of(line: Line2D, without_points: str) -> str:
+def _format_line_name(line: Line2D, without_points: str) -> str:
     """Its label, and why there is no point."""
-    if np.isfinite(_last_point(line)[1]):
+    if np.isfinite(_find_last_point(line)[1]):
         return str(line.get_label())
     reason = "undefined" if len(line.get_xdata()) else "all left out"
     return f"{line.get_label()}: {without_points or reason}"
 
 
-def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
+def spread_places(wanted: np.ndarray, pitch: float) -> np.ndarray:
     """Places in [0, 1] that are nearest to the `wanted` ones, in their order, and at least `pitch` apart.
 
     Least squares under the constraint: isotonic regression of the sorted places less ``i * pitch``, by
@@ -333,7 +338,7 @@ def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
     return places
 
 
-def _last_point(line: Line2D) -> tuple[float, float]:
+def _find_last_point(line: Line2D) -> tuple[float, float]:
     x, y = line.get_data()
     present = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     return (x[present[-1]], y[present[-1]]) if present.size else (np.nan, np.nan)
@@ -349,7 +354,7 @@ def add_footnote(figure: Figure, *sentences: str) -> None:
     if not said:
         return
     width = figure.get_size_inches()[0]
-    words = wrapped(said, width - 2 * SIDE, NOTE["fontsize"])
+    words = wrap_sentences(said, width - 2 * SIDE, NOTE["fontsize"])
     note = figure.text(SIDE, SIDE, words, transform=figure.dpi_scale_trans, gid="footnote", **NOTE)
     _add_height(figure, note.get_window_extent().height / figure.dpi + SIDE + ABOVE)
 
@@ -385,7 +390,7 @@ def add_key(figure: Figure) -> None:
         figure.legend(handles=handles, **place, **spaces)
 
 
-def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
+def wrap_sentences(sentences: Sequence[str], width: float, size: float) -> str:
     """The longest lines, of a type size in points, that fit into `width` inches."""
     most = int(width * 72 / (size * NARROW_LETTER))
     sentences = [HELD_TOGETHER.sub(BOUND, sentence) for sentence in sentences]
@@ -396,6 +401,6 @@ def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
             for sentence in sentences
             for line in textwrap.wrap(sentence, characters, break_on_hyphens=False)
         ]
-        if all(width_of(line, size) <= width * (1 - PIXEL_SHARE) for line in lines):
+        if all(measure_width(line, size) <= width * (1 - PIXEL_SHARE) for line in lines):
             break
     return "\n".join(lines)

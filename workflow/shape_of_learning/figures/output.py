@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shape_of_learning.figures.captions import as_markup, joined
+from shape_of_learning.figures.captions import escape_markup, join_sentences
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.marks import add_key
 from shape_of_learning.files import atomic_write
@@ -30,22 +30,24 @@ class Drawing:
     caption: str
 
 
-def drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str) -> Drawing:
+def make_drawing(
+    inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str
+) -> Drawing:
     """Put together a figure, its numbers and its caption, which begins with what `inputs` says; explain its marks."""
     add_key(figure)
     numbers = table.drop(columns=["hollow", "marked", "bare"], errors="ignore")
-    return Drawing(figure, numbers, joined(inputs.caption, *sentences))
+    return Drawing(figure, numbers, join_sentences(inputs.caption, *sentences))
 
 
 def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> None:
     """Write a drawing as PDF and PNG, its numbers and its caption; equal drawings give equal bytes.
 
-    Call it within :func:`~shape_of_learning.figures.style.theme`.
+    Call it within :func:`~shape_of_learning.figures.style.use_theme`.
     """
     fix_layout(drawing.figure)
     save_table(drawing.table, csv)
     with atomic_write(markdown) as partial:
-        name, words = as_markup(markdown.stem), as_markup(drawing.caption)
+        name, words = escape_markup(markdown.stem), escape_markup(drawing.caption)
         partial.write_text(f"**{name}.** {words}\n", encoding="utf-8")
     for path, metadata in (
         (pdf, {"Subject": drawing.caption, "CreationDate": None}),

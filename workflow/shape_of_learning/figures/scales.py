@@ -11,9 +11,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from shape_of_learning.figures.captions import joined, short_number
+from shape_of_learning.figures.captions import format_short, join_sentences
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.figures.style import BEYOND, MARKS, SUSPECT, width_of
+from shape_of_learning.figures.style import BEYOND, MARKS, SUSPECT, measure_width
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
@@ -34,20 +34,20 @@ _exact = "{:,.0f}".format
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
 
-def progress_column(table: pd.DataFrame) -> str:
+def choose_progress_column(table: pd.DataFrame) -> str:
     """Choose what the x axis counts: tokens where batch sizes differ and all checkpoints state them, or steps."""
     known = table["tokens"].notna().all()
     return "tokens" if known and _batch_sizes_differ(table) else "step"
 
 
-def on_progress(table: pd.DataFrame, column: str) -> str:
+def describe_progress(table: pd.DataFrame, column: str) -> str:
     """Say what a reader must know of an x axis of steps or tokens."""
     words = {
         "tokens": "The x axis counts tokens, since the models' batch sizes differ.",
         "step": "The models' batch sizes differ, so equal steps are not equal tokens.",
     }
     has_break = (table[column] == 0).any() and (table[column] > 0).any()
-    return joined(
+    return join_sentences(
         words[column] if _batch_sizes_differ(table) else "",
         "Left of the axis break: before training." if has_break else "",
     )
@@ -159,7 +159,7 @@ def set_log_ticks(axis: Axis, span: float = FEW_POWERS) -> None:
     axis.set_major_locator(LogLocator(subs=(1,) if high > span * low else (1, 2, 5)))
     if high < NARROW * low:  # which may hold none of these
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_short(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -173,14 +173,14 @@ def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
 
     Steps that are the same when written short are written in full, half as many.
     """
-    ranks, words = _ranks(len(steps) - 1, most), short_number
+    ranks, words = _choose_ranks(len(steps) - 1, most), format_short
     if _look_alike([steps[rank] for rank in ranks]):
-        ranks, words = _ranks(len(steps) - 1, most // 2), _exact
+        ranks, words = _choose_ranks(len(steps) - 1, most // 2), _exact
     axis.set_ticks(ranks, labels=[words(steps[rank]) for rank in ranks])
     axis.set_minor_locator(NullLocator())
 
 
-def progress_places(steps: Sequence[float]) -> np.ndarray:
+def place_steps(steps: Sequence[float]) -> np.ndarray:
     """Return where steps, ascending, stand on a logarithmic axis in decades, 0 left of the first other one."""
     values = np.asarray(steps, dtype=float)
     positive = values[values > 0]
@@ -192,7 +192,7 @@ def progress_places(steps: Sequence[float]) -> np.ndarray:
     return np.where(values > 0, np.log10(np.maximum(values, positive[0])), before)
 
 
-def cell_edges(places: np.ndarray) -> np.ndarray:
+def find_cell_edges(places: np.ndarray) -> np.ndarray:
     """Return the borders of cells around ascending places, in the middle between neighbours."""
     if len(places) == 1:
         return places[0] + np.array([-0.5, 0.5])
@@ -201,9 +201,9 @@ def cell_edges(places: np.ndarray) -> np.ndarray:
 
 
 def set_step_ticks(axis: Axis, steps: Sequence[int], length: float) -> None:
-    """Label steps at their :func:`progress_places` along so many inches: the last, and all that do not touch."""
-    places = progress_places(steps)
-    edges = cell_edges(places)
+    """Label steps at their :func:`place_steps` along so many inches: the last, and all that do not touch."""
+    places = place_steps(steps)
+    edges = find_cell_edges(places)
     share = np.ptp(places) / (edges[-1] - edges[0])
     ticks = _step_labels(steps, places, length * share)
     at = dict(zip(steps, places, strict=True))
@@ -223,8 +223,8 @@ def _step_labels(steps: Sequence[int], places: np.ndarray, length: float) -> dic
     powers = [rank for rank, step in enumerate(steps) if step and np.log10(step) % 1 == 0]
     ranks = dict.fromkeys([len(steps) - 1, 0, *powers[::-1], *range(len(steps) - 1, -1, -1)])
     labels: dict[int, str] = {}
-    for words in (short_number, _exact):
-        widths = [width_of(words(step)) for step in steps]
+    for words in (format_short, _exact):
+        widths = [measure_width(words(step)) for step in steps]
         shown: list[int] = []
         for rank in ranks:
             room = [
@@ -253,7 +253,7 @@ def add_bar(
     return bar
 
 
-def _ranks(last: int, most: int) -> list[int]:
+def _choose_ranks(last: int, most: int) -> list[int]:
     """At most so many of the places from 0 to `last`, both among them, at even distances but for the end."""
     stride = max(1, -(-last // max(1, most - 1)))
     ranks = [*range(0, last, stride)]
@@ -264,7 +264,7 @@ def _ranks(last: int, most: int) -> list[int]:
 
 def _look_alike(values: Sequence[float]) -> bool:
     """Whether some numbers are the same only when they are written short."""
-    return len({short_number(value) for value in values}) < len(set(values))
+    return len({format_short(value) for value in values}) < len(set(values))
 
 
 def _mark_break(axes: Axes, place: float) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
-from shape_of_learning.figures.tables import CHECKPOINT, shown_checkpoints
+from shape_of_learning.figures.tables import CHECKPOINT, list_shown_checkpoints
 from shape_of_learning.metrics.intervals import LEVEL
 from shape_of_learning.metrics.suspects import REASONS, read_reasons, write_reasons
 
@@ -15,7 +15,7 @@ SHOWN = ("yes", "hollow", "no")
 KEYS = ["model", "step", "layer", "estimator"]
 
 
-def joined_over_seeds(inputs: FigureInputs) -> FigureInputs:
+def join_seeds(inputs: FigureInputs) -> FigureInputs:
     """Put the mean over its seeds in the place of each training that an entry names with `seeds`.
 
     Intervals are Student's over seeds, so that errors of windows, which all seeds share, are not in them. Only
@@ -29,9 +29,9 @@ def joined_over_seeds(inputs: FigureInputs) -> FigureInputs:
         return inputs
     tables = dict(inputs.tables)
     first = {seed.name: of[0].name for of in several.values() for seed in of}
-    tables["estimates"] = _means(inputs, first, several)
+    tables["estimates"] = _average_seeds(inputs, first, several)
     if inputs.verdicts is not None:
-        tables["verdicts"] = _verdicts(inputs.verdicts, tables["estimates"], first)
+        tables["verdicts"] = _merge_verdicts(inputs.verdicts, tables["estimates"], first)
     models = [
         replace(of[0], label=of[0].label.rpartition(", seed")[0]) if len(of) > 1 else of[0]
         for of in groups.values()
@@ -41,13 +41,13 @@ def joined_over_seeds(inputs: FigureInputs) -> FigureInputs:
     return replace(inputs, models=models, tables=tables, caption=f"{inputs.caption} {said}")
 
 
-def _means(
+def _average_seeds(
     inputs: FigureInputs, first: Mapping[str, str], several: Mapping[str, Sequence[DrawnModel]]
 ) -> pd.DataFrame:
     from scipy.special import stdtrit
 
     rows = inputs.tables["estimates"]
-    shown = rows.merge(shown_checkpoints(inputs), on=CHECKPOINT)
+    shown = rows.merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
     of_seeds = shown[shown["model"].isin(first)].assign(seed=lambda r: r["model"])
     of_seeds = of_seeds.assign(model=of_seeds["model"].map(first))
     grouped = of_seeds.groupby(KEYS, dropna=False, sort=False)
@@ -63,7 +63,7 @@ def _means(
         high=value + half,
         near_duplicates=grouped["near_duplicates"].max(),
         suspect=grouped["suspect"].max(),
-        reason=grouped["reason"].agg(_all_reasons),
+        reason=grouped["reason"].agg(_merge_reasons),
     )
     needed = {of[0].name: len(of) for of in several.values()}
     whole = number.to_numpy() == means.index.get_level_values("model").map(needed).to_numpy()
@@ -71,12 +71,12 @@ def _means(
     return pd.concat([rows[~rows["model"].isin(first)], means], ignore_index=True)
 
 
-def _all_reasons(cells: pd.Series) -> str:
+def _merge_reasons(cells: pd.Series) -> str:
     names = {reason.name for cell in cells.dropna() for reason in read_reasons(cell)}
     return write_reasons(reason for name, reason in REASONS.items() if name in names)
 
 
-def _verdicts(
+def _merge_verdicts(
     verdicts: pd.DataFrame, estimates: pd.DataFrame, first: Mapping[str, str]
 ) -> pd.DataFrame:
     """Those of the first seed, drawn as the worst of all seeds at the step is."""

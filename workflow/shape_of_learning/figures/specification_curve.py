@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.claim import Claim, ClaimChoices, choice_words, option_words
+from shape_of_learning.claims.claim import Claim, ClaimGrid, format_choice, format_option
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,
@@ -21,10 +21,10 @@ from shape_of_learning.claims.judging import (
     SUPPORTED,
     UNDECIDED,
 )
-from shape_of_learning.claims.rules import only_bound
+from shape_of_learning.claims.rules import find_only_bound
 from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures import marks
-from shape_of_learning.figures.captions import enumerated, joined, range_of
+from shape_of_learning.figures.captions import enumerate_items, format_range, join_sentences
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 from shape_of_learning.metrics.registry import find_measure, measure_names
@@ -43,27 +43,29 @@ SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
-def specification_curve(of: ClaimChoices, judged: Specified, sample: str = "") -> Drawing:
+def draw_specification_curve(of: ClaimGrid, judged: Specified, sample: str = "") -> Drawing:
     """Draw the estimates of one claim above the choices that give them; without any estimate, the choices and why.
 
     Parameters
     ----------
     of : ClaimChoices
     judged : mapping of tuple of str to Judgement
-        From :func:`.judged_specifications`.
+        From :func:`.judge_specifications`.
     sample : str
         Which windows of which text the run measures; the last line says it.
     """
-    table = _table(of, judged)
+    table = _tabulate_specifications(of, judged)
     has_curve = bool(table["estimate"].notna().any())
     title = textwrap.wrap(of.claim.sentence, 120) + ([f"With {of.less}."] if of.less else [])
     if not has_curve:
         title += textwrap.wrap(table["because"].iloc[0].replace("`", ""), 120)
-    options = sum(map(len, of.varied.values()))
-    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.varied) - 1)) + 0.1
+    options = sum(map(len, of.free_choices.values()))
+    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.free_choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
-    note = marks.wrapped(
-        _footnote(of, judged, table, sample), TEXT_WIDTH - 2 * marks.SIDE, marks.NOTE["fontsize"]
+    note = marks.wrap_sentences(
+        _write_footnote(of, judged, table, sample),
+        TEXT_WIDTH - 2 * marks.SIDE,
+        marks.NOTE["fontsize"],
     )
     below = TITLE_HEIGHT * (note.count("\n") + 1) + 0.1
     curve_height = CURVE_HEIGHT if has_curve else 0.0
@@ -97,7 +99,7 @@ def specification_curve(of: ClaimChoices, judged: Specified, sample: str = "") -
             "markeredgewidth": 0.7,
             "zorder": 4,
         }
-        _dots(panels[1], reference, size + 3, marker="o", **ring)
+        _draw_dots(panels[1], reference, size + 3, marker="o", **ring)
         reference_ring = Line2D([], [], linestyle="", marker="o", markersize=6, **ring)
         reference_ring.set_label("reference")
         handles.append(reference_ring)
@@ -110,12 +112,12 @@ def specification_curve(of: ClaimChoices, judged: Specified, sample: str = "") -
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), **spaces)
-    return Drawing(figure, table, _caption(of, judged, table))
+    return Drawing(figure, table, _write_caption(of, judged, table))
 
 
-def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
+def _tabulate_specifications(of: ClaimGrid, judged: Specified) -> pd.DataFrame:
     """One row per specification, by ascending estimate and those without one last."""
-    options = pd.DataFrame(list(judged), columns=[*of.choices])[[*of.varied]]
+    options = pd.DataFrame(list(judged), columns=[*of.choices])[[*of.free_choices]]
     judgements = pd.DataFrame([vars(each) for each in judged.values()])
     says = judgements[["verdict", "estimate", "low", "high"]].assign(
         n=judgements["n"].map(";".join)
@@ -128,10 +130,10 @@ def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
     return table
 
 
-def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
+def _write_caption(of: ClaimGrid, judged: Specified, table: pd.DataFrame) -> str:
     claim, counts = of.claim, table["verdict"].value_counts()
-    verdicts = enumerated([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
-    return joined(
+    verdicts = enumerate_items([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
+    return join_sentences(
         claim.sentence,
         f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(of, judged)}",
         "The page of claims has another verdict, of all windows and vectors."
@@ -141,7 +143,7 @@ def _caption(of: ClaimChoices, judged: Specified, table: pd.DataFrame) -> str:
     )
 
 
-def _describe_bars(of: ClaimChoices, judged: Specified) -> str:
+def _describe_bars(of: ClaimGrid, judged: Specified) -> str:
     """Say what intervals are over."""
     over = "pairs" if of.claim.statistic == "twins_less_originals" else "windows"
     if any(OTHER_SEEDS in part.unit for each in judged.values() for part in each.parts):
@@ -149,10 +151,12 @@ def _describe_bars(of: ClaimChoices, judged: Specified) -> str:
     return f"Bars: 95 % intervals over {over}."
 
 
-def _footnote(of: ClaimChoices, judged: Specified, table: pd.DataFrame, sample: str) -> list[str]:
+def _write_footnote(
+    of: ClaimGrid, judged: Specified, table: pd.DataFrame, sample: str
+) -> list[str]:
     """What stands below the choices: what bars and levels are, which text, and how many vectors."""
     n = [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
-    vectors = f"; {range_of(n)} vectors a batch" if n else ""
+    vectors = f"; {format_range(n)} vectors a batch" if n else ""
     text = f"Text: {sample}{vectors}." if sample else ""
     if table["estimate"].isna().all():
         return [text]
@@ -161,7 +165,9 @@ def _footnote(of: ClaimChoices, judged: Specified, table: pd.DataFrame, sample: 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> None:
     """Draw effects by rank with their intervals."""
-    bounds = {verdict: only_bound(claim.rule[verdict]) for verdict in (SUPPORTED, CONTRADICTED)}
+    bounds = {
+        verdict: find_only_bound(claim.rule[verdict]) for verdict in (SUPPORTED, CONTRADICTED)
+    }
     bound = bounds[SUPPORTED]
     if bound is None:
         axes.axhline(0, color="0.4", linewidth=0.6, zorder=1)
@@ -177,25 +183,25 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> N
         known = table[(table["verdict"] == verdict) & table["estimate"].notna()]
         bars = {"color": look["color"], "linewidth": min(1, size / 3)}
         axes.vlines(known["rank"], known["low"], known["high"], **bars)
-        _dots(axes, known, size, **look)
+        _draw_dots(axes, known, size, **look)
 
 
-def _dots(axes: Axes, rows: pd.DataFrame, size: float, **look: Any) -> None:
+def _draw_dots(axes: Axes, rows: pd.DataFrame, size: float, **look: Any) -> None:
     """Draw estimates by rank."""
     axes.plot(
         rows["rank"], rows["estimate"], markersize=size, **{"linestyle": "", "zorder": 3, **look}
     )
 
 
-def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float) -> None:
+def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimGrid, size: float) -> None:
     """Mark which option of each choice a specification has, in the colour of its verdict."""
     mark: dict[str, Any] = {"marker": "o", "markeredgewidth": 0}
     if len(table) > MOST_DOTS:
         mark, size = {"marker": "|", "markeredgewidth": min(1, size / 2)}, 5.5
     labels, height = {}, 0.0
-    for choice, options in of.varied.items():
+    for choice, options in of.free_choices.items():
         axes.annotate(
-            choice_words(choice),
+            format_choice(choice),
             (-(LABEL_WIDTH - 0.08) * 72, height),
             xycoords=("axes points", "data"),
             va="center",
@@ -212,7 +218,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
                 # Small ones are not measured, in the legend, too: another verdict is grey as well.
                 mark["markersize"] = size / 2 if verdict == NOT_MEASURED else size
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
-            labels[height] = option_words(choice, option)
+            labels[height] = format_option(choice, option)
             height += 1
         height += 0.6
     axes.set(ylim=(height - 1.1, -0.6))

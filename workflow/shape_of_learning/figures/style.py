@@ -81,7 +81,7 @@ THEME = {
 
 
 @contextmanager
-def theme() -> Iterator[None]:
+def use_theme() -> Iterator[None]:
     """Draw and save within this look, whatever the user's own matplotlib settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -98,7 +98,7 @@ class LineStyle:
     marker: str
 
 
-def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
+def choose_line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     """Colour by family, from light to dark within it; keys are the models' names.
 
     Where there are enough dashes for all models each has its own; else each family has, and lightness tells
@@ -111,7 +111,7 @@ def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     order = [model.name for model in models]
     styles = {}
     for number, members in enumerate(families.values()):
-        shades = _shades(COLOURS[number % len(COLOURS)], len(members))
+        shades = _choose_shades(COLOURS[number % len(COLOURS)], len(members))
         for name, shade in zip(members, shades, strict=True):
             place = order.index(name) if in_order else number
             dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
@@ -129,13 +129,13 @@ def step_colours(steps: Sequence[int]) -> dict[int, str]:
     return {step: to_hex(shade) for step, shade in zip(sorted(steps), shades, strict=True)}
 
 
-def width_of(line: str, size: float = SIZE_OF_TYPE) -> float:
+def measure_width(line: str, size: float = SIZE_OF_TYPE) -> float:
     """Return the inches that a line of text takes in the PDF."""
     font = FontProperties(size=size)
     return text_to_path.get_text_width_height_descent(line, font, ismath=False)[0] / 72
 
 
-def _shades(colour: str, members: int) -> list[str]:
+def _choose_shades(colour: str, members: int) -> list[str]:
     """One family's shades, the last member's darkest; a single one is plain."""
     light, dark = seaborn.light_palette(colour, 6)[3], seaborn.dark_palette(colour, 5)[2]
     several = [light, colour, dark] if members > 1 else [colour, colour]

@@ -15,7 +15,7 @@ AVERAGED_LAYERS_IN_WORDS = {
 }
 
 
-def by_layer(inputs: FigureInputs) -> pd.DataFrame:
+def select_layers(inputs: FigureInputs) -> pd.DataFrame:
     """Keep the rows of layers that a figure draws.
 
     Returns
@@ -32,11 +32,11 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     InputError
         If the verdicts leave out every checkpoint.
     """
-    table = _layers(drawn_estimates(inputs), first=0)
-    return with_labels_and_verdicts(table, inputs)
+    table = _mark_suspects(select_estimates(inputs), first=0)
+    return add_labels_and_verdicts(table, inputs)
 
 
-def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd.DataFrame:
+def select_averages(inputs: FigureInputs, average_over: str = "block_outputs") -> pd.DataFrame:
     """Keep the averages over layers, and count what went into them.
 
     Parameters
@@ -49,12 +49,12 @@ def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd
     Returns
     -------
     pandas.DataFrame
-        As :func:`by_layer`, without ``layer`` and ``depth`` and with ``layers`` (averaged),
+        As :func:`select_layers`, without ``layer`` and ``depth`` and with ``layers`` (averaged),
         ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``marked`` if any of its
         layers is.
     """
-    estimates = drawn_estimates(inputs)
-    layers = _layers(estimates, first=AVERAGED_LAYERS[average_over])
+    estimates = select_estimates(inputs)
+    layers = _mark_suspects(estimates, first=AVERAGED_LAYERS[average_over])
     defined = layers["value"].notna()
     counted = {
         "layers": defined,
@@ -65,14 +65,14 @@ def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd
     counts = layers.assign(**counted).groupby(keys, sort=False)[[*counted]].sum()
     averages = estimates[estimates["layer"].isna()].drop(columns=["layer", "depth"])
     table = averages.join(counts, on=keys).assign(marked=lambda rows: rows["suspect_layers"] > 0)
-    return with_labels_and_verdicts(table, inputs)
+    return add_labels_and_verdicts(table, inputs)
 
 
-def drawn_estimates(inputs: FigureInputs) -> pd.DataFrame:
+def select_estimates(inputs: FigureInputs) -> pd.DataFrame:
     """Keep the estimates of a figure's measures at the checkpoints that it shows."""
     rows = inputs.tables["estimates"].drop(columns="layers", errors="ignore")
     order = {measure.name: place for place, measure in enumerate(inputs.measures)}
-    rows = rows[rows["estimator"].isin(order)].merge(shown_checkpoints(inputs), on=CHECKPOINT)
+    rows = rows[rows["estimator"].isin(order)].merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
     is_bare = lacks_interval(rows)
     of_measure = is_bare.groupby(rows["estimator"]).transform("mean")
     rows = rows.assign(bare=is_bare & (of_measure < 1))
@@ -84,7 +84,7 @@ def lacks_interval(rows: pd.DataFrame) -> pd.Series:
     return np.isfinite(rows["value"]) & rows["low"].isna()
 
 
-def shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
+def list_shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
     """List ``model`` and ``revision`` of what is drawn: one of each model, or what the verdicts show."""
     names = [model.name for model in inputs.models]
     if inputs.verdicts is None:
@@ -103,7 +103,7 @@ def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFr
     return rows
 
 
-def with_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
+def add_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
     """Add, at the end, ``hollow``; where there are verdicts, ``verdict`` after ``tokens``; then labels."""
     table = table.assign(hollow=False)
     if inputs.verdicts is not None:
@@ -111,10 +111,10 @@ def with_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.Da
         judged = table[CHECKPOINT].join(known, on=CHECKPOINT)
         table = table.assign(hollow=judged["shown"] == "hollow")
         table.insert(table.columns.get_loc("tokens") + 1, "verdict", judged["verdict"])
-    return with_labels(table, inputs)
+    return add_labels(table, inputs)
 
 
-def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
+def add_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
     """Order by model as given, then by step, and add the column ``label`` after ``model``."""
     labels = {model.name: model.label for model in inputs.models}
     order = {name: place for place, name in enumerate(labels)}
@@ -124,14 +124,14 @@ def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _layers(estimates: pd.DataFrame, first: int) -> pd.DataFrame:
+def _mark_suspects(estimates: pd.DataFrame, first: int) -> pd.DataFrame:
     rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
     # A value without an interval has a mark of its own.
     return rows.assign(
-        marked=rows["reason"].fillna("").map(lambda cell: bool(visible_reasons(cell)))
+        marked=rows["reason"].fillna("").map(lambda cell: bool(read_visible_reasons(cell)))
     )
 
 
-def visible_reasons(cell: str) -> list[Reason]:
+def read_visible_reasons(cell: str) -> list[Reason]:
     """Read the reasons of a value but few windows, which its missing interval shows."""
     return [reason for reason in read_reasons(cell) if reason is not FEW_WINDOWS]

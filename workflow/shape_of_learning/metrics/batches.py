@@ -12,7 +12,7 @@ from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_neighbours
 from shape_of_learning.estimators.pair import Pair
 from shape_of_learning.estimators.spread import spectrum
-from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
+from shape_of_learning.metrics.measure_entry import Measure, count_searched_neighbours
 from shape_of_learning.metrics.selections import (
     MeasuringProtocol,
     contiguous_batches,
@@ -64,16 +64,16 @@ class Batch:
         """Those that it has vectors of."""
         return np.flatnonzero(self.counts).tolist()
 
-    def parts(self) -> list[np.ndarray]:
+    def list_parts(self) -> list[np.ndarray]:
         """Numbers of the vectors of each of these."""
         return [np.flatnonzero(self.group_of == group) for group in self.groups]
 
-    def left(self) -> list[np.ndarray]:
+    def list_remaining(self) -> list[np.ndarray]:
         """Numbers of the vectors that are left without each of these."""
         return [np.flatnonzero(self.group_of != group) for group in self.groups]
 
 
-def batches_of(
+def make_batches(
     taken: Sequence[Any],
     rows: Mapping[str, np.ndarray],
     measures: Sequence[Measure],
@@ -102,19 +102,19 @@ def batches_of(
         batch = Batch(own, rows["token_ids"][chosen], groups[own])
         arrays = [each[chosen] for each in taken]
         if all(map(is_finite, arrays)):
-            n_unique, content = _content(batch, arrays, measures, protocol)
+            n_unique, content = _make_content(batch, arrays, measures, protocol)
             batch = replace(batch, n_unique=n_unique, content=content)
         batches.append(batch)
     return batches
 
 
-def _content(
+def _make_content(
     batch: Batch, arrays: Sequence[Any], measures: Sequence[Measure], protocol: MeasuringProtocol
 ) -> tuple[int, Any]:
     """Distinct vectors of a batch, and what its measures are taken of."""
     family, vectors = measures[0].family, arrays[0]
     if family == "dimension":
-        wanted = searched_neighbours(protocol.neighbours)
+        wanted = count_searched_neighbours(protocol.neighbours)
         in_others = protocol.selection.same_window == "drop"
         of_window = int(np.bincount(batch.windows).max()) - 1 if in_others else 0
         searched = min(wanted + of_window, len(vectors) - 1)
@@ -123,14 +123,14 @@ def _content(
         unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
         lists = NeighbourLists(*nearest_neighbours(vectors, searched), batch.token_ids, unit or 1.0)
         if in_others:
-            lists = lists.in_other_windows(batch.windows, wanted)
+            lists = lists.drop_own_windows(batch.windows, wanted)
         return len(lists.distances), lists
     n_unique = len(distinct_rows(vectors))
     if family == "linearity":
         before, after = arrays
-        return n_unique, Pair(before, after, batch.windows, batch.parts())
+        return n_unique, Pair(before, after, batch.windows, batch.list_parts())
     if family == "spectrum":
-        without = (vectors[left] for left in batch.left())
+        without = (vectors[left] for left in batch.list_remaining())
         none = np.empty(0)  # as of one vector
         return n_unique, [spectrum(X) if len(X) > 1 else none for X in (vectors, *without)]
     return n_unique, (vectors, batch.windows) if family == "windows" else (vectors,)
@@ -159,7 +159,7 @@ class NeighbourLists(NamedTuple):
     token_ids: np.ndarray
     unit: float = 1.0
 
-    def in_other_windows(self, windows: np.ndarray, number: int) -> "NeighbourLists":
+    def drop_own_windows(self, windows: np.ndarray, number: int) -> "NeighbourLists":
         """So many neighbours, without those of a vector's own window, (n,) of int.
 
         A vector with copies in several windows is of none; copies are as near as they were.
@@ -174,7 +174,7 @@ class NeighbourLists(NamedTuple):
         distances, indices = (np.take_along_axis(x, order, 1) for x in (distances, self.indices))
         return self._replace(distances=distances, indices=indices)
 
-    def nearest(self, k: int, collapse: bool = True) -> np.ndarray:
+    def find_nearest(self, k: int, collapse: bool = True) -> np.ndarray:
         """Distances to the k nearest, of the distinct vectors or of all.
 
         Parameters
@@ -192,31 +192,33 @@ class NeighbourLists(NamedTuple):
         """
         if collapse:
             return self.distances[:, :k]
-        (everyone,) = self.nearest_anew([np.ones(len(self.distinct_of), bool)], k, collapse=False)
+        (everyone,) = self.recompute_neighbours(
+            [np.ones(len(self.distinct_of), bool)], k, collapse=False
+        )
         return everyone
 
-    def nearest_as_found(
+    def reuse_neighbours(
         self, present: np.ndarray, nearest: np.ndarray, collapse: bool = True
     ) -> np.ndarray:
-        """Rows of what :meth:`nearest` gives, of the vectors that are `present`, (n,) of bool."""
-        copies = self._copies(present)
+        """Rows of what :meth:`find_nearest` gives, of the vectors that are `present`, (n,) of bool."""
+        copies = self._count_copies(present)
         if collapse:
             return nearest[copies > 0]
         # The rows of copies lie side by side, and are the same.
-        everyone = self._copies(np.ones(len(present), bool))
+        everyone = self._count_copies(np.ones(len(present), bool))
         return nearest[np.repeat(everyone.cumsum() - everyone, copies)]
 
-    def nearest_anew(
+    def recompute_neighbours(
         self, presents: Iterable[np.ndarray], k: int, collapse: bool = True
     ) -> Iterator[np.ndarray]:
-        """:meth:`nearest`, of some of the vectors among themselves.
+        """:meth:`find_nearest`, of some of the vectors among themselves.
 
         Parameters
         ----------
         presents : iterable of ndarray of bool, shape (n,)
             Which vectors are there, each time.
         k, collapse
-            As in :meth:`nearest`.
+            As in :meth:`find_nearest`.
 
         Yields
         ------
@@ -225,21 +227,23 @@ class NeighbourLists(NamedTuple):
         """
         m = len(self.distances)
         # With a margin, few vectors lack neighbours; for these, all that were searched are looked at.
-        near, far = (self._first_columns(n) for n in (searched_neighbours(k), m - 1))
+        near, far = (self._read_columns(n) for n in (count_searched_neighbours(k), m - 1))
         for present in presents:
-            copies = self._copies(present)
+            copies = self._count_copies(present)
             others = int(np.count_nonzero(copies) if collapse else copies.sum()) - 1
             existing = max(min(k, others), 0)
             rows = np.flatnonzero(copies)
             if not existing:
                 yield np.full((others + 1, k), np.nan)
                 continue
-            found, has = _first(*near, copies, copies, existing, collapse)
+            found, has = _select_nearest(*near, copies, copies, existing, collapse)
             lacking = rows[~has[rows]]
             rows = np.flatnonzero(has)
             if len(lacking) and far[0].shape[1] > near[0].shape[1]:
                 distances, indices = far[0][lacking], far[1][lacking]
-                more, have = _first(distances, indices, copies, copies[lacking], existing, collapse)
+                more, have = _select_nearest(
+                    distances, indices, copies, copies[lacking], existing, collapse
+                )
                 found, rows = np.concatenate([found, more]), np.concatenate([rows, lacking[have]])
             if not collapse:
                 found = np.repeat(found, copies[rows], axis=0) / self.unit
@@ -247,22 +251,22 @@ class NeighbourLists(NamedTuple):
                 found = np.pad(found, ((0, 0), (0, k - existing)), constant_values=np.nan)
             yield found
 
-    def near_duplicates(self) -> float:
+    def share_near_duplicates(self) -> float:
         """Share of the distinct vectors whose second neighbour is ten times as far away as the first."""
         first, second = self.distances[:, :2].T
         return float((second / first > NEAR_DUPLICATE).mean()) if len(first) > 2 else np.nan
 
-    def same_token(self) -> float:
+    def share_same_token(self) -> float:
         """Share of the distinct vectors whose nearest neighbour is of the same token."""
         tokens = np.empty(len(self.distances), np.int64)
         tokens[self.distinct_of] = self.token_ids
         return float((tokens[self.indices[:, 0]] == tokens).mean()) if len(tokens) > 2 else np.nan
 
-    def _copies(self, present: np.ndarray) -> np.ndarray:
+    def _count_copies(self, present: np.ndarray) -> np.ndarray:
         """How many of the present vectors are each distinct one, (m,)."""
         return np.bincount(self.distinct_of[present], minlength=len(self.distances))
 
-    def _first_columns(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def _read_columns(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Distances and indices of so many neighbours, of those that exist."""
         columns = min(number, self.distances.shape[1], len(self.distances) - 1)
         if columns == self.distances.shape[1]:
@@ -271,7 +275,7 @@ class NeighbourLists(NamedTuple):
         return self.distances[:, :columns].copy(), self.indices[:, :columns].astype(np.intp)
 
 
-def _first(
+def _select_nearest(
     distances: np.ndarray,
     indices: np.ndarray,
     copies: np.ndarray,

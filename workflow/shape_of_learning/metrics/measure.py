@@ -10,13 +10,20 @@ import numpy as np
 from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.estimators.pair import Pair
 from shape_of_learning.estimators.spread import effective_windows
-from shape_of_learning.metrics.batches import Batch, NeighbourLists, batches_of
-from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, FAMILIES, WHOLE, Measure, Rows
+from shape_of_learning.metrics.batches import Batch, NeighbourLists, make_batches
+from shape_of_learning.metrics.measure_entry import (
+    AFTER,
+    BEFORE,
+    FAMILIES,
+    WHOLE,
+    Measure,
+    SampleVariant,
+)
 from shape_of_learning.metrics.selections import (
     HiddenStates,
     MeasuringProtocol,
     Selection,
-    by_selection,
+    group_by_selection,
     share_of_windows,
 )
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
@@ -57,26 +64,30 @@ def measure_layer(
     if family == "linearity" and layer == 0:
         return measured
     wanted = (measure for measure in measures if measure.family == family)
-    for selection, chosen in by_selection(wanted, protocol.selection):
+    for selection, chosen in group_by_selection(wanted, protocol.selection):
         own = layer + (selection.before_final_norm and layer == states.layers)
         numbers = [layer - 1, own] if family == "linearity" else [own]
         taken = [states[number] for number in numbers]
-        kept = protocol.chosen(states.rows, selection, taken)
+        kept = protocol.choose_measured_rows(states.rows, selection, taken)
         how = replace(protocol, selection=selection)
-        if len(kept) < protocol.batch_vectors <= len(protocol.chosen(states.rows, selection)):
+        if (
+            len(kept)
+            < protocol.batch_vectors
+            <= len(protocol.choose_measured_rows(states.rows, selection))
+        ):
             # Massive tokens leave less than a batch of what was enough for one.
             how = replace(how, batch_vectors=max(len(kept), protocol.neighbours + 1))
         if len(kept) < len(taken[0]):
             taken = [state[kept] for state in taken]
         told = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
         windows = told["windows"]
-        batches = batches_of(taken, told, chosen, how)
+        batches = make_batches(taken, told, chosen, how)
         effective = {
-            moments: _effective_windows(taken, windows, moments)
+            moments: _count_effective_windows(taken, windows, moments)
             for moments in {measure.moments for measure in chosen}
         }
         for measure in chosen:
-            rows = _measured(batches, measure, selection.name, layer)
+            rows = _measure_batches(batches, measure, selection.name, layer)
             number = effective[measure.moments]
             few = number < min(FEWEST_WINDOWS, len(np.unique(windows)) / 2)
             without = UNDEFINED if few else rows[-1].without
@@ -85,7 +96,7 @@ def measure_layer(
     return measured
 
 
-def _effective_windows(taken: Sequence[Any], windows: np.ndarray, moments: str) -> float:
+def _count_effective_windows(taken: Sequence[Any], windows: np.ndarray, moments: str) -> float:
     """How many windows decide measures of such moments, NaN of none and of broken checkpoints."""
     if not moments or not all(map(is_finite, taken)):
         return math.nan
@@ -101,30 +112,30 @@ def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np
     value : float
         NaN where it is undefined.
     rows, anew : ndarray of float64, shape (16,)
-        Two kinds for measures of neighbours, as :func:`.left_out_values` describes them; for others the same.
+        Two kinds for measures of neighbours, as :func:`.combine_jackknife_values` describes them; for others the same.
         The value itself without a group that the batch has no vectors of; NaN where undefined.
     """
     if batch.content is None:
         return math.nan, np.full(GROUPS, math.nan), np.full(GROUPS, math.nan)
     if measure.family == "dimension":
-        value, rows, anew = _of_neighbours(batch, measure)
+        value, rows, anew = _measure_neighbours(batch, measure)
     elif measure.family == "spectrum":
-        value, *rows = map(_if_any(measure.load()), batch.content)
+        value, *rows = map(_allow_empty(measure.load()), batch.content)
         anew = rows
     else:
-        value, rows = _of_hidden_states(batch, measure)
+        value, rows = _measure_states(batch, measure)
         anew = rows
     without = np.full((2, GROUPS), value)
     without[0, batch.groups], without[1, batch.groups] = rows, anew
     return value, *without
 
 
-def _if_any(function: Callable[..., float]) -> Callable[..., float]:
+def _allow_empty(function: Callable[..., float]) -> Callable[..., float]:
     """Let a function be undefined where nothing is left."""
     return lambda left: function(left) if len(left) else math.nan
 
 
-def _of_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[float], list[float]]:
+def _measure_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[float], list[float]]:
     of_distances, k, collapse = measure.load(), int(measure.neighbours), measure.collapse
     lists: NeighbourLists = batch.content
 
@@ -132,13 +143,17 @@ def _of_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[float], 
         # In a small batch some vectors have too few neighbours in other windows.
         return of_distances(nearest) if len(nearest) and not np.isnan(nearest).any() else math.nan
 
-    nearest = lists.nearest(k, collapse)
+    nearest = lists.find_nearest(k, collapse)
     left = [batch.group_of != group for group in batch.groups]
-    rows = [function(lists.nearest_as_found(some, nearest, collapse)) for some in left]
-    return function(nearest), rows, list(map(function, lists.nearest_anew(left, k, collapse)))
+    rows = [function(lists.reuse_neighbours(some, nearest, collapse)) for some in left]
+    return (
+        function(nearest),
+        rows,
+        list(map(function, lists.recompute_neighbours(left, k, collapse))),
+    )
 
 
-def _of_hidden_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
+def _measure_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
     block = batch.content if isinstance(batch.content, Pair) else None
     taken = (block.x, block.y) if block else batch.content
     function = measure.load()
@@ -146,9 +161,9 @@ def _of_hidden_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
         return function(*taken), math.nan
     if measure.leaving_out:
         # All measures of a block share what one of them has found.
-        return measure.load_leaving_out()(*((block,) if block else (*taken, batch.parts())))
+        return measure.load_leaving_out()(*((block,) if block else (*taken, batch.list_parts())))
     without = []
-    for left in batch.left():
+    for left in batch.list_remaining():
         try:
             without.append(function(*(each[left] for each in taken)) if len(left) > 1 else math.nan)
         except ValueError:  # which says that these are too few
@@ -156,7 +171,7 @@ def _of_hidden_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
     return function(*taken), without
 
 
-def _measured(
+def _measure_batches(
     batches: Sequence[Batch], measure: Measure, selection: str, layer: int
 ) -> list[TidyRow]:
     """Measure the batches of a layer, with all windows and without each group of them."""
@@ -166,8 +181,8 @@ def _measured(
     if counts.any() and not np.isnan(values).any():
         # Without its only group, a batch says nothing.
         speaks = counts < counts.sum(axis=1, keepdims=True)
-        rows, anew = (_mean_where(kind, speaks) for kind in kinds)
-        left_out = left_out_values(rows, anew) if measure.shrunk else anew
+        rows, anew = (_average_where(kind, speaks) for kind in kinds)
+        left_out = combine_jackknife_values(rows, anew) if measure.shrunk else anew
     lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
     named = (measure.name, selection, layer)
     return [
@@ -180,8 +195,10 @@ def _measured(
             batch=None,
             n=whole(sum(batch.n for batch in batches) / len(batches)),
             n_unique=whole(sum(batch.n_unique for batch in batches) / len(batches)),
-            near_duplicates=float(np.mean([one.near_duplicates() for one in lists] or math.nan)),
-            same_token=float(np.mean([one.same_token() for one in lists] or math.nan)),
+            near_duplicates=float(
+                np.mean([one.share_near_duplicates() for one in lists] or math.nan)
+            ),
+            same_token=float(np.mean([one.share_same_token() for one in lists] or math.nan)),
             windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
             value=float(values.mean()),
             without=tuple(left_out.tolist()),
@@ -189,13 +206,13 @@ def _measured(
     ]
 
 
-def _mean_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
+def _average_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Means of columns over the rows that count; NaN where none does."""
     totals = np.where(counted, values, 0).sum(axis=0)
     return totals / np.where(counted.any(axis=0), counted.sum(axis=0), np.nan)
 
 
-def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
+def combine_jackknife_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
     r"""Combine two kinds of left-out values of a measure of neighbours into those that intervals come from.
 
     Parameters
@@ -221,11 +238,11 @@ def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
     the geometric mean comes near it is found by trying, on simulated and on real hidden states
     (docs/explanation/statistics.md). For MADA, MOM and Gride it is too small, so they have `anew` as it is.
     """
-    shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0
+    shrinkage = _measure_spread(rows) / _measure_spread(anew) if _measure_spread(anew) else 1.0
     return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())
 
 
-def _spread(values: np.ndarray) -> float:
+def _measure_spread(values: np.ndarray) -> float:
     return float(np.linalg.norm(values - values.mean()))
 
 
@@ -243,18 +260,18 @@ class Part:
 
     how: MeasuringProtocol
     measures: Sequence[Measure]
-    choices: list[Rows] = field(default_factory=list)
+    choices: list[SampleVariant] = field(default_factory=list)
 
 
-def windows_of_choices(choices: Iterable[Rows], how: MeasuringProtocol) -> np.ndarray:
+def choose_windows(choices: Iterable[SampleVariant], how: MeasuringProtocol) -> np.ndarray:
     """Numbers of the windows that any of some choices looks at, ascending; without choices all."""
     shares = (float(each.windows_share) for each in choices)
     return share_of_windows(how.groups, max(shares, default=1.0))
 
 
-def parts_of_choices(
+def divide_sample(
     rows: Mapping[str, np.ndarray],
-    choices: Sequence[Rows],
+    choices: Sequence[SampleVariant],
     measures: Sequence[Measure],
     how: MeasuringProtocol,
 ) -> list[Part]:
@@ -297,8 +314,8 @@ def parts_of_choices(
             choice.same_window,
             windows_share=float(choice.windows_share),
         )
-        for selection, together in by_selection(wanted, chosen):
-            kept = how.chosen(rows, selection)
+        for selection, together in group_by_selection(wanted, chosen):
+            kept = how.choose_measured_rows(rows, selection)
             if len(kept) > how.neighbours:
                 vectors = min(size, len(kept))
                 own = replace(how, selection=selection, batch_vectors=vectors)

@@ -32,7 +32,7 @@ AFTER, BEFORE = ("after_final_norm", "before_final_norm")
 
 
 @dataclass(frozen=True)
-class Rows:
+class SampleVariant:
     """Which vectors are measured, and in batches of how many; the options as the tables write them.
 
     Attributes
@@ -55,7 +55,7 @@ class Rows:
     batch_share: str = "1"
 
 
-ROW_CHOICES = tuple(field.name for field in fields(Rows))
+ROW_CHOICES = tuple(field.name for field in fields(SampleVariant))
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Measure:
     interval : bool
         Whether its 95 % intervals are known to cover (docs/explanation/statistics.md); if not, there are none.
     shrunk : bool
-        Whether left-out values of a measure of neighbours are shrunk, as :func:`.left_out_values` says; if not,
-        they are those whose neighbours are found anew, whose standard errors are upper bounds in the mean.
+        Whether left-out values of a measure of neighbours are shrunk, as :func:`.combine_jackknife_values` says; if
+        not, they are those whose neighbours are found anew, whose standard errors are upper bounds in the mean.
     left_out : bool
         Whether values without groups of windows are taken at all; if not, there are no intervals.
     moments : {"", "vectors", "increments"}
@@ -137,7 +137,7 @@ class Measure:
         configuration's, such as ``{"first_token": "drop"}``; or ``{"last_layer": "before_final_norm"}``, with
         which the last layer is the state before the final norm (``forward.last_layer: both``).
     name : str
-        Its key in the registry; :meth:`chosen` fills it in.
+        Its key in the registry; :meth:`configure` fills it in.
 
     Examples
     --------
@@ -178,18 +178,18 @@ class Measure:
         if not self.collapse and (self.family, self.neighbours) != ("dimension", 2):
             raise ValueError("`collapse` may be false for a measure of two neighbours only")
         # Fails where words name a parameter that there is not.
-        self._in_words(self.parameters)
+        self._format_words(self.parameters)
 
-    def _in_words(self, parameters: Mapping[str, Value]) -> dict[str, Any]:
+    def _format_words(self, parameters: Mapping[str, Value]) -> dict[str, Any]:
         keys = ("label", "axis", "description")
         return {key: _Template().vformat(getattr(self, key), (), parameters) for key in keys}
 
-    def chosen(self, name: str, settings: Mapping[str, Value]) -> "Measure":
+    def configure(self, name: str, settings: Mapping[str, Value]) -> "Measure":
         """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
         parameters, needed = {**self.parameters, **settings}, self.neighbours
         if isinstance(needed, str):
             needed = int(parameters[needed])
-        words = self._in_words(parameters)
+        words = self._format_words(parameters)
         return replace(self, name=name, parameters=parameters, neighbours=needed, **words)
 
     @property
@@ -219,14 +219,14 @@ class Measure:
 
     def load(self) -> Callable[..., float]:
         """Import the function; what is returned takes what the measure is taken of."""
-        function = self._function(self.function.partition(":")[2])
+        function = self._import_function(self.function.partition(":")[2])
         return lambda *taken: float(function(*taken, **self.arguments))
 
     def load_leaving_out(self) -> Callable[..., tuple[float, Any]]:
         """Import the function that also measures without sets of rows, where there is one."""
-        return partial(self._function(self.leaving_out), **self.arguments)
+        return partial(self._import_function(self.leaving_out), **self.arguments)
 
-    def _function(self, name: str) -> Callable[..., Any]:
+    def _import_function(self, name: str) -> Callable[..., Any]:
         try:
             return getattr(import_module(self.module), name)
         except (ImportError, AttributeError) as error:
@@ -235,7 +235,7 @@ class Measure:
                 "entry, or install its package where jobs run"
             ) from error
 
-    def for_jobs(self) -> dict[str, Any]:
+    def make_job(self) -> dict[str, Any]:
         """All that its values depend on; what figures call it is no reason to measure again."""
         words = {
             "label",
@@ -269,7 +269,7 @@ class _Template(string.Formatter):
         return super().format_field(value, format_spec)
 
 
-def searched_neighbours(k: int) -> int:
+def count_searched_neighbours(k: int) -> int:
     r"""How many neighbours are searched, of which, without a group of windows, k are left.
 
     The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours gather in some

@@ -46,26 +46,26 @@ CLAUSES = {
 }
 
 
-def _own(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
+def _define_own(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
     """One of our own; `where` is its module and its function."""
     return Measure(f"shape_of_learning.estimators.{where}", family, label, axis, **others)
 
 
-def _isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
+def _define_isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
     function = where.partition(":")[2]
     others = {"leaving_out": f"{function}_without", "fixed": {"center": center}}
     # Cosines are of unit vectors, but a few huge ones move the mean that is subtracted.
     others["moments"] = "vectors" if function == "anisotropy" or center else ""
-    return _own(where, "isotropy", label, axis, **others)
+    return _define_own(where, "isotropy", label, axis, **others)
 
 
-def _dimension(function: str, label: str, **others: Any) -> Measure:
+def _define_dimension(function: str, label: str, **others: Any) -> Measure:
     others |= {"axis": "Intrinsic dimension", "depends_on_n": True}
-    return _own(f"dimension:{function}", "dimension", label, **others)
+    return _define_own(f"dimension:{function}", "dimension", label, **others)
 
 
-def _local(function: str, k: int, combine: str, *, shrunk: bool = True) -> Measure:
-    return _dimension(
+def _define_local_dimension(function: str, k: int, combine: str, *, shrunk: bool = True) -> Measure:
+    return _define_dimension(
         *(function, function.upper()),
         parameters={"k": k, "combine": combine},
         allowed={"k": Interval(least=2), "combine": ("mean", "median", "harmonic")},
@@ -74,8 +74,8 @@ def _local(function: str, k: int, combine: str, *, shrunk: bool = True) -> Measu
     )
 
 
-def _gride(n1: int) -> Measure:
-    return _dimension(
+def _define_gride(n1: int) -> Measure:
+    return _define_dimension(
         *("gride", f"Gride (n1 = {n1})"),
         fixed={"n1": n1},
         neighbours=2 * n1,
@@ -87,29 +87,29 @@ def _gride(n1: int) -> Measure:
     )
 
 
-def _block(name: str, label: str, axis: str = "Linearity", **others: Any) -> Measure:
-    return _own(
+def _define_block_measure(name: str, label: str, axis: str = "Linearity", **others: Any) -> Measure:
+    return _define_own(
         f"linearity:{name}", "linearity", label, axis, leaving_out=f"{name}_without", **others
     )
 
 
-def _partition_isotropy(label: str, **variant: bool | str) -> Measure:
+def _define_partition_isotropy(label: str, **variant: bool | str) -> Measure:
     fixed = {"center": False, "signs": "one", **variant}
     # A few long vectors decide, and other windows have others.
     kept = {"interval": False, "left_out": False}
     where = "weights:log_partition_isotropy"
-    return _own(where, "isotropy", label, "ln I", fixed=fixed, **kept)
+    return _define_own(where, "isotropy", label, "ln I", fixed=fixed, **kept)
 
 
 def _window_cosine(pairs: str, label: str) -> Measure:
     name = f"{pairs}_window_cosine"
     others = {"axis": "Average cosine", "leaving_out": f"{name}_without"}
-    return _own(f"cosine:{name}", "windows", label, **others)
+    return _define_own(f"cosine:{name}", "windows", label, **others)
 
 
 def _spread(family: str, function: str, label: str, **others: Any) -> Measure:
     others = {"axis": "Directions", "moments": "vectors", **others}
-    return _own(f"spread:{function}", family, label, **others)
+    return _define_own(f"spread:{function}", family, label, **others)
 
 
 def _spread_with_n(family: str, function: str, label: str, **others: Any) -> Measure:
@@ -117,35 +117,37 @@ def _spread_with_n(family: str, function: str, label: str, **others: Any) -> Mea
 
 
 def _final_norm(function: str, label: str, axis: str) -> Measure:
-    return _own(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
+    return _define_own(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
 
 
 MEASURES: dict[str, Measure] = {
-    "anisotropy": _isotropy("anisotropy:anisotropy", "Anisotropy", "Anisotropy", center=True),
-    "anisotropy_uncentered": _isotropy(
+    "anisotropy": _define_isotropy(
+        "anisotropy:anisotropy", "Anisotropy", "Anisotropy", center=True
+    ),
+    "anisotropy_uncentered": _define_isotropy(
         "anisotropy:anisotropy", "Anisotropy, not centred", "Anisotropy"
     ),
-    "average_cosine": _isotropy("cosine:average_cosine", "Average cosine", "Average cosine"),
-    "average_cosine_centered": _isotropy(
+    "average_cosine": _define_isotropy("cosine:average_cosine", "Average cosine", "Average cosine"),
+    "average_cosine_centered": _define_isotropy(
         "cosine:average_cosine", "Average cosine, centred", "Average cosine", center=True
     ),
-    "two_nn": _dimension(
+    "two_nn": _define_dimension(
         *("two_nn", "TwoNN"),
         parameters={"kept": 0.9},
         allowed={"kept": Interval(above=0, most=1)},
         neighbours=2,
         suspect_above=0.1,
     ),
-    "two_nn_authors": _dimension(
+    "two_nn_authors": _define_dimension(
         "two_nn_authors", "TwoNN (authors' code)", neighbours=2, collapse=False, suspect_above=0.1
     ),
     # A few rare windows can change their means, as the neighbours of many: shrunk intervals are too short.
-    "mada": _local("mada", 20, "mean", shrunk=False),
-    "mom": _local("mom", 100, "mean", shrunk=False),
-    "mle": _local("mle", 20, "harmonic"),
-    **{f"gride_{n1}": _gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
+    "mada": _define_local_dimension("mada", 20, "mean", shrunk=False),
+    "mom": _define_local_dimension("mom", 100, "mean", shrunk=False),
+    "mle": _define_local_dimension("mle", 20, "harmonic"),
+    **{f"gride_{n1}": _define_gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
     **{
-        name: _block(
+        name: _define_block_measure(
             *(name, label),
             depends_on_n=True,
             moments="increments" if "increment" in name else "vectors",
@@ -159,16 +161,18 @@ MEASURES: dict[str, Measure] = {
             "linearity_increment_held_out": "Linearity of the increment, held out",
         }.items()
     },
-    "block_norm_ratio": _block(
+    "block_norm_ratio": _define_block_measure(
         *("block_norm_ratio", "Norm ratio of a block"),
         axis="Norm of the increment / norm of the output",
     ),
-    "block_cosine": _block("block_cosine", "Cosine of a block's input and output", axis="Cosine"),
-    "log_partition_isotropy": _partition_isotropy("Partition isotropy"),
-    "log_partition_isotropy_centered": _partition_isotropy(
+    "block_cosine": _define_block_measure(
+        "block_cosine", "Cosine of a block's input and output", axis="Cosine"
+    ),
+    "log_partition_isotropy": _define_partition_isotropy("Partition isotropy"),
+    "log_partition_isotropy_centered": _define_partition_isotropy(
         "Partition isotropy, centred", center=True
     ),
-    "log_partition_isotropy_both_signs": _partition_isotropy(
+    "log_partition_isotropy_both_signs": _define_partition_isotropy(
         "Partition isotropy, both signs", signs="both"
     ),
     "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
@@ -236,7 +240,7 @@ MEASURES |= {
 
 
 @cache
-def registered() -> dict[str, EntryPoint]:
+def find_registered_measures() -> dict[str, EntryPoint]:
     """Find the measures that packages of this environment register, by name; InputError if one is taken."""
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group="shape_of_learning.measures"):
@@ -251,8 +255,8 @@ def registered() -> dict[str, EntryPoint]:
 
 
 def measure_names() -> list[str]:
-    """List ours and the registered ones; raises as :func:`registered`."""
-    return [*MEASURES, *registered()]
+    """List ours and the registered ones; raises as :func:`find_registered_measures`."""
+    return [*MEASURES, *find_registered_measures()]
 
 
 def find_measure(name: str) -> Measure:
@@ -265,7 +269,7 @@ def find_measure(name: str) -> Measure:
     """
     if name in MEASURES:
         return MEASURES[name]
-    entry = registered()[name]
+    entry = find_registered_measures()[name]
     try:
         measure = entry.load()
         if not isinstance(measure, Measure):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.estimators.massive import massive
+from shape_of_learning.estimators.massive import find_massive
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
@@ -50,7 +50,7 @@ class Selection:
         All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other
         choices leave.
     massive_tokens : {"keep", "drop"}
-        Those that :func:`.massive` finds in a hidden state among the tokens that all other choices leave; of a
+        Those that :func:`.find_massive` finds in a hidden state among the tokens that all other choices leave; of a
         block those of the state before it or after it, since the former decide the fit and the latter the score.
     same_window : {"keep", "drop"}
         Neighbours that are of the window of the vector itself.
@@ -68,7 +68,7 @@ class Selection:
     before_final_norm: bool = False
     windows_share: float = 1.0
 
-    def with_rows(self, chosen: Mapping[str, str]) -> "Selection":
+    def set_rows(self, chosen: Mapping[str, str]) -> "Selection":
         """Make the choices that a measure's entry makes for itself, `rows` of :class:`.Measure`."""
         switches: Any = {key: value for key, value in chosen.items() if key != "last_layer"}
         before = self.before_final_norm or "last_layer" in chosen
@@ -87,7 +87,7 @@ class Selection:
         }
         return "+".join(part for part, applies in parts.items() if applies) or "all"
 
-    def of(
+    def choose_rows(
         self,
         rows: Mapping[str, np.ndarray],
         groups: np.ndarray,
@@ -135,7 +135,7 @@ class Selection:
             _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
             chosen = np.sort(order[first])
         if self.massive_tokens == "drop" and len(chosen):
-            found = [massive(state[chosen]) for state in states]
+            found = [find_massive(state[chosen]) for state in states]
             chosen = chosen[~np.any(found, axis=0)] if found else chosen
         return chosen
 
@@ -164,7 +164,7 @@ class MeasuringProtocol:
     selection: Selection = Selection()
 
     @classmethod
-    def of(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
+    def read_fields(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
         """Take what jobs are told, plain values."""
         return cls(model, **{**fields, "selection": Selection(**fields["selection"])})
 
@@ -173,26 +173,26 @@ class MeasuringProtocol:
         """The group of each window."""
         return window_groups(self.windows, self.seed)
 
-    def chosen(
+    def choose_measured_rows(
         self, rows: Mapping[str, np.ndarray], selection: Selection, states: Sequence[Any] = ()
     ) -> np.ndarray:
         """Numbers of the rows of a sample that are measured; of some states without their massive tokens."""
-        return selection.of(rows, self.groups, self.seed, states)
+        return selection.choose_rows(rows, self.groups, self.seed, states)
 
     def require_batches(self, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]) -> None:
         """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""
         of_batches = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
-        for selection, _ in by_selection(of_batches, self.selection):
-            require_one_batch(len(self.chosen(rows, selection)), self.batch_vectors)
+        for selection, _ in group_by_selection(of_batches, self.selection):
+            require_one_batch(len(self.choose_measured_rows(rows, selection)), self.batch_vectors)
 
 
-def by_selection(
+def group_by_selection(
     measures: Iterable[Measure], selection: Selection
 ) -> list[tuple[Selection, list[Measure]]]:
     """Put measures together that are of the same rows."""
     together: dict[Selection, list[Measure]] = {}
     for measure in measures:
-        together.setdefault(selection.with_rows(measure.rows), []).append(measure)
+        together.setdefault(selection.set_rows(measure.rows), []).append(measure)
     return list(together.items())
 
 

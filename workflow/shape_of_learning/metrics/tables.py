@@ -68,7 +68,7 @@ class MeasuredModel:
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeasuredSeries:
     """One measure over checkpoints of a model.
 
     Attributes
@@ -86,14 +86,14 @@ class Curve:
     revisions: Sequence[str]
 
 
-class AtCheckpoint(NamedTuple):
+class CheckpointValues(NamedTuple):
     """One measure at one checkpoint: which, its values of batches, and of layers by number, ascending."""
 
     checkpoint: Checkpoint
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
-    def defined(self, first: int) -> list[int]:
+    def list_defined_layers(self, first: int) -> list[int]:
         """The layers from `first` on that have a value."""
         return [n for n, row in self.layers.items() if n >= first and not math.isnan(row.value)]
 
@@ -121,7 +121,7 @@ def write_model_tables(
     model : mapping
         Fields of :class:`MeasuredModel`.
     curves : iterable of mapping
-        Fields of :class:`Curve` of each, in the order of the tables.
+        Fields of :class:`MeasuredSeries` of each, in the order of the tables.
     tables : mapping of str to Path
         Where ``measurements``, ``estimates``, ``changes`` and ``left_out`` are written to.
 
@@ -145,20 +145,22 @@ def write_model_tables(
         return [row for path in paths for row in read_tidy(path)]
 
     measured = []
-    for curve in (Curve(**each) for each in curves):
+    for curve in (MeasuredSeries(**each) for each in curves):
         found = []
         for checkpoint in of_model.checkpoints:
             if checkpoint[0] in curve.revisions:
                 rows = tidy_rows(checkpoint[0], curve.family)
                 own = [row for row in rows if row.estimator == curve.estimator]
-                found.append(at_checkpoint(checkpoint, own, folder))
+                found.append(sort_checkpoint_rows(checkpoint, own, folder))
         measured.append((curve, found))
     for name, path in tables.items():
         columns, rows_of = writers[name]
         write_table(path, columns, (row for each in measured for row in rows_of(of_model, *each)))
 
 
-def at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:
+def sort_checkpoint_rows(
+    checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path
+) -> CheckpointValues:
     """Sort the rows of one measure, and say if it has no value though the vectors are distinct."""
     batches = [row for row in rows if row.batch is not None]
     # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
@@ -174,11 +176,11 @@ def at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path)
         for row in rows
         if row.batch is None
     }
-    return AtCheckpoint(checkpoint, batches, layers)
+    return CheckpointValues(checkpoint, batches, layers)
 
 
 def measurement_rows(
-    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
     """Rows of ``measurements.csv``: one per layer and batch."""
     for checkpoint, batches, _ in measured:
@@ -189,7 +191,7 @@ def measurement_rows(
 
 
 def estimate_rows(
-    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
     """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
     for at in measured:
@@ -205,7 +207,7 @@ def estimate_rows(
         yield [*identity, *place, *_estimate(mean, batches, averaged, curve, model.width)]
 
 
-def average(at: AtCheckpoint, first: int) -> tuple[TidyRow, list[int]]:
+def average(at: CheckpointValues, first: int) -> tuple[TidyRow, list[int]]:
     """Average over the layers from `first` on whose value is defined; undefined if any of them is broken.
 
     Its left-out values are the averages of theirs. ``near_duplicates`` and ``same_token`` are the largest
@@ -217,7 +219,7 @@ def average(at: AtCheckpoint, first: int) -> tuple[TidyRow, list[int]]:
     layers : list of int
         That it is of.
     """
-    averaged = [] if at.broken(first) else at.defined(first)
+    averaged = [] if at.broken(first) else at.list_defined_layers(first)
     row = at.layers[min((each for each in at.layers if each >= first), default=min(at.layers))]
     if not averaged:
         return row._replace(value=math.nan, without=UNDEFINED), averaged
@@ -235,7 +237,7 @@ def average(at: AtCheckpoint, first: int) -> tuple[TidyRow, list[int]]:
 
 
 def change_rows(
-    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
     """Rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
 
@@ -268,7 +270,7 @@ def change_rows(
 
 
 def left_out_rows(
-    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
     """Rows of ``left_out.csv``: of each checkpoint its layers."""
     for at in measured:
@@ -277,7 +279,11 @@ def left_out_rows(
 
 
 def _estimate(
-    row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int], curve: Curve, width: int
+    row: TidyRow,
+    batches: Sequence[TidyRow],
+    layers: Sequence[int],
+    curve: MeasuredSeries,
+    width: int,
 ) -> list[object]:
     """Columns from ``value`` on, of the layers of which there is the value or the average."""
     by_batch: dict[int | None, list[float]] = {}

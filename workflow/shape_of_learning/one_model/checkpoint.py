@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shape_of_learning.corpus.clean import clean
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.embeddings.model import find_device, read_shape, sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
@@ -21,7 +21,12 @@ from shape_of_learning.one_model.defaults import (
     WINDOW_CHARACTERS,
     WINDOWS,
 )
-from shape_of_learning.one_model.measured import Measured, Progress, measured, measures_named
+from shape_of_learning.one_model.measured import (
+    MeasurementResult,
+    Progress,
+    find_measures,
+    measure_states,
+)
 
 
 def measure_checkpoint(  # noqa: PLR0913 (keywords)
@@ -40,7 +45,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     batch_size: int | None = None,
     progress: Progress | None = None,
     shuffled_as: str = "",
-) -> Measured:
+) -> MeasurementResult:
     """Measure a checkpoint as the workflow does: the same rows of ``tables/estimates.csv``, bit for bit.
 
     Parameters
@@ -73,7 +78,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     InputError
         As the workflow, with one sentence for all that can be wrong with the checkpoint or the text.
     """
-    chosen = measures_named(measures)
+    chosen = find_measures(measures)
     shape = read_shape(checkpoint, name)
     if shape.role == "encoder-decoder":
         raise InputError(
@@ -94,9 +99,9 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     states = StatesInMemory(sample)
     how = MeasuringProtocol(shuffled_as or name, windows, seed, batch_vectors, NEIGHBOURS)
     how.require_batches(states.rows, chosen)
-    sample.into(WatchedStates(states, windows, progress) if progress else states)
+    sample.store_states(ProgressStates(states, windows, progress) if progress else states)
     role = shape.role or ("encoder" if sees_later_tokens(sample.forward.model) else "decoder")
-    return measured(
+    return measure_states(
         *(states, chosen, how, role, (revision, None, None)),
         threads=threads if states.measured_on.type == "cpu" else 1,
         progress=progress,
@@ -108,7 +113,7 @@ def draw_built_in_windows(windows: int, seed: int) -> list[str]:
     """Draw windows of the documentation that comes with Python, as the command does."""
     with TemporaryDirectory() as folder:
         text = Path(folder, "python_topics.txt")
-        text.write_text(demo_text(), encoding="utf-8")
+        text.write_text(read_demo_text(), encoding="utf-8")
         return list(_draw(text, SamplingProtocol(windows, WINDOW_CHARACTERS, seed)))
 
 
@@ -119,7 +124,7 @@ def _draw(text: Path, sampling: SamplingProtocol) -> Any:
         return draw_windows(cleaned, sampling, called=text.name)
 
 
-class WatchedStates:
+class ProgressStates:
     """Passes hidden states on, and says how many windows are done."""
 
     def __init__(self, states: Any, windows: int, progress: Progress):

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from shape_of_learning import __version__
-from shape_of_learning.checkpoints.local import is_local, named_checkpoint
-from shape_of_learning.checkpoints.shapes import role_of
+from shape_of_learning.checkpoints.local import find_checkpoint, is_local
+from shape_of_learning.checkpoints.shapes import read_role
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     find_device,
@@ -28,10 +28,10 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
-from shape_of_learning.one_model.checkpoint import WatchedStates, draw_built_in_windows
+from shape_of_learning.one_model.checkpoint import ProgressStates, draw_built_in_windows
 from shape_of_learning.one_model.defaults import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
-from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
-from shape_of_learning.one_model.measured import Measured, measured, measures_named
+from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
+from shape_of_learning.one_model.measured import MeasurementResult, find_measures, measure_states
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +185,7 @@ def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
     pair = options.pop("tokenizer", None)
     tokenizers = pair if isinstance(pair, tuple) else (pair, pair)
     if options.get("texts") is not None:
-        options["texts"] = listed_texts(options["texts"])
+        options["texts"] = list_texts(options["texts"])
     one, _ = measure_request(a, Request(tokenizer=tokenizers[0], **options))
     other, _ = measure_request(
         b, Request(tokenizer=tokenizers[1], **options), shuffled_as=one.model.name
@@ -219,7 +219,7 @@ class Request:
 
 def measure_request(
     model: Any, request: Request, shuffled_as: str = ""
-) -> tuple[Measured, dict[str, Any]]:
+) -> tuple[MeasurementResult, dict[str, Any]]:
     """Measure a model or hidden states; also return how, as ``attrs`` of a table say it."""
     if request.tokens not in POOLS:
         raise InputError(f"`tokens` is {request.tokens!r:.80}; give one of {', '.join(POOLS)}")
@@ -229,30 +229,30 @@ def measure_request(
             raise InputError(
                 f"`{key}` is {number!r:.80}; give a whole number from 1 on, or leave it out"
             )
-    chosen, adapters, text = measures_named(request.measures), {}, "given"
+    chosen, adapters, text = find_measures(request.measures), {}, "given"
     if isinstance(model, str | Path):
         model, request = load_named(model, request)
     name = request.name or "model"
     if isinstance(model, torch.nn.Module):
-        loaded = LoadedModel.of(model)
+        loaded = LoadedModel.inspect_model(model)
         loaded.require_all_ranks("measure")
         if request.texts is None:
             text = BUILT_IN_TEXT
-        with moved(model, request.device), left_as_it_was(loaded), in_words_of_python():
+        with move_model(model, request.device), preserve_model(loaded), rewrite_log_for_python():
             sample = sample_of(loaded, request.tokenizer, request.texts, name, request)
             states: HiddenStates = StatesInMemory(sample)
-            sample.into(watched(states, sample, request.progress))
-            role, adapters = role_in_tables(loaded), loaded.adapters
+            sample.store_states(show_progress(states, sample, request.progress))
+            role, adapters = name_role(loaded), loaded.adapters
     else:
-        states, role = GivenStates(_states_in(model), request.mask, request.groups), ""
+        states, role = ArrayStates(_find_states(model), request.mask, request.groups), ""
         text = UNKNOWN_TEXT
     if request.tokens != "all":
         states = PooledStates(states, request.tokens)
-    places = [(layer, AFTER) for layer in chosen_layers(request.layers, states.layers)]
+    places = [(layer, AFTER) for layer in choose_layers(request.layers, states.layers)]
     how = protocol_of(states.rows, shuffled_as or name, request.seed, request.batch_vectors)
     vectors = len(states.rows["windows"])
     say_size(how, vectors, request.batch_vectors)
-    found = measured(
+    found = measure_states(
         *(states, chosen, how, role, (request.revision, request.step, None), places), name=name
     )
     return found, {
@@ -263,9 +263,9 @@ def measure_request(
     }
 
 
-def table_of(found: Measured, how: Mapping[str, Any]) -> "pd.DataFrame":
+def table_of(found: MeasurementResult, how: Mapping[str, Any]) -> "pd.DataFrame":
     """Return the estimates with a note on how they were measured."""
-    table = found.table()
+    table = found.make_table()
     if how["text"] == UNKNOWN_TEXT:
         table["same_token"] = np.nan  # nothing says which tokens they are
     table.attrs.update(how)
@@ -274,7 +274,7 @@ def table_of(found: Measured, how: Mapping[str, Any]) -> "pd.DataFrame":
 
 def load_named(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:
     """Load a model of the Hub, a folder or a file, and its tokenizer."""
-    own, folder = named_checkpoint(str(model), request.revision)
+    own, folder = find_checkpoint(str(model), request.revision)
     if is_local(str(model)) and request.revision != "main":
         raise InputError(f"{model} is on this machine and has no revision; leave out `revision`")
     shape = read_shape(folder, own)
@@ -288,7 +288,7 @@ def load_named(model: str | Path, request: Request) -> tuple[torch.nn.Module, Re
 
 
 @contextmanager
-def moved(model: torch.nn.Module, device: str | None) -> Iterator[None]:
+def move_model(model: torch.nn.Module, device: str | None) -> Iterator[None]:
     """Have a model on a device, and put it back where it was."""
     if device is None:
         yield
@@ -301,7 +301,7 @@ def moved(model: torch.nn.Module, device: str | None) -> Iterator[None]:
         model.to(before)
 
 
-def watched(states: Any, sample: SampleRun, progress: bool) -> Any:
+def show_progress(states: Any, sample: SampleRun, progress: bool) -> Any:
     """Show a bar of the windows that have gone through the model, if it is wanted."""
     if not progress:
         return states
@@ -314,7 +314,7 @@ def watched(states: Any, sample: SampleRun, progress: bool) -> Any:
         if done == total:
             bar.close()
 
-    return WatchedStates(states, len(sample.windows), say)
+    return ProgressStates(states, len(sample.windows), say)
 
 
 def protocol_of(
@@ -339,17 +339,17 @@ def say_size(how: MeasuringProtocol, tokens: int, batch_vectors: int = BATCH_VEC
         logger.warning("%d tokens are one batch, smaller than %d vectors", tokens, batch_vectors)
 
 
-def chosen_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
+def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
     """Number layers from 0 to `last`, which is also -1; InputError if there is no such layer."""
     if layers is None:
         return list(range(last + 1))
-    for layer in (wanted := whole_numbers(layers)):
+    for layer in (wanted := check_whole_numbers(layers)):
         if not -last - 1 <= layer <= last:
             raise InputError(f"there is no layer {layer}; layers are 0 to {last}")
     return list(dict.fromkeys(layer % (last + 1) for layer in wanted))
 
 
-def whole_numbers(layers: int | Iterable[int]) -> list[int]:
+def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
     """List layers; InputError if they are no whole numbers."""
     try:
         wanted = [index(each) for each in (layers if isinstance(layers, Iterable) else [layers])]
@@ -362,7 +362,7 @@ def whole_numbers(layers: int | Iterable[int]) -> list[int]:
     return wanted
 
 
-def listed_texts(texts: Iterable[str]) -> list[str]:
+def list_texts(texts: Iterable[str]) -> list[str]:
     """List texts; InputError if they are none, or no texts."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"`texts` is {texts!r:.80}; give a list of texts")
@@ -374,7 +374,7 @@ def listed_texts(texts: Iterable[str]) -> list[str]:
     return listed
 
 
-def tokenizer_in(given: Any) -> Any:
+def find_tokenizer(given: Any) -> Any:
     """Find the tokenizer that a processor has beside others; InputError if there is none."""
     from transformers import PreTrainedTokenizerBase
 
@@ -399,8 +399,8 @@ def sample_of(
     if texts is None:
         number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
         texts = draw_built_in_windows(request.windows or number, request.seed)
-    texts = listed_texts(texts)[: request.windows]
-    tokenizer = tokenizer_of(loaded) if tokenizer is None else tokenizer_in(tokenizer)
+    texts = list_texts(texts)[: request.windows]
+    tokenizer = load_model_tokenizer(loaded) if tokenizer is None else find_tokenizer(tokenizer)
     if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
         raise InputError(
             "the model is an encoder and a decoder; give one, such as `model.get_encoder()`"
@@ -409,7 +409,7 @@ def sample_of(
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
     runs_alone = loaded.is_wrapped  # which threads could not tell from each other
     threads = 1 if runs_alone else torch.get_num_threads()
-    forward = ForwardPass(loaded.callable_base(), None, last_layer=AFTER)
+    forward = ForwardPass(loaded.choose_callable(), None, last_layer=AFTER)
     context = forward.context()
     limit = None if context is None else context - loaded.virtual_tokens
     if limit is not None and (request.window_tokens or 0) > limit:
@@ -426,13 +426,13 @@ def sample_of(
             f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
             f"{context}; give shorter `texts`, or `window_tokens`, by which they are split"
         )
-    widths = [len(state[0, 0]) for state in forward.hidden_states(tokenised[:1], 0)[0]]
+    widths = [len(state[0, 0]) for state in forward.compute_hidden_states(tokenised[:1], 0)[0]]
     padding = tokenizer.pad_token_id or 0
     how = padding, len(widths) - 1, widths, threads, request.batch_size
     return SampleRun(forward, name, tokenised, None, *how)
 
 
-def tokenizer_of(loaded: LoadedModel) -> Any:
+def load_model_tokenizer(loaded: LoadedModel) -> Any:
     """Load the tokenizer that lies beside a model, where it was loaded from."""
     from transformers import AutoTokenizer
 
@@ -447,18 +447,18 @@ def tokenizer_of(loaded: LoadedModel) -> Any:
         ) from None
 
 
-def role_in_tables(loaded: LoadedModel) -> str:
+def name_role(loaded: LoadedModel) -> str:
     """Whether a model in evaluation mode is a decoder or an encoder, as tables have it."""
-    role = role_of(loaded.inner.config.to_dict()) or ""
+    role = read_role(loaded.inner.config.to_dict()) or ""
     if role in ("encoder", "decoder"):
         return role
     if loaded.is_sharded:  # other ranks have gone on, and help with no other pass
         return "encoder" if role else "decoder"
-    return "encoder" if sees_later_tokens(loaded.callable_base()) else "decoder"
+    return "encoder" if sees_later_tokens(loaded.choose_callable()) else "decoder"
 
 
 @contextmanager
-def in_words_of_python() -> Iterator[None]:
+def rewrite_log_for_python() -> Iterator[None]:
     """Say what to do about a fact in the words of who has a model in Python, and no configuration."""
     try:
         yield
@@ -470,7 +470,7 @@ def in_words_of_python() -> Iterator[None]:
         raise
 
 
-def _states_in(given: Any) -> Any:
+def _find_states(given: Any) -> Any:
     """Hidden states by layer, also of what a model has returned."""
     if isinstance(given, Mapping):
         if given.get("hidden_states") is None:
@@ -486,7 +486,7 @@ def _states_in(given: Any) -> Any:
     return given
 
 
-class GivenStates:
+class ArrayStates:
     """Hidden states that a user has, as :class:`.HiddenStates`.
 
     Parameters
@@ -507,7 +507,7 @@ class GivenStates:
                 raise InputError(
                     "`mask` is of states (text, token, hidden); leave out vectors instead"
                 )
-            states = [state[None] for state in map(_array, states)]
+            states = [state[None] for state in map(_convert_array, states)]
             shapes = {tuple(state.shape) for state in states}
         elif groups is not None:
             raise InputError("`groups` is of vectors (n, hidden); states of texts have them")
@@ -519,10 +519,10 @@ class GivenStates:
             raise InputError(
                 "hidden states have no coordinates; give some of shape (batch, token, hidden)"
             )
-        kept = np.ones(shape[:2], bool) if mask is None else _kept(mask, shape[:2])
+        kept = np.ones(shape[:2], bool) if mask is None else _read_mask(mask, shape[:2])
         for state in states:
             if isinstance(state, np.ma.MaskedArray):
-                kept = kept & ~_masked_vectors(state)
+                kept = kept & ~_find_masked_vectors(state)
         if mask is not None and not kept.any():
             raise InputError(
                 "the mask leaves 0 tokens; give True or 1 for tokens, or no mask if all vectors are of tokens"
@@ -531,7 +531,7 @@ class GivenStates:
         self._states, self._kept = states, kept
         windows, positions = np.nonzero(kept)
         if groups is not None:
-            windows = _numbered(groups, len(windows))
+            windows = _number_groups(groups, len(windows))
         self.rows: Mapping[str, np.ndarray] = {
             "windows": windows,
             "positions": positions - kept.argmax(axis=1)[np.nonzero(kept)[0]],
@@ -541,7 +541,7 @@ class GivenStates:
 
     def __getitem__(self, state: int) -> np.ndarray:
         """One hidden state, float32 of shape (tokens, hidden), or float64 where numbers need it."""
-        values = _array(self._states[state])[self._kept]
+        values = _convert_array(self._states[state])[self._kept]
         is_float32 = np.can_cast(values.dtype, np.float32)
         return values.astype(np.float32 if is_float32 else np.float64, copy=False)
 
@@ -576,15 +576,15 @@ class PooledStates:
         values = self._states[state]
         if self._pool == "last":
             return values[self._last]
-        values = _array(values)
+        values = _convert_array(values)
         sums = np.zeros((len(self._windows), values.shape[1]))
         np.add.at(sums, self._first, values)
         return (sums / self._sizes[:, None]).astype(values.dtype)
 
 
-def _numbered(groups: Any, vectors: int) -> np.ndarray:
+def _number_groups(groups: Any, vectors: int) -> np.ndarray:
     """Number the groups of vectors from 0."""
-    given = np.asarray(_array(groups))
+    given = np.asarray(_convert_array(groups))
     if given.shape != (vectors,):
         raise InputError(
             f"`groups` has the shape {given.shape}; give one for each of {vectors} vectors"
@@ -592,7 +592,7 @@ def _numbered(groups: Any, vectors: int) -> np.ndarray:
     return np.unique(given, return_inverse=True)[1]
 
 
-def _array(given: Any) -> np.ndarray:
+def _convert_array(given: Any) -> np.ndarray:
     if not hasattr(given, "detach"):
         return np.asarray(given)
     exact = given if given.dtype in (torch.float64, torch.int64, torch.int32) else given.float()
@@ -624,7 +624,7 @@ def _require_numbers(given: Any, what: str) -> None:
         raise InputError(f"{what} are no real numbers; give arrays or tensors of such numbers")
 
 
-def _kept(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _read_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Read a mask: True where there is a token."""
     _require_numbers(mask, "values of the mask")
     if np.shape(mask) != shape:
@@ -632,7 +632,7 @@ def _kept(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
             f"the mask has the shape {tuple(np.shape(mask))}, but hidden states are of {shape[0]} texts of {shape[1]} "
             "tokens; give one value for each of these, such as the tokenizer's `attention_mask`"
         )
-    values = _array(np.ma.filled(mask, 0) if isinstance(mask, np.ma.MaskedArray) else mask)
+    values = _convert_array(np.ma.filled(mask, 0) if isinstance(mask, np.ma.MaskedArray) else mask)
     if np.isin(values, (0, 1)).all():
         return values.astype(bool)
     # What is added to attention: nothing, or so much less that no softmax is left of it.
@@ -644,7 +644,7 @@ def _kept(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     )
 
 
-def _masked_vectors(state: "np.ma.MaskedArray") -> np.ndarray:
+def _find_masked_vectors(state: "np.ma.MaskedArray") -> np.ndarray:
     """Say which vectors of a masked array are masked."""
     masked = np.ma.getmaskarray(state)
     if (masked.any(axis=-1) != masked.all(axis=-1)).any():

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from shape_of_learning.embeddings.forward_pass import ROUNDING, rounding_of
-from shape_of_learning.embeddings.hooks import hooked
+from shape_of_learning.embeddings.forward_pass import ROUNDING, find_rounding_settings
+from shape_of_learning.embeddings.hooks import hook_modules
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ class LoadedModel:
     virtual_tokens: int = 0
 
     @staticmethod
-    def of(given: torch.nn.Module) -> "LoadedModel":
+    def inspect_model(given: torch.nn.Module) -> "LoadedModel":
         """Look into a model; InputError if there is none of transformers in it, or one that is not whole."""
         from transformers import PreTrainedModel
 
-        whole = inner = _without_spreading(given)
+        whole = inner = _unwrap_model(given)
         while not isinstance(inner, PreTrainedModel):
             if _is_of(inner, "torch.distributed.fsdp", "FullyShardedDataParallel"):
                 inner = inner.module
@@ -67,7 +67,7 @@ class LoadedModel:
                 "`model` is partitioned by DeepSpeed ZeRO-3, and each process holds a part of each weight alone; "
                 "measure saved checkpoints (`shape-of-learning measure FOLDER`), or train with ZeRO-2 or FSDP"
             )
-        configs = _active_adapters(whole, inner)
+        configs = _find_adapters(whole, inner)
         kinds = {name: getattr(each, "peft_type", "adapter") for name, each in configs.items()}
         return LoadedModel(
             *(whole, inner),
@@ -94,22 +94,22 @@ class LoadedModel:
         """Whether it is called through what gives it its adapter or its weights."""
         return self.whole is not self.inner or self.is_sharded
 
-    def callable_base(self) -> Any:
+    def choose_callable(self) -> Any:
         """The base model, which is called as :attr:`is_wrapped` says."""
         if not self.is_wrapped:
             return self.base
-        return _CalledThrough(self.base, self.whole, self.inner)
+        return _WrappedModel(self.base, self.whole, self.inner)
 
     def require_all_ranks(self, occasion: str) -> None:
         """Raise InputError if the model is sharded, and not all processes come here for the same occasion."""
-        if self.is_sharded and not all_ranks_meet(occasion):
+        if self.is_sharded and not do_all_ranks_meet(occasion):
             raise InputError(
                 f"`model` is sharded, but not all {torch.distributed.get_world_size()} processes came to measure it "
                 f"within {PATIENCE} s of each other; call this at the same step on every rank"
             )
 
 
-def _without_spreading(model: Any) -> Any:
+def _unwrap_model(model: Any) -> Any:
     """The model in DistributedDataParallel, DataParallel, an engine or a compiled module."""
     from transformers import PreTrainedModel
 
@@ -133,7 +133,7 @@ def _is_of(thing: Any, module: str, *classes: str) -> bool:
     return isinstance(thing, kinds)
 
 
-def _active_adapters(whole: Any, inner: Any) -> dict[str, Any]:
+def _find_adapters(whole: Any, inner: Any) -> dict[str, Any]:
     """Active adapters and their settings, of `peft` and of the library's own ``add_adapter``."""
     holder = whole if hasattr(whole, "peft_config") else inner
     known = getattr(holder, "peft_config", None) or {}
@@ -145,7 +145,7 @@ def _active_adapters(whole: Any, inner: Any) -> dict[str, Any]:
     }
 
 
-class _CalledThrough:
+class _WrappedModel:
     """A base model that is called through what is around it, and returns what it returns itself."""
 
     def __init__(self, base: "PreTrainedModel", whole: torch.nn.Module, inner: torch.nn.Module):
@@ -173,7 +173,7 @@ class _CalledThrough:
 
     def __call__(self, *, input_ids: torch.Tensor, **inputs: Any) -> Any:
         returned: list[Any] = []
-        with hooked([self._base], lambda *call: returned.append(call[-1])):
+        with hook_modules([self._base], lambda *call: returned.append(call[-1])):
             self._whole(input_ids=input_ids, **inputs, **self._options)
         if not returned:
             raise ValueError(f"{type(self._whole).__name__} does not call its base model")
@@ -188,7 +188,7 @@ class _CalledThrough:
         return output
 
 
-def all_ranks_meet(occasion: str) -> bool:
+def do_all_ranks_meet(occasion: str) -> bool:
     """Whether all processes of a distributed training come here for an occasion, on which all of them agree.
 
     A process that gathered weights alone would wait for ever, or take what others send for something else. So they
@@ -227,17 +227,17 @@ HOOKS = tuple(
 
 
 @contextmanager
-def left_as_it_was(loaded: LoadedModel) -> Iterator[None]:
+def preserve_model(loaded: LoadedModel) -> Iterator[None]:
     """Evaluate a model that may be in training, and leave no trace of it."""
     whole, matmul = loaded.whole, torch.backends.cuda.matmul
     modules: list[Any] = list(whole.modules())
     configs = {id(each.config): each.config for each in modules if hasattr(each, "config")}
     settings = [(c, dict(vars(c))) for c in configs.values() if hasattr(c, "__dict__")]
-    kept = [(vars(each), _parts_of(vars(each))) for each in modules]
+    kept = [(vars(each), _save_caches(vars(each))) for each in modules]
     training = [module for module in modules if module.training]
     wrapper = vars(whole).get("forward")  # of accelerate, which rounds to bfloat16
     threads = torch.get_num_threads()
-    rounding = {path: rounding_of(path).fp32_precision for path in ROUNDING}
+    rounding = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
     reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
     reduced = {key: getattr(matmul, key) for key in reductions}
     gpus = {each.device for each in whole.parameters() if each.device.type == "cuda"}
@@ -264,22 +264,25 @@ def left_as_it_was(loaded: LoadedModel) -> Iterator[None]:
             _reset(vars(config), values)
         torch.set_num_threads(threads)
         for path, value in rounding.items():
-            rounding_of(path).fp32_precision = value
+            find_rounding_settings(path).fp32_precision = value
         for key, value in reduced.items():
             setattr(matmul, key, value)
 
 
-def _parts_of(module: dict[str, Any]) -> dict[str, dict[Any, Any]]:
+def _save_caches(module: dict[str, Any]) -> dict[str, dict[Any, Any]]:
     """What a forward pass may change in a module: hooks of the library, and what is kept of the longest text."""
-    return {"": _plain(module), **{key: dict(module[key]) for key in (*HOOKS, "_buffers")}}
+    return {
+        "": _select_plain_values(module),
+        **{key: dict(module[key]) for key in (*HOOKS, "_buffers")},
+    }
 
 
-def _plain(module: dict[str, Any]) -> dict[str, Any]:
+def _select_plain_values(module: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in module.items() if isinstance(value, bool | int | float)}
 
 
 def _restore(module: dict[str, Any], parts: dict[str, dict[Any, Any]]) -> None:
-    for key in _plain(module).keys() - parts[""].keys():
+    for key in _select_plain_values(module).keys() - parts[""].keys():
         del module[key]
     module.update(parts[""])
     for key in (*HOOKS, "_buffers"):

@@ -21,18 +21,18 @@ from shape_of_learning.metrics.suspects import (
     write_reasons,
 )
 from shape_of_learning.metrics.tables import (
-    AtCheckpoint,
     Checkpoint,
-    Curve,
+    CheckpointValues,
     MeasuredModel,
-    at_checkpoint,
+    MeasuredSeries,
     average,
     change_rows,
     estimate_rows,
+    sort_checkpoint_rows,
 )
 from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS, TidyRow
 from shape_of_learning.one_model.defaults import NEIGHBOURS
-from shape_of_learning.refusals import unknown_name
+from shape_of_learning.refusals import make_unknown_name_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ Progress = Callable[[str, int, int], None]  # what is done, how much of it, and 
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasurementResult:
     """What was measured of one checkpoint.
 
     Attributes
@@ -55,7 +55,7 @@ class Measured:
     """
 
     model: MeasuredModel
-    curves: list[tuple[Curve, AtCheckpoint]]
+    curves: list[tuple[MeasuredSeries, CheckpointValues]]
 
     @property
     def estimates(self) -> list[list[object]]:
@@ -69,11 +69,11 @@ class Measured:
         revision = self.model.checkpoints[0][0]
         return self.model.name if revision == "main" else f"{self.model.name}@{revision}"
 
-    def table(self) -> "pd.DataFrame":
+    def make_table(self) -> "pd.DataFrame":
         """The estimates; the column ``suspect`` is true or false."""
         return estimate_table(self.estimates)
 
-    def compare(self, other: "Measured") -> list[dict[str, Any]]:
+    def compare(self, other: "MeasurementResult") -> list[dict[str, Any]]:
         """Say how much higher another checkpoint is, measured on the same windows, with paired intervals.
 
         Returns
@@ -85,12 +85,15 @@ class Measured:
         rows = []
         are_alike = self.model.layers == other.model.layers
         for (curve, one), (_, two) in zip(self.curves, other.curves, strict=True):
-            pair = [self._at(one, are_alike), other._at(two, are_alike)]
+            pair = [
+                self._select_checkpoint(one, are_alike),
+                other._select_checkpoint(two, are_alike),
+            ]
             rows += list(change_rows(self.model, curve, pair))
         compared = [dict(zip(CHANGE_COLUMNS, row, strict=True)) for row in rows]
         if not are_alike:  # what stands for a layer is the mean
             compared = [row for row in compared if row["layer"] is None]
-        reasons = [measured._reasons() for measured in (self, other)]
+        reasons = [measured._find_reasons() for measured in (self, other)]
         for row in compared:
             place = row["estimator"], row["layer"]
             names = {reason for own in reasons for reason in own.get(place, ())}
@@ -98,7 +101,7 @@ class Measured:
             row |= {"suspect": "yes" if ordered else "no", "reason": write_reasons(ordered)}
         return compared
 
-    def _reasons(self) -> dict[tuple[object, object], list[Reason]]:
+    def _find_reasons(self) -> dict[tuple[object, object], list[Reason]]:
         """Why values are suspect, but for what an interval of a difference shows itself."""
         rows = (dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in self.estimates)
         return {
@@ -108,12 +111,12 @@ class Measured:
             for row in rows
         }
 
-    def _at(self, at: AtCheckpoint, all_layers: bool) -> AtCheckpoint:
+    def _select_checkpoint(self, at: CheckpointValues, all_layers: bool) -> CheckpointValues:
         """Its layers, or their mean alone, named after the model."""
         named = (f"{self.model.name}@{at.checkpoint[0]}", *at.checkpoint[1:])
         if all_layers:
             return at._replace(checkpoint=named)
-        return AtCheckpoint(named, [], {self.model.first: average(at, self.model.first)[0]})
+        return CheckpointValues(named, [], {self.model.first: average(at, self.model.first)[0]})
 
 
 def estimate_table(rows: Sequence[Sequence[object]]) -> "pd.DataFrame":
@@ -124,15 +127,15 @@ def estimate_table(rows: Sequence[Sequence[object]]) -> "pd.DataFrame":
     return table.assign(suspect=table["suspect"] == "yes")
 
 
-def measures_named(names: Iterable[str]) -> list[Measure]:
+def find_measures(names: Iterable[str]) -> list[Measure]:
     """Look measures up, with the settings that are their own."""
     known, found = measure_names(), []
     if isinstance(names, str) or not isinstance(names, Iterable) or not (listed := list(names)):
         raise InputError(f"measures are a list of names, not {names!r:.80}; give some")
     for name in dict.fromkeys(map(str, listed)):
         if name not in known:
-            raise unknown_name(name, known, "measure", "the measures")
-        measure = find_measure(name).chosen(name, {})
+            raise make_unknown_name_error(name, known, "measure", "the measures")
+        measure = find_measure(name).configure(name, {})
         if measure.family not in FAMILIES:
             raise InputError(f"`{name}` is of weights, not of hidden states; leave it out")
         if "last_layer" in measure.rows:
@@ -145,7 +148,7 @@ def measures_named(names: Iterable[str]) -> list[Measure]:
     return found
 
 
-def measured(  # noqa: PLR0913 (keywords)
+def measure_states(  # noqa: PLR0913 (keywords)
     states: HiddenStates,
     measures: Sequence[Measure],
     how: MeasuringProtocol,
@@ -156,7 +159,7 @@ def measured(  # noqa: PLR0913 (keywords)
     threads: int = 1,
     progress: Progress | None = None,
     name: str = "",
-) -> Measured:
+) -> MeasurementResult:
     """Measure the layers; `name` is the model's in tables, if its batches are those of another one."""
     found: list[TidyRow] = []
     number, last = len(places) or states.layers + 1, None
@@ -168,18 +171,20 @@ def measured(  # noqa: PLR0913 (keywords)
     curves = []
     for measure in measures:
         if own := [row for row in found if row.estimator == measure.name]:
-            curve = Curve(measure.name, measure.family, measure.conditions, [checkpoint[0]])
-            curves.append((curve, at_checkpoint(checkpoint, own, Path(how.model))))
+            curve = MeasuredSeries(
+                measure.name, measure.family, measure.conditions, [checkpoint[0]]
+            )
+            curves.append((curve, sort_checkpoint_rows(checkpoint, own, Path(how.model))))
     has_blocks = any(row.layer for row in found)
     averaged = "block_outputs" if has_blocks else "all_layers"
     width = states[0].shape[-1]
     layers = max(states.layers, 1)
     model = MeasuredModel(name or how.model, role, layers, [checkpoint], averaged, width)
     _say_what_is_undefined(model, [at for _, at in curves])
-    return Measured(model, curves)
+    return MeasurementResult(model, curves)
 
 
-def _say_what_is_undefined(model: MeasuredModel, curves: Sequence[AtCheckpoint]) -> None:
+def _say_what_is_undefined(model: MeasuredModel, curves: Sequence[CheckpointValues]) -> None:
     """Log why a mean over blocks is undefined, or of how many blocks it is."""
     if broken := sorted({layer for at in curves for layer in at.broken(0)}):
         logger.warning(
@@ -188,7 +193,7 @@ def _say_what_is_undefined(model: MeasuredModel, curves: Sequence[AtCheckpoint])
             *(model.name, broken, ", and so are means" * (max(broken) >= model.first)),
         )
     for at in curves:
-        defined = at.defined(model.first)
+        defined = at.list_defined_layers(model.first)
         some = [layer for layer in at.layers if layer >= model.first and layer not in defined]
         if some and defined and not at.broken(model.first):
             measure = next(row.estimator for row in at.layers.values())

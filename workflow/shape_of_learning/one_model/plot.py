@@ -8,12 +8,12 @@ from matplotlib import rc_context
 
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.figures.by_layer import overview
-from shape_of_learning.figures.captions import range_of
+from shape_of_learning.figures.captions import format_range
 from shape_of_learning.figures.inputs import KINDS, MEANS, DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.marks import draw_models
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.tables import by_layer
+from shape_of_learning.figures.style import use_theme
+from shape_of_learning.figures.tables import select_layers
 from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.registry import find_measure
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @contextmanager
 def plot_theme() -> Iterator[None]:
     """Draw with the look of the project's figures; equal tables give equal SVGs."""
-    with theme(), rc_context({"svg.hashsalt": "shape-of-learning"}):
+    with use_theme(), rc_context({"svg.hashsalt": "shape-of-learning"}):
         yield
 
 
@@ -61,8 +61,8 @@ def plot(
     names = chosen or list(dict.fromkeys(table["estimator"]))
     if len(names) != 1:
         raise InputError(f"`ax` has room for one measure; choose one of {', '.join(names)}")
-    inputs = inputs_of(table, names)
-    rows = by_layer(inputs)
+    inputs = make_inputs(table, names)
+    rows = select_layers(inputs)
     draw_models(ax, rows, "layer", inputs.models)
     ax.set(xlabel="Layer", ylabel=inputs.measures[0].label)
     if len(inputs.models) > 1:
@@ -73,10 +73,10 @@ def plot(
 
 def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawing:
     """Draw a table of estimates, as :func:`plot` says."""
-    return overview(inputs_of(table, measures))
+    return overview(make_inputs(table, measures))
 
 
-def inputs_of(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
+def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
     """Say which lines and panels a table has; InputError if it has no rows of layers, or not those measures."""
     text = table.attrs.get("text")
     table = table[table["layer"].notna()]
@@ -105,19 +105,19 @@ def inputs_of(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
     if not one_each:  # a line per step of the only model
         models = [DrawnModel(models[0].name, models[0].label, models[0].family, models[0].role)]
         table = table.assign(model=models[0].name)
-        tables["verdicts"] = _verdicts(table)
+        tables["verdicts"] = _make_verdicts(table)
     kinds = {column: kind for column, kind in (KINDS | MEANS).items() if column in table}
-    chosen_measures = [find_measure(name).chosen(name, {}) for name in chosen]
+    chosen_measures = [find_measure(name).configure(name, {}) for name in chosen]
     return FigureInputs(
         models=models,
         measures=[DrawnMeasure(**measure) for measure in describe_for_figures(chosen_measures)],
         caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
         tables={"estimates": table.astype(kinds), **tables},
-        sample=f"{range_of(table['windows'])} windows" + (f" of {text}" if text else ""),
+        sample=f"{format_range(table['windows'])} windows" + (f" of {text}" if text else ""),
     )
 
 
-def _verdicts(table: "pd.DataFrame") -> "pd.DataFrame":
+def _make_verdicts(table: "pd.DataFrame") -> "pd.DataFrame":
     """Say that every step is shown."""
     steps = table[["model", "revision", "step"]].drop_duplicates()
     return steps.assign(verdict="not judged", shown="yes")

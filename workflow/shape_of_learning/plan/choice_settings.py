@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint
-from shape_of_learning.claims.claim import OF_BLOCKS, Claim, ClaimChoices, EvidenceModel
+from shape_of_learning.claims.claim import OF_BLOCKS, Claim, ClaimGrid, EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import (
     AFTER,
@@ -14,12 +14,12 @@ from shape_of_learning.metrics.measure_entry import (
     WEIGHTS,
     WHOLE,
     Measure,
-    Rows,
+    SampleVariant,
 )
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.run import Run, thinned
-from shape_of_learning.refusals import unknown_name
+from shape_of_learning.plan.measures import choose_measures
+from shape_of_learning.plan.run import Run, thin_checkpoints
+from shape_of_learning.refusals import make_unknown_name_error
 
 # Names of other choices, and of columns of the tables of specifications.
 TAKEN = (
@@ -28,7 +28,7 @@ TAKEN = (
 )
 
 
-class ChoiceSettings:
+class SpecificationGrid:
     """What section ``choices`` says, checked.
 
     Parameters
@@ -39,7 +39,7 @@ class ChoiceSettings:
     Attributes
     ----------
     rows, last_layer : mapping of str to sequence of str, sequence of str
-        Options of the choices of :class:`.Rows`, and of what the last layer is; the run's own one is the
+        Options of the choices of :class:`.SampleVariant`, and of what the last layer is; the run's own one is the
         first, where it is listed.
     families : dict of str to dict of str to str
         Name of a choice -> estimators of which one can take the place of another, with parameters of their
@@ -58,18 +58,18 @@ class ChoiceSettings:
         self._choices, self._measurement = settings["choices"], settings["measurement"]
         _check_samples(settings)
         own = {"text": "own", "windows_share": "1", "batch_share": "1", **self._measurement}
-        self.rows = {name: _options(self._choices[name], own[name]) for name in ROW_CHOICES}
+        self.rows = {name: _list_options(self._choices[name], own[name]) for name in ROW_CHOICES}
         last_layer = settings["forward"]["last_layer"].replace("both", AFTER)
-        self.last_layer = _options(self._choices["last_layer"], last_layer)
+        self.last_layer = _list_options(self._choices["last_layer"], last_layer)
         self.variants: dict[str, Measure] = {}
         self.families: dict[str, dict[str, str]] = {}
         for family, entries in self._choices["estimators"].items():
             key = f"configuration key `choices.estimators.{family}`"
             if family in TAKEN:
                 raise InputError(f"{key} has the name of another choice or of a column; rename it")
-            self.families[family] = self._family(key, entries)
+            self.families[family] = self._find_family(key, entries)
 
-    def _family(self, key: str, entries: Sequence[Any]) -> dict[str, str]:
+    def _find_family(self, key: str, entries: Sequence[Any]) -> dict[str, str]:
         """Look up the estimators of a family, each with its own parameters; equal ones once.
 
         Those that ask for more neighbours than the run searches are left out.
@@ -83,7 +83,7 @@ class ChoiceSettings:
             if not _is_searched(base, given):
                 continue
             try:
-                chosen = chosen_measures(given, [base])[base]
+                chosen = choose_measures(given, [base])[base]
             except InputError as error:
                 raise InputError(f"{key}: {error}") from None
             if base in elsewhere:
@@ -100,11 +100,11 @@ class ChoiceSettings:
                 self.variants[name] = replace(chosen, name=name)
         return found
 
-    def sets_of_rows(self) -> list[Rows]:
+    def list_row_sets(self) -> list[SampleVariant]:
         """Every combination of the choices of rows."""
-        return [Rows(*options) for options in product(*self.rows.values())]
+        return [SampleVariant(*options) for options in product(*self.rows.values())]
 
-    def of_claim(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimChoices:
+    def make_claim_grid(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimGrid:
         """Say which choices touch a claim on some measures.
 
         A choice of rows does, unless all of its measures make that choice for themselves; the size of
@@ -128,28 +128,28 @@ class ChoiceSettings:
                 is_alone = len(named) == 1
                 decided_by[name] = family if is_alone else name
                 others = [each for each, base in variants.items() if is_alone or base == name]
-                choices[decided_by[name]] = _own_first(name, others)
-        choices["average_over"] = _own_first(claim.average_over, self._choices["average_over"])
+                choices[decided_by[name]] = _put_own_first(name, others)
+        choices["average_over"] = _put_own_first(claim.average_over, self._choices["average_over"])
         choices["last_layer"] = self.last_layer
         for name in untouched & choices.keys():
             choices[name] = choices[name][:1]
-        return ClaimChoices(claim, choices, decided_by)
+        return ClaimGrid(claim, choices, decided_by)
 
-    def planned(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimChoices | None:
+    def plan_claim(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimGrid | None:
         """Plan a claim on hidden states alone, for which a run has enough models and searched neighbours."""
-        claim = claim.of_run(run)
-        models = claim.models_of(run)
+        claim = claim.choose_models(run)
+        models = claim.list_models(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
-        if not models or claim.number_of(models, run) < claim.needed:
+        if not models or claim.count_models(models, run) < claim.min_models:
             return None
         if not claim.estimators or claim.reads:
             return None
         if not all(_is_searched(name, self._measurement) for name in claim.estimators):
             return None
-        measures = chosen_measures(self._measurement, claim.estimators, "both")
+        measures = choose_measures(self._measurement, claim.estimators, "both")
         if any(measure.family == WEIGHTS for measure in measures.values()):
             return None
-        planned = self.of_claim(claim, measures)
+        planned = self.make_claim_grid(claim, measures)
         options = {each for name in planned.decided_by.values() for each in planned.choices[name]}
         measures |= {name: each for name, each in self.variants.items() if name in options}
         with_originals = dict.fromkeys([*models, *(name for name in originals if name in run)])
@@ -161,7 +161,7 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
     known = ("own", "resampled", *settings["corpus"]["sources"])
     for text in choices["text"]:
         if text not in known:
-            raise unknown_name(text, known, "text", "configuration key `choices.text`")
+            raise make_unknown_name_error(text, known, "text", "configuration key `choices.text`")
     if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
         raise InputError(
             f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove "
@@ -175,12 +175,12 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _options(listed: Sequence[Any], own: str) -> list[str]:
+def _list_options(listed: Sequence[Any], own: str) -> list[str]:
     written = [each if isinstance(each, str) else f"{each:g}" for each in listed]
     return sorted(dict.fromkeys(written), key=lambda each: each != own)
 
 
-def _own_first(own: str, options: Sequence[str]) -> list[str]:
+def _put_own_first(own: str, options: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([own, *options]))
 
 
@@ -195,28 +195,32 @@ def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
     return not isinstance(needed, int) or needed <= measurement["neighbours"]
 
 
-class RunChoices:
+class RunGrid:
     """What a run judges under other specifications, and what that takes of which checkpoints.
 
     Raises
     ------
     InputError
-        As :class:`ChoiceSettings`, or if `choices.papers` names one that there is not.
+        As :class:`SpecificationGrid`, or if `choices.papers` names one that there is not.
     """
 
     def __init__(self, run: Run) -> None:
-        self.run, self.settings = run, ChoiceSettings(run.settings)
+        self.run, self.settings = run, SpecificationGrid(run.settings)
         papers, wanted = [paper.name for paper in run.papers], run.settings["choices"]["papers"]
         for paper in wanted or ():
             if paper not in papers:
-                raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
-        models = {each["name"]: EvidenceModel(**each) for each in run.evidence_models()}
+                raise make_unknown_name_error(
+                    paper, papers, "paper", "configuration key `choices.papers`"
+                )
+        models = {each["name"]: EvidenceModel(**each) for each in run.describe_evidence_models()}
         claims = run.claims
         papers = [paper for paper in claims if wanted is None or paper in wanted]
-        trained = {name: of for name, of in models.items() if len(run.curve(name).checkpoints) > 1}
+        trained = {
+            name: of for name, of in models.items() if len(run.plan_curve(name).checkpoints) > 1
+        }
         known = {"training": trained, "last": models}
         planned = [
-            self.settings.planned(claim, known[claim.checkpoints])
+            self.settings.plan_claim(claim, known[claim.checkpoints])
             for paper in papers
             for claim in claims[paper].values()
         ]
@@ -230,45 +234,62 @@ class RunChoices:
         }
         self._wanted: dict[str, dict[str, list[str]]] = {}
 
-    def wanted_of(self, model: str) -> dict[str, list[str]]:
+    def list_estimators(self, model: str) -> dict[str, list[str]]:
         """Estimators that claims ask of each checkpoint of a model, in the order of training."""
         if model not in self._wanted:
-            wanted: dict[str, set[str]] = {each.name: set() for each in self.run.checkpoints(model)}
+            wanted: dict[str, set[str]] = {
+                each.name: set() for each in self.run.list_checkpoints(model)
+            }
             for of in (each for each in self.claims.values() if model in each.models):
-                for checkpoint in self._checkpoints(of.claim, model):
+                for checkpoint in self._choose_checkpoints(of.claim, model):
                     wanted[checkpoint.name].update(of.measures)
             self._wanted[model] = {name: sorted(of) for name, of in wanted.items() if of}
         return self._wanted[model]
 
-    def measures_at(self, model: str, revision: str) -> list[Measure]:
+    def list_measures(self, model: str, revision: str) -> list[Measure]:
         """All that a checkpoint is measured with."""
-        return [self.measures[name] for name in self.wanted_of(model)[revision]]
+        return [self.measures[name] for name in self.list_estimators(model)[revision]]
 
-    def for_jobs(self) -> list[dict[str, Any]]:
+    def make_job(self) -> list[dict[str, Any]]:
         """All claims, as a job must know them."""
-        return [replace(of, less=self._less(of)).for_jobs() for of in self.claims.values()]
+        return [
+            replace(of, less=self._describe_reduction(of)).make_job() for of in self.claims.values()
+        ]
 
-    def _less(self, of: ClaimChoices) -> str:
+    def _describe_reduction(self, of: ClaimGrid) -> str:
         """What the first specification of a claim has less than its page."""
-        first = of.specifications()[0]
+        first = of.list_specifications()[0]
         shares = {"windows": first["windows_share"], "vectors of a batch": first["batch_share"]}
         less = [
             f"{100 * float(share):g} % of the {w}" for w, share in shares.items() if share != "1"
         ]
         sound = {
-            name: [c.name for c in self.run.checkpoints(name) if c.name not in self.run.bad(name)]
+            name: [
+                c.name
+                for c in self.run.list_checkpoints(name)
+                if c.name not in self.run.list_bad(name)
+            ]
             for name in (of.models if of.claim.checkpoints == "training" else ())
         }
-        if any(len(self._checkpoints(of.claim, name)) < len(all_) for name, all_ in sound.items()):
+        if any(
+            len(self._choose_checkpoints(of.claim, name)) < len(all_)
+            for name, all_ in sound.items()
+        ):
             less.append(
                 f"{self.run.settings['choices']['checkpoints']} checkpoints of a model at most"
             )
         return " and ".join(less)
 
-    def _checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
+    def _choose_checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
         """At which checkpoints of a model a claim is judged, of a long training at some."""
         if claim.checkpoints == "last":
-            return [self.run.last_checkpoint(model)]
-        bad = self.run.bad(model)
-        sound = [c for c in self.run.checkpoints(model) if c.step is not None and c.name not in bad]
-        return thinned(sound, self.run.settings["choices"]["checkpoints"]) if len(sound) > 1 else []
+            return [self.run.find_last_checkpoint(model)]
+        bad = self.run.list_bad(model)
+        sound = [
+            c for c in self.run.list_checkpoints(model) if c.step is not None and c.name not in bad
+        ]
+        return (
+            thin_checkpoints(sound, self.run.settings["choices"]["checkpoints"])
+            if len(sound) > 1
+            else []
+        )

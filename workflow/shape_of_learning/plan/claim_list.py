@@ -13,17 +13,17 @@ from shape_of_learning.refusals import (
     Number,
     Section,
     Words,
-    hint,
+    format_value,
+    make_validation_error,
     must_be,
-    refused,
-    shown,
-    validated,
+    suggest_name,
+    validate_yaml,
 )
 
 CLAIMS = "claims.yaml"
 
 
-def functions_in(file: Path) -> dict[str, ast.FunctionDef]:
+def list_functions(file: Path) -> dict[str, ast.FunctionDef]:
     """The public functions of a module by name, which is too slow to import for a plan."""
     nodes = ast.parse(file.read_text(encoding="utf-8")).body
     return {n.name: n for n in nodes if isinstance(n, ast.FunctionDef) and n.name[0] != "_"}
@@ -33,7 +33,7 @@ def functions_in(file: Path) -> dict[str, ast.FunctionDef]:
 STATISTICS = {
     name: (module, function)
     for module in claim.STATISTICS
-    for name, function in functions_in(Path(claim.__file__).with_name(f"{module}.py")).items()
+    for name, function in list_functions(Path(claim.__file__).with_name(f"{module}.py")).items()
 }
 Text = Annotated[str, Field(min_length=1)]
 Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
@@ -45,10 +45,10 @@ In = Annotated[
 ]
 
 
-def _known(statistic: str) -> str:
+def _check_statistic(statistic: str) -> str:
     if statistic not in STATISTICS:
-        raise refused(
-            f"is {shown(statistic)}, which is no statistic; {hint(statistic, [*STATISTICS])}"
+        raise make_validation_error(
+            f"is {format_value(statistic)}, which is no statistic; {suggest_name(statistic, [*STATISTICS])}"
         )
     return statistic
 
@@ -72,14 +72,20 @@ class Condition(Section):
     def _is_one(self) -> "Condition":
         kinds = [key for key in type(self).model_fields if key not in ("of", "number")]
         if len([key for key in kinds if getattr(self, key) is not None]) != 1:
-            raise refused(f"needs exactly one of {' or '.join(f'`{kind}`' for kind in kinds)}")
+            raise make_validation_error(
+                f"needs exactly one of {' or '.join(f'`{kind}`' for kind in kinds)}"
+            )
         if (self.number is None) != (self.holds is None):
-            raise refused("has one of `in` and `holds`, which need each other; add the other")
+            raise make_validation_error(
+                "has one of `in` and `holds`, which need each other; add the other"
+            )
         if self.of is not None and self.inner:
-            raise refused("has an `of` beside conditions that have their own; move it into them")
+            raise make_validation_error(
+                "has an `of` beside conditions that have their own; move it into them"
+            )
         if self.holds is not None and self.holds.counts:
             remedy = "put them side by side in `all_of` or `any_of`"
-            raise refused(f"counts by `in` within another `in`; {remedy}")
+            raise make_validation_error(f"counts by `in` within another `in`; {remedy}")
         return self
 
     @property
@@ -111,7 +117,7 @@ class Rule(Section):
     def _asks_something(self) -> "Rule":
         for verdict in ("supported", "contradicted"):
             if not getattr(self, verdict).shows_something:
-                raise refused(
+                raise make_validation_error(
                     f"can be met for `{verdict}` by `not_above` or `not_below` alone, which is likelier the "
                     "noisier the numbers are; add another condition by `all_of`"
                 )
@@ -134,7 +140,7 @@ class ClaimEntry(Section):
 
     sentence: Text
     where: Text
-    statistic: Annotated[str, AfterValidator(_known)]
+    statistic: Annotated[str, AfterValidator(_check_statistic)]
     estimators: Annotated[Words, Field(min_length=1)] | None = None
     others: list[Words] = []
     also: dict[str, Words] = {}
@@ -165,18 +171,20 @@ class ClaimEntry(Section):
         given = {*self.arguments, *(["estimators"] if self.estimators else [])}
         if wrong := sorted(given.symmetric_difference(needed) - given.intersection(taken)):
             of = f"`{self.statistic}`, which takes {' and '.join(taken) or 'nothing'}"
-            raise refused(f"gives or lacks `{wrong[0]}` of {of}; correct its `arguments`")
+            raise make_validation_error(
+                f"gives or lacks `{wrong[0]}` of {of}; correct its `arguments`"
+            )
         if module == "training_statistics" and self.checkpoints != "training":
-            raise refused(
+            raise make_validation_error(
                 f"has `{self.statistic}`, which is of a training; add `checkpoints: training`"
             )
         if any(len(of) != len(self.estimators or ()) for of in [*self.others, *self.also.values()]):
-            raise refused(
+            raise make_validation_error(
                 "has `others` or `also` of another number of estimators than `estimators`, whose places they "
                 "take; name one for each"
             )
         if not isinstance(self.models, str) and (self.needs or 0) > len(self.models):
-            raise refused(
+            raise make_validation_error(
                 f"has `needs: {self.needs}`, but `models` names {len(self.models)}; lower it"
             )
         return self
@@ -199,5 +207,5 @@ def read_claims(file: Path) -> dict[str, Claim]:
     if not file.exists():
         return {}
     written = read_yaml(file)
-    validated(ClaimsFile, {"claims": written}, str(file))
+    validate_yaml(ClaimsFile, {"claims": written}, str(file))
     return {name: Claim(name=name, **entry) for name, entry in written.items()}

@@ -7,32 +7,32 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.registry import measure_names
-from shape_of_learning.plan.entry_files import Entries, read_entries, with_seeds
-from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.models import Model, origins_of, read_models
+from shape_of_learning.plan.entry_files import Entries, expand_seeds, read_entries
+from shape_of_learning.plan.measures import choose_measures
+from shape_of_learning.plan.models import Model, find_origins, read_models
 from shape_of_learning.plan.paper_models import (
     IS_EMPTY,
     check_targets,
-    chosen_papers,
-    models_of_targets,
-    with_measures,
+    choose_figure_measures,
+    choose_papers,
+    choose_target_models,
 )
-from shape_of_learning.plan.papers import Paper, check_names, figures_of, tables_of
+from shape_of_learning.plan.papers import Paper, check_names, collect_figures, collect_tables
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import Settings
-from shape_of_learning.plan.texts import Task
-from shape_of_learning.refusals import unknown_name, validated
+from shape_of_learning.plan.texts import TaskEntry
+from shape_of_learning.refusals import make_unknown_name_error, validate_yaml
 
 
-def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
+def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
     """Complete what the user says by a file with all keys: sections key by key; lists are replaced."""
-    return merged(read_yaml(defaults), given)
+    return merge_settings(read_yaml(defaults), given)
 
 
-def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Lay what is given over defaults, key by key."""
     both = {
-        key: merged(defaults[key], value)
+        key: merge_settings(defaults[key], value)
         for key, value in given.items()
         if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
     }
@@ -72,39 +72,41 @@ def read_run(
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
-    entries, settings = with_seeds(entries, settings)
-    typed = validated(Settings, settings, "configuration")
+    entries, settings = expand_seeds(entries, settings)
+    typed = validate_yaml(Settings, settings, "configuration")
     settings = typed.model_dump(exclude_unset=True)
     source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
     if source not in sources:
-        raise unknown_name(source, sources, "source", "key `corpus.source`")
+        raise make_unknown_name_error(source, sources, "source", "key `corpus.source`")
     for paper in papers:
         check_names(paper, measure_names(), entries)
-    figures = with_measures(figures_of(papers), settings["measurement"]["estimators"])
-    tables = tables_of(papers)
+    figures = choose_figure_measures(collect_figures(papers), settings["measurement"]["estimators"])
+    tables = collect_tables(papers)
     targets = {**figures, **tables}
     check_targets(typed.figures.targets, targets, entries)
-    chosen = chosen_papers(settings["papers"], settings["figures"], papers)
-    entries = _with_steps(entries, settings["training_steps"])
+    chosen = choose_papers(settings["papers"], settings["figures"], papers)
+    entries = _set_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    for each in [*models.values(), *origins_of(models.values()).values()]:
+    for each in [*models.values(), *find_origins(models.values()).values()]:
         _check_task(each, typed.tasks)
-    reasons = {name: why for name, each in models.items() if (why := _left_out(each, is_closed))}
+    reasons = {
+        name: why for name, each in models.items() if (why := _explain_absence(each, is_closed))
+    }
     models = {name: model for name, model in models.items() if name not in reasons}
     notices = [*reasons.values()]
     if not models:
         raise InputError(
             f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
-    of_run = {name: targets[name] for name in (*figures_of(chosen), *tables_of(chosen))}
-    shown = models_of_targets(settings["figures"], of_run, models, notices)
+    of_run = {name: targets[name] for name in (*collect_figures(chosen), *collect_tables(chosen))}
+    shown = choose_target_models(settings["figures"], of_run, models, notices)
     measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
     drawn = [name for target in shown if target in figures for name in figures[target].estimators]
-    measures = chosen_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
+    measures = choose_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
     run = Run(
         settings=settings,
         papers=papers,
-        models={**origins_of(models.values()), **models},
+        models={**find_origins(models.values()), **models},
         measured=list(models),
         figures=figures,
         tables=tables,
@@ -118,12 +120,12 @@ def read_run(
     for each in run.models.values():  # of which the run may have found the roles
         _check_task(each, typed.tasks)
     # When nothing can be refused any more; who leaves a figure empty knows that it is left out.
-    for notice in _said_together([each for each in notices if not each.endswith(IS_EMPTY)]):
+    for notice in _group_notices([each for each in notices if not each.endswith(IS_EMPTY)]):
         say(f"NOTE: {notice}")
     return run
 
 
-def _said_together(notices: Sequence[str]) -> list[str]:
+def _group_notices(notices: Sequence[str]) -> list[str]:
     """Make one notice of those on figures that are left out."""
     targets: dict[str, list[str]] = {}
     others = []
@@ -140,9 +142,9 @@ def _said_together(notices: Sequence[str]) -> list[str]:
     return [*others, *(["; ".join(parts)] if parts else [])]
 
 
-def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:
+def _explain_absence(model: Model, is_closed: Callable[[Model], bool]) -> str:
     """Why a model cannot be had, or one that it is trained from; nothing if it can."""
-    for each in (model, *origins_of([model]).values()):
+    for each in (model, *find_origins([model]).values()):
         if each.gated and is_closed(each):
             rests = "" if each is model else f" rests on `{each.name}`, which"
             return (
@@ -152,13 +154,13 @@ def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:
     return ""
 
 
-def _check_task(model: Model, tasks: Mapping[str, Task]) -> None:
+def _check_task(model: Model, tasks: Mapping[str, TaskEntry]) -> None:
     """Refuse a fine-tuning on an unknown task, or of a decoder on pairs of texts."""
     if model.origin is None:
         return
     name, where = model.recipe["task"], f"model `{model.name}`: `finetuning.task`"
     if name not in tasks:
-        raise unknown_name(name, tasks, "task", where)
+        raise make_unknown_name_error(name, tasks, "task", where)
     if tasks[name].has_pairs and model.shape.role == "decoder":
         raise InputError(
             f"{where} is `{name}`, which has pairs of texts, but `{model.origin.name}` is a decoder; name a "
@@ -166,12 +168,14 @@ def _check_task(model: Model, tasks: Mapping[str, Task]) -> None:
         )
 
 
-def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
+def _set_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
     """Let the configuration choose the training steps of some models."""
     changed = dict(entries)
     for name, steps in training_steps.items():
         if name not in entries:
-            raise unknown_name(name, entries, "model", "configuration key `training_steps`")
+            raise make_unknown_name_error(
+                name, entries, "model", "configuration key `training_steps`"
+            )
         file, entry = entries[name]
         own = {"steps": "all"} if {"finetuning", "pretraining"} & entry.keys() else {}
         training = entry.get("training", own)

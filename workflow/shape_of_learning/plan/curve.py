@@ -8,14 +8,14 @@ from typing import Any
 
 from shape_of_learning.checkpoints.listed_files import folders_of
 from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Checkpoint, Lock, Place, read_lock
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judged_curve
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judge_listing
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.steps import OfferedSteps
 
 
 @dataclass(frozen=True)
-class Curve:
+class CheckpointSeries:
     """All checkpoints that a model's entry asks for, ordered by step.
 
     Attributes
@@ -24,7 +24,7 @@ class Curve:
         With its whole shape, whoever said it; as it was if no revision can be used.
     checkpoints : tuple of Checkpoint
     judged : mapping of str to JudgedCheckpoint
-        Name of a checkpoint -> what :func:`.judged_curve` says of it. Where nothing is listed, because it
+        Name of a checkpoint -> what :func:`.judge_listing` says of it. Where nothing is listed, because it
         is not from the Hub or this could not be asked, only reports condemn it.
     lock : Lock
         What pins them; empty for what is not from the Hub.
@@ -41,23 +41,23 @@ class Curve:
     is_new: bool = False
     unasked: str = ""
 
-    def bad(self) -> dict[str, str]:
+    def list_bad(self) -> dict[str, str]:
         """Names and verdicts of the checkpoints that are not what they should be, as far as is known yet."""
         return {name: each.verdict for name, each in self.judged.items() if each.is_condemned}
 
     @property
     def bad_in_words(self) -> str:
         """The same in a row."""
-        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.bad().items())
+        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_bad().items())
 
-    def measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
+    def list_measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
         """Checkpoints that a run measures: those not known to be bad, and the `flagged` ones if asked for."""
         locked = self.lock.revisions
         unusable = {name for name in self.judged if name in locked and locked[name].problem}
-        bad = unusable if flagged else {*self.bad()}
+        bad = unusable if flagged else {*self.list_bad()}
         return tuple(each for each in self.checkpoints if each.name not in bad)
 
-    def pins(self, name: str) -> str:
+    def describe_weights(self, name: str) -> str:
         """What decides the weights of a checkpoint: the commit and the hashes that are pinned, and the tokenizer's."""
         if name not in self.lock.revisions:
             return ""
@@ -66,7 +66,7 @@ class Curve:
         hashes = [file.hash for file in locked.files.values()]
         return " ".join([locked.commit, locked.subfolder, *hashes, tokenizer])
 
-    def pinned(self, name: str) -> dict[str, Any]:
+    def describe_download(self, name: str) -> dict[str, Any]:
         """What a download is told: of the revision, and of the tokenizer if it has another repository."""
         locked, tokenizer = self.lock.revisions.get(name), self.lock.tokenizer
         return {
@@ -74,7 +74,7 @@ class Curve:
             "tokenizer": tokenizer.model_dump() if tokenizer else None,
         }
 
-    def rows(self) -> list[list[object]]:
+    def make_rows(self) -> list[list[object]]:
         """What ``results/checkpoints/{model}.csv`` says of each; without a commit if nothing is pinned."""
         rows: list[list[object]] = []
         for each in self.checkpoints:
@@ -87,9 +87,9 @@ class Curve:
         return rows
 
 
-def curve_of(
+def plan_curve(
     model: Model, lock_file: Path, *, unreachable: str = "", say: Callable[[str], None] = print
-) -> Curve:
+) -> CheckpointSeries:
     """Resolve and judge the checkpoints of a model; writes nothing.
 
     Parameters
@@ -109,15 +109,15 @@ def curve_of(
         the model is like.
     """
     if model.kind != "repository":
-        return _judged(model, EMPTY)
+        return _judge_model(model, EMPTY)
     lock = old = read_lock(lock_file) or EMPTY
     is_pinned, unasked = _is_pinned(model, old), ""
-    if not is_pinned or _mains_to_ask(planned_checkpoints(model, old) or [], old):
+    if not is_pinned or _list_main_branches(plan_checkpoints(model, old) or [], old):
         try:
             if unreachable:
                 raise UnreachableError(unreachable)
             say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
-            lock = pinned(model, old)
+            lock = pin_model(model, old)
         except UnreachableError as error:
             unasked = re.sub(r"^model `[^`]*`: ", "", str(error))
             lock = old if is_pinned else EMPTY
@@ -127,7 +127,7 @@ def curve_of(
                     f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
                     "its shape"
                 ) from error
-    curve = _judged(model, lock)
+    curve = _judge_model(model, lock)
     return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
 
 
@@ -140,7 +140,7 @@ def is_closed(model: Model) -> bool:
     return hub.is_closed(place.repository, where=f"model `{model.name}`")
 
 
-def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
+def plan_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
     """List the checkpoints of a model by step; None if a lock does not say which they are."""
     checkpoints = list(model.checkpoints)
     if model.offered is not None and model.offered.is_list:
@@ -149,7 +149,7 @@ def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
         names = [each.revision for each in at_place]
         if not model.offered.has_all(names):
             return None
-        checkpoints = model.offered.named(checkpoints, names)
+        checkpoints = model.offered.name_steps(checkpoints, names)
     elif model.offered is not None:
         chosen = lock.chosen.get(str(model.offered))
         if chosen is None or not set(chosen) <= set(lock.revisions):
@@ -157,22 +157,22 @@ def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
         places = (lock.revisions[name].place for name in chosen)
         in_folders = model.offered.folders_of
         names = [each.subfolder if in_folders else each.revision for each in places]
-        checkpoints += map(model.offered.checkpoint, names)
+        checkpoints += map(model.offered.make_checkpoint, names)
     return sorted(checkpoints, key=lambda each: each.step or 0)
 
 
 def _is_pinned(model: Model, lock: Lock) -> bool:
     """Whether a lock answers all that a plan must know of a model."""
-    checkpoints = planned_checkpoints(model, lock)
+    checkpoints = plan_checkpoints(model, lock)
     return (
         checkpoints is not None
-        and not _places_to_ask(checkpoints, lock)
+        and not _list_places(checkpoints, lock)
         and model.tokenizer == (lock.tokenizer.repository if lock.tokenizer else "")
         and (model.shape.is_whole() or lock.shape.layers > 0)
     )
 
 
-def pinned(model: Model, old: Lock) -> Lock:
+def pin_model(model: Model, old: Lock) -> Lock:
     """Ask the Hub for what an old lock does not hold, and add it.
 
     Raises
@@ -186,14 +186,14 @@ def pinned(model: Model, old: Lock) -> Lock:
     from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
-    checkpoints, chosen, offered = planned_checkpoints(model, old), old.chosen, model.offered
+    checkpoints, chosen, offered = plan_checkpoints(model, old), old.chosen, model.offered
     if checkpoints is None:
         assert offered is not None
-        commits = hub.commits_of(offered.repository, where=where)
-        names = names_offered(offered, commits, where)
+        commits = hub.list_commits(offered.repository, where=where)
+        names = list_offered_names(offered, commits, where)
         if offered.is_list:
-            checkpoints = offered.named(model.checkpoints, names)
-        elif new := [offered.checkpoint(branch) for branch in offered.choose(names)]:
+            checkpoints = offered.name_steps(model.checkpoints, names)
+        elif new := [offered.make_checkpoint(branch) for branch in offered.choose(names)]:
             checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
             chosen = {**chosen, str(offered): [each.name for each in new]}
         else:
@@ -201,7 +201,7 @@ def pinned(model: Model, old: Lock) -> Lock:
                 f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
                 "`repository` or `training.revision`"
             )
-    asked, repositories = _places_to_ask(checkpoints, old), _mains_to_ask(checkpoints, old)
+    asked, repositories = _list_places(checkpoints, old), _list_main_branches(checkpoints, old)
     revisions, mains = dict(old.revisions), dict(old.mains)
     if asked or repositories:
         found, of_mains = hub.resolve(asked, repositories, where=where)
@@ -219,11 +219,13 @@ def pinned(model: Model, old: Lock) -> Lock:
     usable = [revisions[each.name] for each in checkpoints if not revisions[each.name].problem]
     shape = old.shape
     if usable and (asked or not shape.layers):
-        shape = hub.listed_shape(usable[-1], where=where)
+        shape = hub.read_listed_shape(usable[-1], where=where)
     return Lock(shape=shape, chosen=chosen, revisions=revisions, mains=mains, tokenizer=tokenizer)
 
 
-def names_offered(offered: OfferedSteps, commits: Mapping[str, str], where: str) -> Iterable[str]:
+def list_offered_names(
+    offered: OfferedSteps, commits: Mapping[str, str], where: str
+) -> Iterable[str]:
     """The branches and tags among which steps are chosen, or the folders of one of them."""
     from shape_of_learning.checkpoints import hub
 
@@ -232,29 +234,29 @@ def names_offered(offered: OfferedSteps, commits: Mapping[str, str], where: str)
     if offered.folders_of not in commits:
         return []
     commit = commits[offered.folders_of]
-    return folders_of(hub.files_at(offered.repository, offered.folders_of, commit, where=where))
+    return folders_of(hub.list_files(offered.repository, offered.folders_of, commit, where=where))
 
 
-def _places_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
+def _list_places(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
     """Where the checkpoints are that a lock does not hold."""
     places = {c.name: Place(c.repository, c.revision, c.subfolder) for c in checkpoints}
     known = {name: each.place for name, each in lock.revisions.items()}
     return {name: place for name, place in places.items() if known.get(name) != place}
 
 
-def _mains_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
+def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
     """Repositories whose main branch should be compared, and was not asked for when the lock was written."""
     return {each.repository for each in checkpoints if each.revision != MAIN} - set(lock.mains)
 
 
-def _judged(model: Model, lock: Lock) -> Curve:
+def _judge_model(model: Model, lock: Lock) -> CheckpointSeries:
     """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
-    checkpoints = planned_checkpoints(model, lock) or list(model.checkpoints)
+    checkpoints = plan_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
     if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
         # A rule takes the last that there is.
         last = max((each.step for each in checkpoints if each.step is not None), default=None)
-    judged = judged_curve(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
+    judged = judge_listing(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
     if lock.shape.layers or any(not each.problem for each in lock.revisions.values()):
-        model = model.with_shape(lock.shape)
-    return Curve(model, tuple(checkpoints), {each.name: each for each in judged})
+        model = model.complete_shape(lock.shape)
+    return CheckpointSeries(model, tuple(checkpoints), {each.name: each for each in judged})

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from shape_of_learning.checkpoints.verdicts import Mistake, Step, Steps
-from shape_of_learning.refusals import Name, Section, must_be, refused
+from shape_of_learning.refusals import Name, Section, make_validation_error, must_be
 from shape_of_learning.training.recipe import FinetuningRecipe, Million, Positive, Pretraining
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -234,19 +234,29 @@ class Entry(Section):
     @model_validator(mode="after")
     def _one_source(self) -> "Entry":
         if sum(getattr(self, key) is not None for key in SOURCES) != 1:
-            raise refused(f"needs exactly one of {' or '.join(f'`{key}`' for key in SOURCES)}")
+            raise make_validation_error(
+                f"needs exactly one of {' or '.join(f'`{key}`' for key in SOURCES)}"
+            )
         for key in ("revision", "subfolder", "gated"):
             if key in self.model_fields_set and self.repository is None:
-                raise refused(f"has `{key}`, which needs `repository`; add it, or remove `{key}`")
+                raise make_validation_error(
+                    f"has `{key}`, which needs `repository`; add it, or remove `{key}`"
+                )
         if self.tokenizer and self.kind not in ("repository", "path"):
-            raise refused("has `tokenizer`, which needs `repository` or `path`; remove it")
+            raise make_validation_error(
+                "has `tokenizer`, which needs `repository` or `path`; remove it"
+            )
         if self.tokenizer and self.repository and not re.match(REPOSITORY, self.tokenizer):
-            raise refused("has a `tokenizer` that is no repository; write `organisation/name`")
+            raise make_validation_error(
+                "has a `tokenizer` that is no repository; write `organisation/name`"
+            )
         for key in ("role", "layers", "hidden_size") if self.pretraining else ():
             if getattr(self, key) is None:
-                raise refused(f"has a `pretraining`, but key `{key}` is missing; add it")
+                raise make_validation_error(
+                    f"has a `pretraining`, but key `{key}` is missing; add it"
+                )
         if self.pretraining and self.role != self.pretraining.role:
-            raise refused(
+            raise make_validation_error(
                 f"has `role: {self.role}`, but `pretraining.architecture: {self.pretraining.architecture}` is of "
                 f"the role `{self.pretraining.role}`; correct one of them"
             )
@@ -260,13 +270,15 @@ class Entry(Section):
             "path": {"steps", "tokens_per_step", "last_step", "warmup_steps", "note"},
         }.get(self.kind, {"steps", "note"})
         if others := sorted(training.model_fields_set - allowed):
-            raise refused(
+            raise make_validation_error(
                 f"has `training.{others[0]}`, which means nothing of `{self.kind}`; remove it"
             )
         if self.kind == "path" and training.steps is None:
-            raise refused("needs `training.steps`; write `training: {steps: all}`")
+            raise make_validation_error("needs `training.steps`; write `training: {steps: all}`")
         if self.kind == "repository":
             if training.steps is None and training.checkpoints is None:
-                raise refused("needs `training.steps` or `training.checkpoints`")
+                raise make_validation_error("needs `training.steps` or `training.checkpoints`")
             if (training.steps is None) != (training.revision is None):
-                raise refused("has one of `training.steps` and `training.revision`; add the other")
+                raise make_validation_error(
+                    "has one of `training.steps` and `training.revision`; add the other"
+                )

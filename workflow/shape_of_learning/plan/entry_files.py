@@ -36,16 +36,18 @@ def read_entries(folder: Path) -> Entries:
     return entries
 
 
-def _with_seed(value: Any, seed: str) -> Any:
+def _fill_in_seed(value: Any, seed: str) -> Any:
     """Fill in a seed wherever an entry has a place for it."""
     if isinstance(value, dict):
-        return {_with_seed(key, seed): _with_seed(inner, seed) for key, inner in value.items()}
+        return {
+            _fill_in_seed(key, seed): _fill_in_seed(inner, seed) for key, inner in value.items()
+        }
     if isinstance(value, list):
-        return [_with_seed(inner, seed) for inner in value]
+        return [_fill_in_seed(inner, seed) for inner in value]
     return value.replace("{seed}", seed) if isinstance(value, str) else value
 
 
-def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, dict[str, Any]]:
+def expand_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, dict[str, Any]]:
     """Make of an entry with `seeds` one for each, and name these where settings name it.
 
     Raises
@@ -70,7 +72,7 @@ def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, 
                 "`repository` or `training.revision` have `{seed}`; correct the entry"
             )
         for seed in numbers:
-            own = {**_with_seed(entry, str(seed)), "seeds_of": name}
+            own = {**_fill_in_seed(entry, str(seed)), "seeds_of": name}
             own |= {"label": f"{entry.get('label', name)}, seed {seed}"}
             if f"{name}-{seed}" in entries:
                 raise InputError(
@@ -79,12 +81,12 @@ def with_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, 
             expanded[f"{name}-{seed}"] = file, {k: v for k, v in own.items() if k != "seeds"}
             seeds.setdefault(name, []).append(f"{name}-{seed}")
 
-    def named(value: Any) -> Any:
+    def rename_models(value: Any) -> Any:
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
             return [e for each in value for e in seeds.get(each, [each])]
         if isinstance(value, dict):
-            return {e: named(v) for k, v in value.items() for e in seeds.get(k, [k])}
+            return {e: rename_models(v) for k, v in value.items() for e in seeds.get(k, [k])}
         return value
 
     keys = ("models", "figures", "training_steps")
-    return expanded, {k: named(v) if k in keys else v for k, v in settings.items()}
+    return expanded, {k: rename_models(v) if k in keys else v for k, v in settings.items()}

@@ -8,7 +8,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure, describe_for_figures
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.paper_models import by_family_and_size
+from shape_of_learning.plan.paper_models import sort_by_family_and_size
 from shape_of_learning.plan.papers import FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
 
@@ -19,7 +19,9 @@ LEFT_OUT = {
 }
 
 
-def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[dict[str, Any]]:
+def describe_drawn_models(
+    models: Iterable[Model], revisions: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """Describe models in the order in which they are drawn, with the one checkpoint that is, if it is one."""
     return [
         {
@@ -27,11 +29,11 @@ def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[
             **{"role": model.shape.role, "revision": revisions.get(model.name)},
             **{"width": model.shape.hidden_size, "seeds_of": model.seeds_of},
         }
-        for model in by_family_and_size(models)
+        for model in sort_by_family_and_size(models)
     ]
 
 
-def opening_words(
+def write_opening(
     figure: FigureSpecification,
     models: Sequence[Model],
     measures: Sequence[Measure],
@@ -47,11 +49,14 @@ def opening_words(
     curves = [
         each.label.rpartition(", seed")[0] if each.seeds_of else each.label for each in models
     ]
-    labels = {"measures": _listed([each.label for each in measures]), "models": _listed(curves)}
-    return _with_settings("caption", figure.caption, {**settings, **labels})
+    labels = {
+        "measures": _list_labels([each.label for each in measures]),
+        "models": _list_labels(curves),
+    }
+    return _fill_in_settings("caption", figure.caption, {**settings, **labels})
 
 
-def _with_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
+def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
     """Put settings into words of a paper.yaml."""
     try:
         return words.format(**settings)
@@ -62,13 +67,13 @@ def _with_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
         ) from None
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _list_labels(labels: Sequence[str]) -> str:
     """Labels in a row, each once; they may have commas themselves."""
     labels = list(dict.fromkeys(labels))
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
-def protocol(run: Run) -> list[str]:
+def describe_protocol(run: Run) -> list[str]:
     """What holds for all figures of a run: sample, rows, batches, intervals, and how measures are defined."""
     measurement, models = run.settings["measurement"], [run.models[name] for name in run.measured]
     last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
@@ -99,52 +104,59 @@ def protocol(run: Run) -> list[str]:
 def describe_sample(models: Iterable[Model], settings: Mapping[str, Any]) -> str:
     """Windows of which text, of models that may have different numbers of them."""
     sampling = settings["sampling"]
-    numbers = {model.windows(sampling) for model in models} or {sampling["windows"]}
+    numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
     windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
     characters, source = sampling["window_characters"], settings["corpus"]["source"]
     return f"{windows} windows of {characters} characters of {source}"
 
 
-def tables_of(run: Run, target: str) -> dict[str, list[str]]:
+def list_tables(run: Run, target: str) -> dict[str, list[str]]:
     """Kinds of tables that a figure or a table of the run reads -> of which models."""
     if target in run.tables:
         kinds = run.tables[target].reads
     else:
         figure = run.figures[target]
-        kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
+        kinds = [*figure.reads, *(["estimates"] if run.list_estimators(figure) else [])]
         if figure.draws_every_checkpoint:
             kinds.append("verdicts")
     return {kind: list(run.shown[target]) for kind in kinds}
 
 
-def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
+def describe_figure(run: Run, target: str) -> dict[str, Any]:
     """What draw_figure.py is told of a figure."""
     figure, names = run.figures[target], run.shown[target]
     models = [run.models[name] for name in names]
     measures = [run.every_measure[name] for name in figure.estimators]
-    sample = _with_settings("sample", figure.sample, run.settings)
-    last = {} if figure.draws_every_checkpoint else {n: run.last_checkpoint(n).name for n in names}
+    sample = _fill_in_settings("sample", figure.sample, run.settings)
+    last = (
+        {}
+        if figure.draws_every_checkpoint
+        else {n: run.find_last_checkpoint(n).name for n in names}
+    )
     return {
         "function": figure.draw,
-        "models": drawn_models(models, last),
+        "models": describe_drawn_models(models, last),
         "measures": describe_for_figures(measures),
         "options": {**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
         "words": {
-            "caption": opening_words(figure, models, measures, run.settings),
-            "note": _on_checkpoints(run, figure, names),
+            "caption": write_opening(figure, models, measures, run.settings),
+            "note": _describe_checkpoints(run, figure, names),
             "sample": sample or describe_sample(models, run.settings),
         },
     }
 
 
-def _on_checkpoints(run: Run, figure: FigureSpecification, names: Sequence[str]) -> str:
+def _describe_checkpoints(run: Run, figure: FigureSpecification, names: Sequence[str]) -> str:
     """Give the notes of entries on steps; or name models whose last checkpoint is bad, and what is drawn."""
     if figure.draws_every_checkpoint:  # many models may have the same note
         return " ".join(filter(None, dict.fromkeys(run.models[name].note for name in names)))
     sentences = []
     for name in names:
-        revision, last = run.last_checkpoint(name).name, run.curve(name).checkpoints[-1].name
-        bad, label = run.bad(name), run.models[name].label
+        revision, last = (
+            run.find_last_checkpoint(name).name,
+            run.plan_curve(name).checkpoints[-1].name,
+        )
+        bad, label = run.list_bad(name), run.models[name].label
         if revision != last:
             reason = f"its last, {last}, is left out ({bad[last]})"
             sentences.append(f"{label} is drawn at {revision}: {reason}.")
@@ -153,7 +165,7 @@ def _on_checkpoints(run: Run, figure: FigureSpecification, names: Sequence[str])
     return " ".join(sentences)
 
 
-def table_as_written(run: Run, target: str) -> dict[str, Any]:
+def describe_table(run: Run, target: str) -> dict[str, Any]:
     """What write_table.py is told of a table and of its models."""
     table, entries = run.tables[target], []
     for model in (run.models[name] for name in run.shown[target]):
@@ -171,50 +183,50 @@ def require_shown(run: Run, target: str) -> None:
         if notice.startswith(f"{target} "):
             raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
     raise InputError(
-        f"{target} belongs to the paper `{run.paper_of(target).name}`; name the paper in key "
+        f"{target} belongs to the paper `{run.find_paper(target).name}`; name the paper in key "
         f"`papers`, or its models in keys `models` and `figures.{target}`"
     )
 
 
-def explored(run: Run) -> dict[str, Any]:
+def describe_run(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
     keys = ("name", "label", "axis", "family", "description")
     measures = run.every_measure.values()
     return {
-        "models": [_explored_model(run.models[name]) for name in run.measured],
+        "models": [_describe_model(run.models[name]) for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
         "papers": [
-            _explored_paper(run, paper)
+            _describe_paper(run, paper)
             for paper in sorted(
                 run.papers, key=lambda paper: paper.prefix != ""
             )  # the main one first
             if paper.name in run.claims or {*paper.figures} & {*run.shown}
         ],
         "claimed": {
-            paper: {name: _explored_claim(run, claim) for name, claim in of_paper.items()}
+            paper: {name: _describe_claim(run, claim) for name, claim in of_paper.items()}
             for paper, of_paper in run.claims.items()
         },
         "sample": describe_sample((run.models[name] for name in run.measured), run.settings),
-        "notes": protocol(run),
+        "notes": describe_protocol(run),
     }
 
 
-def models_found(run: Run) -> list[tuple[str, str, str]]:
+def list_models(run: Run) -> list[tuple[str, str, str]]:
     """List name, label and last checkpoint of the models that others have trained, or of all if there is none."""
     by_others = [name for name in run.measured if run.models[name].kind in ("repository", "path")]
     return [
-        (name, run.models[name].label, run.last_checkpoint(name).name)
+        (name, run.models[name].label, run.find_last_checkpoint(name).name)
         for name in by_others or run.measured
     ]
 
 
-def _explored_model(model: Model) -> dict[str, str]:
+def _describe_model(model: Model) -> dict[str, str]:
     """Name a model; a fine-tuning counts its steps anew, so that they are not those of a pretraining."""
     phase = {"phase": "fine-tuning"} if model.kind == "finetuning" else {}
     return {"name": model.name, "label": model.label, **phase}
 
 
-def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
+def _describe_paper(run: Run, paper: Paper) -> dict[str, Any]:
     """The models, measures and further tables that the figures of a paper show."""
     drawn = [name for name in paper.figures if name in run.shown]
     models = {model for name in drawn for model in run.shown[name]}
@@ -230,7 +242,7 @@ def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
     }
 
 
-def _explored_claim(run: Run, claim: Claim) -> dict[str, Any]:
+def _describe_claim(run: Run, claim: Claim) -> dict[str, Any]:
     """Which measures a claim is of, or of all of which tables, and what shows them."""
     read = set(claim.reads)
     figures = [n for n in run.shown if n in run.figures and read & {*run.figures[n].reads}]

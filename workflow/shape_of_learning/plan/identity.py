@@ -17,7 +17,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
-def code(script: str, *modules: str) -> str:
+def digest_code(script: str, *modules: str) -> str:
     """Digest of all code that a script runs, wherever it lies.
 
     Parameters
@@ -34,34 +34,34 @@ def code(script: str, *modules: str) -> str:
         Sixteen hexadecimal digits.
     """
     digest = hashlib.sha256()
-    own = [name for name in modules if _file(name)]
-    for file in files_of(f"scripts.{script}", *own):
-        digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_syntax(file)}\0".encode())
+    own = [name for name in modules if _find_file(name)]
+    for file in list_files(f"scripts.{script}", *own):
+        digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_dump_syntax(file)}\0".encode())
     for name in sorted(set(modules) - set(own)):
-        digest.update("".join(map(_syntax, _foreign_files(name))).encode())
+        digest.update("".join(map(_dump_syntax, _list_foreign_files(name))).encode())
     return digest.hexdigest()[:16]
 
 
-def files_of(*named: str) -> list[Path]:
+def list_files(*named: str) -> list[Path]:
     """List these files and all modules of ours that they import, also in functions."""
     found: set[Path] = set()
-    waiting = [_file(each) for each in named]
+    waiting = [_find_file(each) for each in named]
     while waiting:
         file = waiting.pop()
         if file is not None and file not in found:
             found.add(file)
-            waiting.extend(map(_file, _imported(file)))
+            waiting.extend(map(_find_file, _list_imports(file)))
     return sorted(found)
 
 
-def _file(name: str) -> Path | None:
+def _find_file(name: str) -> Path | None:
     """The file of one of our modules; None for what is none, such as an imported function."""
     path = WORKFLOW.joinpath(*name.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((each for each in candidates if each.exists()), None)
 
 
-def _foreign_files(name: str) -> list[Path]:
+def _list_foreign_files(name: str) -> list[Path]:
     try:
         spec = find_spec(name)
     except ImportError:
@@ -75,13 +75,13 @@ def _foreign_files(name: str) -> list[Path]:
 
 
 @cache
-def _tree(file: Path) -> ast.Module:
+def _parse_file(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
 @cache
-def _syntax(file: Path) -> str:
-    tree = _tree(file)
+def _dump_syntax(file: Path) -> str:
+    tree = _parse_file(file)
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
@@ -89,9 +89,9 @@ def _syntax(file: Path) -> str:
 
 
 @cache
-def _imported(file: Path) -> list[str]:
+def _list_imports(file: Path) -> list[str]:
     found: list[str] = []
-    for node in ast.walk(_tree(file)):
+    for node in ast.walk(_parse_file(file)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):

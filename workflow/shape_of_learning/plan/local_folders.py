@@ -5,27 +5,27 @@ from collections.abc import Sequence
 from glob import escape, glob
 from pathlib import Path
 
-from shape_of_learning.checkpoints.local import local_checkpoint
+from shape_of_learning.checkpoints.local import find_local_checkpoint
 from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     Shape,
-    completed,
+    complete_shape,
+    list_tokenizer_paths,
+    parse_shape,
     read_configuration_file,
     refuse_quantised,
-    shape_of,
-    tokenizer_paths,
 )
 from shape_of_learning.checkpoints.verdicts import LAST_STEP
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home
 from shape_of_learning.plan.entries import Entry
-from shape_of_learning.plan.steps import checkpoint_of_step, chosen_steps
+from shape_of_learning.plan.steps import choose_steps, make_checkpoint
 
 STEP = "{step}"
 
 
-def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int | None]:
+def list_local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int | None]:
     """List the checkpoints of an entry with ``path``, by step, and the last step that is on the disk.
 
     Parameters
@@ -48,19 +48,19 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
             "all}` need each other; correct the entry"
         )
     if training is None:
-        return [Checkpoint("main", "main", path=_folder(entry.path or "", where))], None
-    found = _steps_on_disk(path, where)
+        return [Checkpoint("main", "main", path=_check_folder(entry.path or "", where))], None
+    found = _find_steps(path, where)
     if not found:
         raise InputError(
             f"{where}: no folder like {path} holds a {CONFIGURATION}; correct the path, absolute or relative "
             "to the folder where this runs"
         )
-    steps = chosen_steps(training.steps, found, where, f"like {path} there are")
+    steps = choose_steps(training.steps, found, where, f"like {path} there are")
     per_step = training.tokens_per_step
-    return [checkpoint_of_step(step, per_step, found[step]) for step in steps], max(found)
+    return [make_checkpoint(step, per_step, found[step]) for step in steps], max(found)
 
 
-def _steps_on_disk(path: str, where: str) -> dict[int, str]:
+def _find_steps(path: str, where: str) -> dict[int, str]:
     """Find the folders that a path with ``{step}`` leads to, and that hold a checkpoint: step -> path."""
     parts = f"{path}/{CONFIGURATION}".split(STEP)
     expression = re.compile("([0-9]+)".join(map(re.escape, parts)))
@@ -81,15 +81,15 @@ def _steps_on_disk(path: str, where: str) -> dict[int, str]:
     return found
 
 
-def _folder(path: str, where: str) -> str:
+def _check_folder(path: str, where: str) -> str:
     """Find the folder of a path of an entry."""
     try:
-        return str(local_checkpoint(path))
+        return str(find_local_checkpoint(path))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str) -> str:
+def find_local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str) -> str:
     """Where the tokenizer of folders is; empty if each has its own.
 
     Raises
@@ -97,9 +97,9 @@ def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str)
     InputError
         If there is none.
     """
-    stated = _folder(entry.tokenizer, where) if entry.tokenizer else ""
+    stated = _check_folder(entry.tokenizer, where) if entry.tokenizer else ""
     for folder in [stated] if stated else [each.path for each in checkpoints]:
-        if not tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
+        if not list_tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
             raise InputError(
                 f"{where}: {folder} has no tokenizer; save it there (`tokenizer.save_pretrained`), or name the "
                 "folder that has it under `tokenizer`"
@@ -107,10 +107,10 @@ def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str)
     return stated
 
 
-def local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) -> Shape:
+def complete_local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) -> Shape:
     """Complete what an entry states by what the ``config.json`` of all its folders says."""
     try:
-        shapes = {c.path: _shape_in(Path(c.path), where) for c in checkpoints}
+        shapes = {c.path: _read_folder_shape(Path(c.path), where) for c in checkpoints}
     except InputError as error:
         raise InputError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from None
     final = checkpoints[-1].path
@@ -120,10 +120,10 @@ def local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) ->
                 f"{where}: config.json in {folder} says {vars(shape)}, in {final} {vars(shapes[final])}, so "
                 "these are no steps of one training run; list the `steps` that are"
             )
-    return completed(stated, shapes[final], where)
+    return complete_shape(stated, shapes[final], where)
 
 
-def _shape_in(folder: Path, where: str) -> Shape:
+def _read_folder_shape(folder: Path, where: str) -> Shape:
     config = read_configuration_file(folder)
     refuse_quantised(config, where)
-    return shape_of(config, where)
+    return parse_shape(config, where)

@@ -8,13 +8,13 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.identity import code
-from shape_of_learning.refusals import read_number, shown, unknown_name
+from shape_of_learning.plan.identity import digest_code
+from shape_of_learning.refusals import format_value, make_unknown_name_error, read_number
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
-def chosen_measures(
+def choose_measures(
     measurement: Mapping[str, Any], names: Collection[str], last_layer: str = "after_final_norm"
 ) -> dict[str, Measure]:
     """Look up measures and give them their settings.
@@ -39,9 +39,9 @@ def chosen_measures(
     for key, listed in (("estimators", names), ("parameters", settings)):
         for name in listed:
             if name not in known:
-                raise unknown_name(name, known, "estimator", f"key `measurement.{key}`")
+                raise make_unknown_name_error(name, known, "estimator", f"key `measurement.{key}`")
     chosen = {
-        name: _chosen(name, measurement["neighbours"], settings.get(name, {}))
+        name: _choose_measure(name, measurement["neighbours"], settings.get(name, {}))
         for name in dict.fromkeys([*names, *settings])
     }
     for name in names:
@@ -53,15 +53,15 @@ def chosen_measures(
     return {name: chosen[name] for name in names}
 
 
-def code_of_measures(script: str, measures: Iterable[Measure]) -> str:
+def digest_measures(script: str, measures: Iterable[Measure]) -> str:
     """Digest of a script with the modules of the measures that it takes."""
-    return code(script, *sorted({each.module for each in measures}))
+    return digest_code(script, *sorted({each.module for each in measures}))
 
 
-def _chosen(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:
+def _choose_measure(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:
     measure = find_measure(name)
-    checked = {key: _checked(name, measure, key, value) for key, value in settings.items()}
-    chosen = measure.chosen(name, checked)
+    checked = {key: _check_parameter(name, measure, key, value) for key, value in settings.items()}
+    chosen = measure.configure(name, checked)
     _check_order(chosen)
     if measure.family == "dimension" and not chosen.neighbours:
         chosen = replace(chosen, neighbours=searched)
@@ -85,11 +85,11 @@ def _check_order(measure: Measure) -> None:
             )
 
 
-def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
+def _check_parameter(name: str, measure: Measure, key: str, value: Any) -> Value:
     """Refuse what a parameter cannot be."""
     where = f"configuration key `measurement.parameters.{name}"
     if key not in measure.parameters:
-        raise unknown_name(key, measure.parameters, "parameter", f"{where}`")
+        raise make_unknown_name_error(key, measure.parameters, "parameter", f"{where}`")
     kind = type(measure.parameters[key])
     allowed: Any = measure.allowed.get(key)
     if kind is float:
@@ -103,4 +103,4 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
         must = f"{must} {allowed}"
     elif allowed:
         must = f"one of {', '.join(f'`{choice}`' for choice in allowed)}"
-    raise InputError(f"{where}.{key}` is {shown(value)}, but must be {must}")
+    raise InputError(f"{where}.{key}` is {format_value(value)}, but must be {must}")

@@ -6,26 +6,30 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from shape_of_learning.checkpoints.atlas import reported_mistakes
+from shape_of_learning.checkpoints.atlas import list_reported_mistakes
 from shape_of_learning.checkpoints.lock import Checkpoint
-from shape_of_learning.checkpoints.shapes import Shape, completed
+from shape_of_learning.checkpoints.shapes import Shape, complete_shape
 from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry, Training
 from shape_of_learning.plan.entry_files import Entries
-from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, local_tokenizer
+from shape_of_learning.plan.local_folders import (
+    complete_local_shape,
+    find_local_tokenizer,
+    list_local_checkpoints,
+)
 from shape_of_learning.plan.steps import (
     OfferedSteps,
-    checkpoint_of_step,
-    chosen_steps,
-    hub_checkpoints,
+    choose_steps,
+    list_hub_checkpoints,
+    make_checkpoint,
 )
-from shape_of_learning.refusals import unknown_name, validated
+from shape_of_learning.refusals import make_unknown_name_error, validate_yaml
 from shape_of_learning.training.recipe import (
     STEPS_PER_EPOCH,
     PretrainingRecipe,
-    pretraining_steps,
-    revision_of_step,
+    name_step,
+    space_pretraining_steps,
 )
 
 # What is trained differs between twins, and nothing else.
@@ -99,9 +103,9 @@ class Model:
     origin_revision: str | None = None
     seeds_of: str = ""
 
-    def with_shape(self, own: Shape) -> "Model":
+    def complete_shape(self, own: Shape) -> "Model":
         """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it."""
-        return replace(self, shape=completed(self.shape, own, f"model `{self.name}`"))
+        return replace(self, shape=complete_shape(self.shape, own, f"model `{self.name}`"))
 
     @property
     def has_training_steps(self) -> bool:
@@ -112,7 +116,7 @@ class Model:
     def trainable_names(self) -> list[str]:
         """Names of all checkpoints that can be trained further, where they are known without the Hub."""
         if self.saved_steps:
-            return [revision_of_step(step) for step in self.saved_steps]
+            return [name_step(step) for step in self.saved_steps]
         return [] if self.offered is not None else [each.name for each in self.checkpoints]
 
     @property
@@ -120,13 +124,13 @@ class Model:
         """Names of checkpoints that lie in folders of the user's -> these."""
         return {each.name: each.path for each in self.checkpoints if each.path}
 
-    def windows(self, sampling: Mapping[str, Any]) -> int:
+    def count_windows(self, sampling: Mapping[str, Any]) -> int:
         """How many windows are drawn for it, by section `sampling`: more where it is wide."""
         vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
         needed = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
         return max(sampling["windows"], math.ceil(needed))
 
-    def as_evidence(self) -> dict[str, Any]:
+    def make_evidence(self) -> dict[str, Any]:
         """What claims ask of a model besides its numbers."""
         facts = {"kind": "pretrained", "training": self.seeds_of or self.name}
         if self.recipe:
@@ -154,37 +158,39 @@ def read_models(entries: Entries, names: Iterable[str]) -> dict[str, Model]:
     models: dict[str, Model] = {}
     open_names: list[str] = []
 
-    def model(name: str, where: str) -> Model:
+    def plan_named_model(name: str, where: str) -> Model:
         if name in open_names:
             way = [*open_names[open_names.index(name) :], name]
             circle = " -> ".join(f"`{each}`" for each in way)
             raise InputError(f"{where} leads in a circle, {circle}; name another model")
         if name not in entries:
-            raise unknown_name(name, entries, "model", where)
+            raise make_unknown_name_error(name, entries, "model", where)
         if name not in models:
             file, written = entries[name]
             said = f"model `{name}` in {file}"
             open_names.append(name)
-            models[name] = _model(name, validated(Entry, written, said), said, model)
+            models[name] = _plan_model(
+                name, validate_yaml(Entry, written, said), said, plan_named_model
+            )
             open_names.pop()
         return models[name]
 
-    return {name: model(name, "configuration key `models`") for name in names}
+    return {name: plan_named_model(name, "configuration key `models`") for name in names}
 
 
-def origins_of(models: Iterable[Model]) -> dict[str, Model]:
+def find_origins(models: Iterable[Model]) -> dict[str, Model]:
     """Collect the models from which others are trained further, each after its own origin."""
     found: dict[str, Model] = {}
     for model in models:
         if model.origin is not None:
-            found |= {**origins_of([model.origin]), model.origin.name: model.origin}
+            found |= {**find_origins([model.origin]), model.origin.name: model.origin}
     return found
 
 
 Lookup = Callable[[str, str], Model]
 
 
-def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
+def _plan_model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
     width, training = entry.hidden_size or 0, entry.training or Training()
     model = Model(
         name=name,
@@ -204,10 +210,10 @@ def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
         vocabulary=entry.table_1.vocabulary if entry.table_1 else None,
     )
     kinds = {
-        "repository": _from_hub,
-        "path": _from_folders,
-        "pretraining": _pretrained,
-        "finetuning": _finetuned,
+        "repository": _plan_hub_model,
+        "path": _plan_folder_model,
+        "pretraining": _plan_pretraining,
+        "finetuning": _plan_finetuning,
     }
     model = kinds[entry.kind](model, entry, where, models)
     in_order = sorted(model.checkpoints, key=lambda each: each.step or 0)
@@ -233,34 +239,34 @@ def _check_steps(model: Model, where: str) -> None:
         )
 
 
-def _from_hub(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+def _plan_hub_model(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """Revisions of repositories, pinned by a lock and downloaded."""
-    checkpoints, offered = hub_checkpoints(entry, where)
+    checkpoints, offered = list_hub_checkpoints(entry, where)
     repositories = {each.repository for each in checkpoints} | (
         {offered.repository} if offered else set()
     )
-    known_bad = (*model.known_bad, *reported_mistakes(repositories, model.last_step))
+    known_bad = (*model.known_bad, *list_reported_mistakes(repositories, model.last_step))
     return replace(model, checkpoints=tuple(checkpoints), offered=offered, known_bad=known_bad)
 
 
-def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+def _plan_folder_model(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """Local folders in Hugging Face format; where they lie is no part of what is computed from them."""
-    checkpoints, last_step = local_checkpoints(entry, where)
+    checkpoints, last_step = list_local_checkpoints(entry, where)
     return replace(
         model,
         checkpoints=tuple(checkpoints),
         last_step=last_step if model.last_step is None else model.last_step,
-        shape=local_shape(model.shape, checkpoints, where),
-        tokenizer=local_tokenizer(entry, checkpoints, where),
+        shape=complete_local_shape(model.shape, checkpoints, where),
+        tokenizer=find_local_tokenizer(entry, checkpoints, where),
     )
 
 
-def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+def _plan_pretraining(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """A small model that is trained on the run's own corpus, and saved at log-spaced steps."""
     assert entry.pretraining is not None
     written = entry.pretraining.model_dump(exclude_defaults=True)
     recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
-    checked = validated(PretrainingRecipe, {**recipe, "seed": 0}, where)
+    checked = validate_yaml(PretrainingRecipe, {**recipe, "seed": 0}, where)
     if "twin_of" in recipe:
         _check_twin(recipe, f"{where}: `pretraining.twin_of`", models)
     tokens, last_step = checked.tokens_per_step, checked.last_step
@@ -271,9 +277,9 @@ def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model
         table_1=model.table_1 or columns,
         vocabulary=checked.vocabulary,
         recipe=recipe,
-        saved_steps=tuple(pretraining_steps(last_step)),
+        saved_steps=tuple(space_pretraining_steps(last_step)),
     )
-    return _with_saved_steps(trained, entry, where, tokens)
+    return _choose_saved_steps(trained, entry, where, tokens)
 
 
 def _check_twin(recipe: Mapping[str, Any], where: str, models: Lookup) -> None:
@@ -298,7 +304,7 @@ def _check_twin(recipe: Mapping[str, Any], where: str, models: Lookup) -> None:
         raise InputError(f"{where} is `{name}`, {problem}; correct the entry")
 
 
-def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+def _plan_finetuning(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """A checkpoint that is trained further, and saved at log-spaced steps; step 0 is what it begins with."""
     assert entry.finetuning is not None
     recipe = entry.finetuning.model_dump()
@@ -306,12 +312,12 @@ def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     origin = models(name, f"{where}: `finetuning.of`")
     names = origin.trainable_names
     if revision and names and revision not in names:
-        raise unknown_name(
+        raise make_unknown_name_error(
             revision, names, f"revision of model `{name}`", f"{where}: `finetuning.of`"
         )
     shape = model.shape
     if origin.shape.is_whole():
-        shape = completed(shape, origin.shape, where)
+        shape = complete_shape(shape, origin.shape, where)
     # Only what the Hub lists says which of its checkpoints is the last good one.
     final = None if origin.kind == "repository" else names[-1]
     trained = replace(
@@ -320,16 +326,16 @@ def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
         note=model.note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch.",
         vocabulary=origin.vocabulary,
         recipe=recipe,
-        saved_steps=tuple(pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
+        saved_steps=tuple(space_pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
         origin=origin,
         origin_revision=revision or final,
     )
-    return _with_saved_steps(trained, entry, where)
+    return _choose_saved_steps(trained, entry, where)
 
 
-def _with_saved_steps(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
+def _choose_saved_steps(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
     """Choose what is measured among the steps that a training of this run saves."""
     wanted = entry.training.steps if entry.training else None
-    steps = chosen_steps(wanted or "all", model.saved_steps, where, "the recipe saves")
-    checkpoints = tuple(checkpoint_of_step(step, tokens) for step in steps)
+    steps = choose_steps(wanted or "all", model.saved_steps, where, "the recipe saves")
+    checkpoints = tuple(make_checkpoint(step, tokens) for step in steps)
     return replace(model, checkpoints=checkpoints, last_step=model.saved_steps[-1])

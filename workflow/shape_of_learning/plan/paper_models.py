@@ -10,7 +10,7 @@ from shape_of_learning.plan.entry_files import Entries
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Specification
 from shape_of_learning.plan.settings import Figures
-from shape_of_learning.refusals import unknown_name
+from shape_of_learning.refusals import make_unknown_name_error
 
 IS_EMPTY = "is an empty list"  # ends the notice on a target that the configuration shows nothing of
 
@@ -25,13 +25,17 @@ def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: 
     """
     for target, listed in wanted.items():
         if target not in targets:
-            raise unknown_name(target, (*targets, *Figures.model_fields), "key", "key `figures`")
+            raise make_unknown_name_error(
+                target, (*targets, *Figures.model_fields), "key", "key `figures`"
+            )
         for name in listed if isinstance(listed, list) else ():
             if name not in entries:
-                raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
+                raise make_unknown_name_error(
+                    name, entries, "model", f"configuration key `figures.{target}`"
+                )
 
 
-def chosen_papers(
+def choose_papers(
     names: Sequence[str] | None, wanted: Mapping[str, Any], papers: Sequence[Paper]
 ) -> list[Paper]:
     """Choose the papers whose figures and tables a run has.
@@ -54,11 +58,11 @@ def chosen_papers(
     known = {paper.name: paper for paper in papers}
     for name in names:
         if name not in known:
-            raise unknown_name(name, known, "paper", "configuration key `papers`")
+            raise make_unknown_name_error(name, known, "paper", "configuration key `papers`")
     return [known[name] for name in names]
 
 
-def with_measures(
+def choose_figure_measures(
     figures: Mapping[str, FigureSpecification], estimators: Sequence[str]
 ) -> dict[str, FigureSpecification]:
     """Say of each figure of `all` measures which they are: those of layers in ``measurement.estimators``."""
@@ -71,7 +75,7 @@ def with_measures(
     }
 
 
-def by_family_and_size(models: Iterable[Model]) -> list[Model]:
+def sort_by_family_and_size(models: Iterable[Model]) -> list[Model]:
     """Order models as figures name them: families as they come, in each the smaller ones first."""
     listed = list(models)
     families = list(dict.fromkeys(model.family for model in listed))
@@ -83,7 +87,7 @@ def by_family_and_size(models: Iterable[Model]) -> list[Model]:
     return sorted(listed, key=place)
 
 
-def models_of_targets(
+def choose_target_models(
     wanted: Mapping[str, Any],
     targets: Mapping[str, Specification],
     models: Mapping[str, Model],
@@ -115,15 +119,15 @@ def models_of_targets(
         )
         listed = ALL if is_open else listed
         of_run = [name for name in (models if listed == ALL else listed) if name in models]
-        kind, can_be_drawn = _demand(shown)
+        kind, can_be_drawn = _find_demand(shown)
         names = [name for name in of_run if can_be_drawn(models[name])]
         if shown.draws == "twins":
-            names = _twins(names, models)
-        curves = _curves(models[name] for name in names)
+            names = _find_twins(names, models)
+        curves = _list_curves(models[name] for name in names)
         if is_open and len(curves) > (most := shown.most_models or len(curves)):
             kept = ", ".join(f"`{curve}`" for curve in curves[:most])
             notices.append(f"{target} draws {kept} alone; key `figures.{target}` chooses others")
-            names = [name for name in names if _curves([models[name]])[0] in curves[:most]]
+            names = [name for name in names if _list_curves([models[name]])[0] in curves[:most]]
         if names:
             _check_drawn(target, [models[name] for name in names], shown)
             found[target] = tuple(names)
@@ -138,7 +142,7 @@ def models_of_targets(
     return found
 
 
-def _demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
+def _find_demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
     """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
     needs_steps, role = shown.checkpoints == "training", shown.role
 
@@ -164,7 +168,7 @@ def _demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
     ], lambda model: (not role or model.shape.role in ("", role)) and has[1](model)
 
 
-def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
+def _find_twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
     """Those of the models that stand for the same steps as a twin of theirs which is among them."""
     recipes = {
         name: models[name].recipe
@@ -177,14 +181,14 @@ def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
     return [name for name in names if name in paired]
 
 
-def _curves(models: Iterable[Model]) -> list[str]:
+def _list_curves(models: Iterable[Model]) -> list[str]:
     """Models as they are drawn: seeds of one entry are one curve."""
     return list(dict.fromkeys(model.seeds_of or model.name for model in models))
 
 
 def _check_drawn(target: str, models: Sequence[Model], shown: Specification) -> None:
     """Refuse more models than a figure has room for, and two that it could not tell apart."""
-    most, curves = shown.most_models, _curves(models)
+    most, curves = shown.most_models, _list_curves(models)
     if most is not None and len(curves) > most:
         such = ", ".join(curves[:most])
         raise InputError(

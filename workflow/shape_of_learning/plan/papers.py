@@ -9,8 +9,15 @@ from pydantic import Field
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, functions_in, read_claims
-from shape_of_learning.refusals import Section, Words, must_be, unique, unknown_name, validated
+from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, list_functions, read_claims
+from shape_of_learning.refusals import (
+    Section,
+    Words,
+    make_unknown_name_error,
+    must_be,
+    unique,
+    validate_yaml,
+)
 
 ALL = "all"  # estimators
 SHARED_MODULES = "shape_of_learning.figures"
@@ -133,12 +140,12 @@ def read_papers(folder: Path) -> list[Paper]:
     return papers
 
 
-def figures_of(papers: Sequence[Paper]) -> dict[str, FigureSpecification]:
+def collect_figures(papers: Sequence[Paper]) -> dict[str, FigureSpecification]:
     """Collect the figures of all papers."""
     return {target: figure for paper in papers for target, figure in paper.figures.items()}
 
 
-def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
+def collect_tables(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
     """Collect the tables of all papers."""
     return {target: table for paper in papers for target, table in paper.tables.items()}
 
@@ -154,36 +161,40 @@ def check_names(paper: Paper, measures: Collection[str], models: Collection[str]
     for where, estimators in named.items():
         for estimator in () if estimators == ALL else estimators:
             if estimator not in measures:
-                raise unknown_name(estimator, measures, "estimator", f"{paper.name}/{where}")
+                raise make_unknown_name_error(
+                    estimator, measures, "estimator", f"{paper.name}/{where}"
+                )
     for name, claim in paper.claims.items():
         for model in [] if isinstance(claim.models, str) else claim.models:
             if model not in models:
-                raise unknown_name(model, models, "model", f"{paper.name}/{CLAIMS}, claim `{name}`")
+                raise make_unknown_name_error(
+                    model, models, "model", f"{paper.name}/{CLAIMS}, claim `{name}`"
+                )
 
 
 def _read_paper(file: Path) -> Paper:
-    content = validated(PaperFile, read_yaml(file), str(file))
+    content = validate_yaml(PaperFile, read_yaml(file), str(file))
     figures, tables, claims = {}, {}, read_claims(file.with_name(CLAIMS))
     for name, figure in content.figures.items():
-        read = {"draw": _function(figure.draw, file.parent)}
+        read = {"draw": _find_function(figure.draw, file.parent)}
         figures[content.prefix + name] = figure.model_copy(update=read)
     for name, table in content.tables.items():
-        read = {"write": _function(table.write, file.parent)}
+        read = {"write": _find_function(table.write, file.parent)}
         tables[content.prefix + name] = table.model_copy(update=read)
     read = {"figures": figures, "tables": tables, "claims": claims, "name": file.parent.name}
     return Paper.model_construct(**{**dict(content), **read})
 
 
-def _function(name: str, folder: Path) -> str:
+def _find_function(name: str, folder: Path) -> str:
     """``module:name`` of a function of a paper's own files, or of a module that all papers share."""
     module, _, name = name.rpartition(".")
     own = folder / f"{module or 'figures'}.py"
     is_own = own.exists() or not module
     file = own if is_own else SHARED / f"{module}.py"
-    known = functions_in(file) if file.exists() else {}
+    known = list_functions(file) if file.exists() else {}
     if name not in known:
         where = f"{folder / 'paper.yaml'}, which names a function of {file}"
-        raise unknown_name(name, known, "function", where)
+        raise make_unknown_name_error(name, known, "function", where)
     return (
         f"papers.{folder.name}.{own.stem}:{name}" if is_own else f"{SHARED_MODULES}.{module}:{name}"
     )

@@ -19,14 +19,14 @@ class ReportText(str):
         return str, (str(self),)  # to a job it travels as plain text
 
 
-def for_report(value: Any) -> Any:
+def escape_for_report(value: Any) -> Any:
     """Make all text within parameters of a job such text, where it could begin a tag."""
     if isinstance(value, str):
         return ReportText(value) if "<" in value else value
     if isinstance(value, dict):
-        return {for_report(key): for_report(inner) for key, inner in value.items()}
+        return {escape_for_report(key): escape_for_report(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [for_report(inner) for inner in value]
+        return [escape_for_report(inner) for inner in value]
     if type(value) is tuple:
-        return tuple(for_report(inner) for inner in value)
+        return tuple(escape_for_report(inner) for inner in value)
     return value

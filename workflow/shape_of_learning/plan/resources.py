@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from shape_of_learning.metrics.measure_entry import searched_neighbours
+from shape_of_learning.metrics.measure_entry import count_searched_neighbours
 from shape_of_learning.plan.models import Model
 
 MB = 1e6
@@ -62,13 +62,13 @@ class Work:
     tokens: int
 
     @classmethod
-    def of(cls, model: Model, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
+    def make_work(cls, model: Model, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
         """A sample of so many tokens; by default the windows of the run."""
         return cls(
             model.shape.layers,
             model.shape.hidden_size,
             model.vocabulary or LARGEST_VOCABULARY,
-            tokens or model.windows(settings["sampling"]) * _window_tokens(settings),
+            tokens or model.count_windows(settings["sampling"]) * _count_window_tokens(settings),
         )
 
     @property
@@ -82,7 +82,7 @@ class Work:
         return (self.layers + 2) * self.tokens * self.width * 4 / MB
 
 
-def cleaning(threads: int) -> Needs:
+def estimate_cleaning(threads: int) -> Needs:
     """A corpus that is cleaned."""
     return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
 
@@ -94,25 +94,27 @@ def forward(model: Model, settings: Mapping[str, Any], threads: int, tokens: int
     Within a block about twice as much again; one batch waits to be written. With a GPU the libraries of CUDA are
     loaded, in host memory. Masked text is run twice.
     """
-    work = Work.of(model, settings, tokens)
-    of_batch = (work.layers + 2) * WINDOWS_AT_ONCE * _window_tokens(settings) * work.width
+    work = Work.make_work(model, settings, tokens)
+    of_batch = (work.layers + 2) * WINDOWS_AT_ONCE * _count_window_tokens(settings) * work.width
     values = 2 * work.weights + 3 * (threads + 1) * of_batch
     moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
     seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved
     return Needs(TORCH_MB + CUDA_MB + 4 * values / MB, seconds / 60)
 
 
-def layer(model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+def estimate_layer(
+    model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0
+) -> Needs:
     """All measures of a layer or block: neighbours, spectra and fits, the latter two without each group of windows.
 
     In memory: the layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists
     of neighbours, of a batch some times.
     """
-    work, measured = Work.of(model, settings, tokens), settings["measurement"]
+    work, measured = Work.make_work(model, settings, tokens), settings["measurement"]
     d, size = work.width, measured["batch_vectors"]
     vectors, side, batches = min(work.tokens, 2 * size), min(d, size), max(1, work.tokens // size)
     products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
-    lists = (36 * work.tokens + 96 * vectors) * searched_neighbours(measured["neighbours"])
+    lists = (36 * work.tokens + 96 * vectors) * count_searched_neighbours(measured["neighbours"])
     searches = 2 * work.tokens * size * d
     spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
     fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
@@ -120,66 +122,74 @@ def layer(model: Model, settings: Mapping[str, Any], threads: int, tokens: int =
     return Needs(memory, (searches + spectra + fits) / CORE_FLOPS / 60)
 
 
-def checkpoint(model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+def estimate_checkpoint(
+    model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0
+) -> Needs:
     """A forward pass whose states are kept in memory, and all measures of them.
 
     `threads` layers are measured at a time, when the weights are gone.
     """
-    work = Work.of(model, settings, tokens)
-    run, one = (job(model, settings, threads, tokens) for job in (forward, layer))
+    work = Work.make_work(model, settings, tokens)
+    run, one = (job(model, settings, threads, tokens) for job in (forward, estimate_layer))
     rounds = math.ceil((work.layers + 1) / threads)
     memory = work.states_mb + max(run.memory, TORCH_MB + threads * one.memory)
     return Needs(memory, run.minutes + rounds * one.minutes)
 
 
-def controls(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_controls(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """The same of each null model, one after the other."""
-    one = checkpoint(model, settings, threads)
+    one = estimate_checkpoint(model, settings, threads)
     return one._replace(minutes=(1 + len(settings["controls"]["kinds"])) * one.minutes)
 
 
-def on_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """Likewise all checkpoints of a fine-tuning, one after the other, on the texts of its task."""
-    tokens = sum(_examples(model, settings).values()) * EXAMPLE_TOKENS
-    memory, minutes = checkpoint(model, settings, threads, tokens)
+    tokens = sum(_count_examples(model, settings).values()) * EXAMPLE_TOKENS
+    memory, minutes = estimate_checkpoint(model, settings, threads, tokens)
     return Needs(memory, minutes * len(model.checkpoints))
 
 
-def training(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_training(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """A pretraining or a fine-tuning, which is evaluated at each step that it saves."""
     recipe = model.recipe
     if model.kind == "pretraining":
         of_step = recipe["batch_size"] * recipe["context"]
-        return _training(Work.of(model, settings), of_step, recipe["last_step"] * of_step, threads)
-    examples = _examples(model, settings)
+        return _estimate_updates(
+            Work.make_work(model, settings), of_step, recipe["last_step"] * of_step, threads
+        )
+    examples = _count_examples(model, settings)
     shown = recipe["epochs"] * examples["train"] + len(model.saved_steps) * examples["held_out"]
     of_step = recipe["batch_size"] * EXAMPLE_TOKENS
-    return _training(Work.of(model, settings), of_step, shown * EXAMPLE_TOKENS, threads)
+    return _estimate_updates(
+        Work.make_work(model, settings), of_step, shown * EXAMPLE_TOKENS, threads
+    )
 
 
-def editing(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_editing(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """Blocks that are changed, by as many orders, kinds and numbers of blocks as are asked for."""
-    given, window = settings["block_editing"], _window_tokens(settings)
+    given, window = settings["block_editing"], _count_window_tokens(settings)
     sets = len(given["orders"]) * given["most_blocks"] + model.shape.layers
     distilled = sum(kind.endswith("distilled") for kind in given["kinds"])
     shown = distilled * given["distillation_steps"] * given["distillation_windows"]
     # To evaluate takes a third of what an update does.
     windows = sets * (len(given["kinds"]) * given["evaluation_windows"] // 3 + shown)
-    work = Work.of(model, settings, given["fitting_windows"] * window)
+    work = Work.make_work(model, settings, given["fitting_windows"] * window)
     tokens = (windows + given["fitting_windows"]) * window
-    memory, minutes = _training(work, given["distillation_windows"] * window, tokens, threads)
+    memory, minutes = _estimate_updates(
+        work, given["distillation_windows"] * window, tokens, threads
+    )
     return Needs(work.states_mb + forward(model, settings, 1).memory + memory, minutes)
 
 
-def _window_tokens(settings: Mapping[str, Any]) -> int:
+def _count_window_tokens(settings: Mapping[str, Any]) -> int:
     return math.ceil(settings["sampling"]["window_characters"] / CHARACTERS_PER_TOKEN)
 
 
-def _examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
+def _count_examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
     return {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
 
 
-def _training(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
+def _estimate_updates(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
     """Weights, gradients, two moments and the saved copy; activations; six operations per weight and token.
 
     A block keeps about 34 bytes per token and coordinate where values have two (Korthikanti et al. 2022, Reducing

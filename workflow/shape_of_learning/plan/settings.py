@@ -10,14 +10,14 @@ from pydantic import ConfigDict, Field, model_validator
 
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.plan.entries import Precision
-from shape_of_learning.plan.texts import Corpus, Task
+from shape_of_learning.plan.texts import Corpus, TaskEntry
 from shape_of_learning.refusals import (
     Name,
     Names,
     Section,
     Words,
+    make_validation_error,
     must_be,
-    refused,
     unique,
     with_exponent,
 )
@@ -114,7 +114,7 @@ class Embeddings(Section):
     def _kept_only_if_written(self) -> "Embeddings":
         if self.keep and not self.dump:
             nothing = "with `dump: false` nothing is written that could be kept"
-            raise refused(f"has `keep: true`, but {nothing}; set one of them")
+            raise make_validation_error(f"has `keep: true`, but {nothing}; set one of them")
         return self
 
 
@@ -164,7 +164,7 @@ class Measurement(Section):
     @model_validator(mode="after")
     def _more_vectors_than_neighbours(self) -> "Measurement":
         if self.batch_vectors <= self.neighbours:
-            raise refused(
+            raise make_validation_error(
                 f"has batches of {self.batch_vectors} vectors (`measurement.batch_vectors`), but the "
                 f"neighbour search looks for {self.neighbours} others (`measurement.neighbours`); "
                 f"raise the former to {self.neighbours + 1} or more"
@@ -217,7 +217,7 @@ class BlockEditing(Section):
     @model_validator(mode="after")
     def _windows_suffice(self) -> "BlockEditing":
         if self.distillation_windows > self.fitting_windows:
-            raise refused(
+            raise make_validation_error(
                 f"draws {self.distillation_windows} windows for an update (`distillation_windows`) of "
                 f"{self.fitting_windows} (`fitting_windows`); lower the former"
             )
@@ -386,7 +386,7 @@ class Settings(Section):
     embeddings: Embeddings = Embeddings()
     measurement: Measurement = Measurement()
     block_editing: BlockEditing = BlockEditing()
-    tasks: dict[Name, Task] = {}
+    tasks: dict[Name, TaskEntry] = {}
     figures: Figures = Figures()
     controls: Controls = Controls()
     choices: Choices = Choices()
@@ -395,5 +395,5 @@ class Settings(Section):
     def _names_are_free(self) -> "Settings":
         if (self.run or "").casefold() in FOLDERS:
             other = f"results/{self.run} is there for something else"
-            raise refused(f"has `run: {self.run}`, but {other}; choose another name")
+            raise make_validation_error(f"has `run: {self.run}`, but {other}; choose another name")
         return self

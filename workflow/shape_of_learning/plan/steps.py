@@ -13,7 +13,7 @@ from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.verdicts import LAST_STEP
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
-from shape_of_learning.training.recipe import revision_of_step
+from shape_of_learning.training.recipe import name_step
 
 PLACEHOLDERS = {"step", "kilosteps", "gigatokens", "stage"}
 NUMBERS = {"gigatokens": r"\d+(?:\.\d+)?"}  # others are whole
@@ -53,14 +53,16 @@ def choose(wanted: Any, offered: Iterable[int]) -> list[int]:
     if spacing == "all":
         return steps
     if spacing == "linear":
-        return _nearest(steps, _even(steps, points, float, float))
+        return _choose_nearest(steps, _space_evenly(steps, points, float, float))
     zero = [step for step in steps if step == 0]
     points = None if points is None else max(1, points - len(zero))
     positive = steps[len(zero) :]
-    return zero + _nearest(positive, _even(positive, points, math.log, math.exp), math.log)
+    return zero + _choose_nearest(
+        positive, _space_evenly(positive, points, math.log, math.exp), math.log
+    )
 
 
-def _even(steps: list[int], points: int | None, scale: Any, back: Any) -> list[float]:
+def _space_evenly(steps: list[int], points: int | None, scale: Any, back: Any) -> list[float]:
     """Targets from the first to the last step, evenly spaced on a scale."""
     if not steps:
         return []
@@ -73,7 +75,7 @@ def _even(steps: list[int], points: int | None, scale: Any, back: Any) -> list[f
     return [back(low + (high - low) * i / (points - 1)) for i in range(points)]
 
 
-def _nearest(steps: list[int], targets: list[float], scale: Any = float) -> list[int]:
+def _choose_nearest(steps: list[int], targets: list[float], scale: Any = float) -> list[int]:
     chosen = set()
     for target in targets:
         place = bisect_left(steps, target)
@@ -82,7 +84,7 @@ def _nearest(steps: list[int], targets: list[float], scale: Any = float) -> list
     return sorted(chosen)
 
 
-def chosen_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> list[int]:
+def choose_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> list[int]:
     """Choose likewise, and refuse a list with a step that is not there.
 
     Raises
@@ -146,7 +148,7 @@ class RevisionTemplate:
             step = round((tokens or 0) / (tokens_per_step or 10**9))
         return (step, tokens) if step <= LAST_STEP and (tokens or 0) <= MOST_TOKENS else None
 
-    def stage_of(self, name: str) -> str:
+    def find_stage(self, name: str) -> str:
         """The number of its stage; empty where names have none."""
         found = self._expression.fullmatch(name)
         return found.groupdict().get("stage", "") if found else ""
@@ -161,9 +163,9 @@ class RevisionTemplate:
         return re.compile("".join(numbers), re.ASCII)
 
 
-def checkpoint_of_step(step: int, tokens_per_step: int | None, path: str = "") -> Checkpoint:
+def make_checkpoint(step: int, tokens_per_step: int | None, path: str = "") -> Checkpoint:
     """A step of a training of one's own, or of this run."""
-    name, tokens = revision_of_step(step), tokens_per_step and step * tokens_per_step
+    name, tokens = name_step(step), tokens_per_step and step * tokens_per_step
     return Checkpoint(name, name, step=step, tokens=tokens, path=path)
 
 
@@ -205,14 +207,14 @@ class OfferedSteps:
 
     def choose(self, branches: Iterable[str]) -> list[str]:
         """Choose branches, by step, whatever zeros lead in their names; what is not offered is left out."""
-        offered = self._offered(branches)
+        offered = self._find_branches(branches)
         return [offered[step] for step in choose(self.wanted, offered)]
 
-    def named(self, listed: Iterable[Checkpoint], branches: Iterable[str]) -> list[Checkpoint]:
+    def name_steps(self, listed: Iterable[Checkpoint], branches: Iterable[str]) -> list[Checkpoint]:
         """Name the steps of a list as the branches do; what is not offered keeps its name."""
-        offered = self._offered(branches)
+        offered = self._find_branches(branches)
         return [
-            self.checkpoint(offered[each.step])
+            self.make_checkpoint(offered[each.step])
             if each.step in offered and each.revision == self.template.name(each.step)
             else each
             for each in listed
@@ -220,9 +222,9 @@ class OfferedSteps:
 
     def has_all(self, branches: Iterable[str]) -> bool:
         """Whether each step of a list is among these."""
-        return {*self.wanted} <= self._offered(branches).keys()
+        return {*self.wanted} <= self._find_branches(branches).keys()
 
-    def _offered(self, branches: Iterable[str]) -> dict[int, str]:
+    def _find_branches(self, branches: Iterable[str]) -> dict[int, str]:
         """Step -> branch; of several the one without leading zeros, or the first."""
         offered: dict[int, str] = {}
         for name in sorted(branches):
@@ -231,18 +233,18 @@ class OfferedSteps:
                 offered[read[0]] = name
         return offered
 
-    def checkpoint(self, revision: str) -> Checkpoint:
+    def make_checkpoint(self, revision: str) -> Checkpoint:
         """Describe a branch."""
         step, tokens = self.template.read(revision, self.tokens_per_step) or (0, None)
         if self.tokens_per_step is not None:
             tokens = step * self.tokens_per_step
-        name, place = folder_name(revision), (revision, self.repository, self.subfolder)
+        name, place = name_folder(revision), (revision, self.repository, self.subfolder)
         if self.folders_of:
             place = self.folders_of, self.repository, revision
         return Checkpoint(name, *place, step, tokens)
 
 
-def folder_name(revision: str) -> str:
+def name_folder(revision: str) -> str:
     """Name a folder after a revision.
 
     Slashes (``refs/pr/1``) become ``--``. What else a shell, Snakemake or a file system might take for
@@ -254,7 +256,7 @@ def folder_name(revision: str) -> str:
     return f"{name}-{hashlib.sha256(revision.encode()).hexdigest()[:8]}"
 
 
-def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], OfferedSteps | None]:
+def list_hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], OfferedSteps | None]:
     """List the checkpoints that an entry of the Hub names by itself, and the steps that it must be asked for.
 
     Raises
@@ -265,11 +267,11 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
     training, repository, subfolder = entry.training, entry.repository or "", entry.subfolder or ""
     if training is None:
         revision = entry.revision or "main"
-        return [Checkpoint(folder_name(revision), revision, repository, subfolder)], None
+        return [Checkpoint(name_folder(revision), revision, repository, subfolder)], None
     per_step = training.tokens_per_step
     checkpoints = [
         Checkpoint(
-            each.name or folder_name(each.revision),
+            each.name or name_folder(each.revision),
             each.revision,
             each.repository or repository,
             each.subfolder or subfolder,
@@ -295,7 +297,7 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
         return checkpoints, offered
     for step in steps:
         revision = revisions.name(step)
-        name = folder_name(revision) if revisions.has_step else revision_of_step(step)
+        name = name_folder(revision) if revisions.has_step else name_step(step)
         place = (repositories.name(step), subfolder)
         checkpoints.append(Checkpoint(name, revision, *place, step, per_step and step * per_step))
     return checkpoints, None if repositories.has_step else offered

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from shape_of_learning.files import expand_home
-from shape_of_learning.refusals import Name, Section, must_be, refused, shown
+from shape_of_learning.refusals import Name, Section, format_value, make_validation_error, must_be
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
 Most = Annotated[int, Field(ge=2, le=100_000_000)]
@@ -49,7 +49,7 @@ class Source(Section):
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
         if (self.urls is None) == (self.builtin is None):
-            raise refused("needs exactly one of `urls` or `builtin`")
+            raise make_validation_error("needs exactly one of `urls` or `builtin`")
         return self
 
 
@@ -86,8 +86,8 @@ class Corpus(Section):
         if not file.is_file():
             what = "a folder" if file.is_dir() else "a pipe or a device"
             what = what if file.exists() else "missing"
-            raise refused(
-                f"names the source {shown(stated)}, which is {what}; give the path of a text"
+            raise make_validation_error(
+                f"names the source {format_value(stated)}, which is {what}; give the path of a text"
             )
         name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
         own = {"urls": [str(file.absolute())], "format": "text"}
@@ -104,7 +104,7 @@ class Split(Section):
     def _two(self) -> "Split":
         if self.train == self.held_out:
             twice = f"names `{self.train}` twice, so that nothing would be held out"
-            raise refused(f"{twice}; name another published split")
+            raise make_validation_error(f"{twice}; name another published split")
         return self
 
 
@@ -128,7 +128,7 @@ class HubTask(Section):
     label: str
 
 
-class Task(Section):
+class TaskEntry(Section):
     """An entry of `tasks`: labelled texts.
 
     Attributes
@@ -156,11 +156,13 @@ class Task(Section):
     most: dict[Literal["train", "held_out"], Most] | None = None
 
     @model_validator(mode="after")
-    def _one_origin(self) -> "Task":
+    def _one_origin(self) -> "TaskEntry":
         if (self.builtin is None) == (self.hub is None):
-            raise refused("needs exactly one of `builtin` or `hub`")
+            raise make_validation_error("needs exactly one of `builtin` or `hub`")
         if self.builtin and self.metric:
-            raise refused("has a `metric`, but is `builtin`, which decides it; remove it")
+            raise make_validation_error(
+                "has a `metric`, but is `builtin`, which decides it; remove it"
+            )
         return self
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
-from shape_of_learning.estimators.arrays import as_matrix, centred
+from shape_of_learning.estimators.arrays import centre, read_matrix
 
 # Shares of a length that are rounding: what is left of a vector of which all has been removed, and of the
 # variance in a direction that has none.
@@ -56,7 +56,7 @@ class ClusterBased:
             If `X` is not two-dimensional, is empty, holds NaN or infinity, or has fewer rows than there are
             clusters.
         """
-        X = as_matrix(X)
+        X = read_matrix(X)
         origin = X.mean(axis=0)
         rows = X - origin  # lest distances lose digits to a common offset
         labels = np.zeros(len(X), np.int64)
@@ -66,8 +66,10 @@ class ClusterBased:
             )
         means = [rows[labels == label].mean(axis=0) for label in np.unique(labels)]
         centres = np.array(means) + origin
-        labels = nearest_centres(X, centres)
-        own = [_principal_directions(X[labels == label], self.k) for label in range(len(centres))]
+        labels = find_nearest_centres(X, centres)
+        own = [
+            _find_principal_directions(X[labels == label], self.k) for label in range(len(centres))
+        ]
         return Adjustment(centres, own)
 
 
@@ -86,7 +88,7 @@ class Adjustment:
     centres: np.ndarray
     directions: Sequence[np.ndarray]
 
-    def leading(self, k: int) -> "Adjustment":
+    def select_leading(self, k: int) -> "Adjustment":
         """The same with the first k directions of each cluster, or as many as it has."""
         return replace(self, directions=[each[:k] for each in self.directions])
 
@@ -107,18 +109,18 @@ class Adjustment:
         ValueError
             If `X` is not such a matrix.
         """
-        return self._parts(X)[0]
+        return self._split_parts(X)[0]
 
-    def removed(self, X: ArrayLike) -> np.ndarray:
+    def keep_removed(self, X: ArrayLike) -> np.ndarray:
         """Keep of vectors, less their mean, what lies along the removed directions, and nothing else.
 
         Parameters, results and errors as of :meth:`apply`; the two add up to the vectors less their means.
         """
-        return self._parts(X)[1]
+        return self._split_parts(X)[1]
 
-    def _parts(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        X = as_matrix(X)
-        labels = nearest_centres(X, self.centres)
+    def _split_parts(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        X = read_matrix(X)
+        labels = find_nearest_centres(X, self.centres)
         left = X - self.centres[labels]
         removed = np.zeros_like(left)
         for label, directions in enumerate(self.directions):
@@ -132,7 +134,7 @@ class Adjustment:
         return left, removed
 
 
-def nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def find_nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Find the nearest of the centres (c, d) to each row (n, d), the first of equals; int64 (n,)."""
     middle = centres.mean(axis=0)
     centres = centres - middle
@@ -141,7 +143,7 @@ def nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return distances.argmin(axis=1)
 
 
-def _principal_directions(X: np.ndarray, k: int) -> np.ndarray:
+def _find_principal_directions(X: np.ndarray, k: int) -> np.ndarray:
     """At most k principal directions of the rows, (at most k, d): those in which there is variance."""
     k = min(k, len(X) - 1)
     if not k:
@@ -176,7 +178,7 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     ValueError
         If `X` is not two-dimensional, is empty or holds NaN or infinity.
     """
-    rows = centred(as_matrix(X))
+    rows = centre(read_matrix(X))
     names, member = np.unique(np.asarray(groups), return_inverse=True)
     total = float(np.einsum("ij,ij->", rows, rows))
     if total == 0:
@@ -187,7 +189,7 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     return float((np.einsum("ij,ij->i", sums, sums) / counts).sum()) / total
 
 
-def frequency_bands(token_ids: ArrayLike) -> np.ndarray:
+def number_frequency_bands(token_ids: ArrayLike) -> np.ndarray:
     """Band of each token by how often its type occurs here: 0 for once, 1 for 2 or 3, 2 for 4 to 7 times, ...
 
     Parameters

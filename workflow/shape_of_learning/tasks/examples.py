@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, read_rows, sha256_of, write_table
+from shape_of_learning.files import atomic_write, compute_sha256, read_rows, write_table
 
 COLUMNS = ("split", "label", "group", "text", "text_2")
 SPLITS = ("train", "held_out")
@@ -73,7 +73,7 @@ class Task:
         return [example for example in self.examples if example.split == name]
 
 
-def checked(task: Task, where: str) -> Task:
+def check_task(task: Task, where: str) -> Task:
     """Return a task if something can be learnt of it and judged.
 
     Parameters
@@ -122,7 +122,7 @@ def write_task(path: Path, task: Task) -> None:
         "texts": 2 if task.has_pairs else 1,
         "classes": task.classes,
         **{name: len(task.split(name)) for name in SPLITS},
-        "sha256": sha256_of(path),
+        "sha256": compute_sha256(path),
     }
     with atomic_write(path.with_suffix(".json")) as partial:
         partial.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
@@ -135,6 +135,8 @@ def read_task(path: Path) -> Task:
     return Task(metric, [Example(split, float(label), *texts) for split, label, *texts in rows])
 
 
-def at_most(examples: Sequence[Example], order: Sequence[int], most: int | None) -> list[Example]:
+def select_examples(
+    examples: Sequence[Example], order: Sequence[int], most: int | None
+) -> list[Example]:
     """Keep `most` examples, those that come first in `order`, in their own order; None keeps all."""
     return [examples[number] for number in sorted(order[:most])]

@@ -14,11 +14,17 @@ from shape_of_learning.random_streams import stream_seed
 from shape_of_learning.tasks.adjustments import (
     Adjustment,
     ClusterBased,
-    frequency_bands,
+    number_frequency_bands,
     share_between,
 )
 from shape_of_learning.tasks.examples import Task
-from shape_of_learning.tasks.probes import SCORES, chance_score, features, fit_probe, mean_pooled
+from shape_of_learning.tasks.probes import (
+    SCORES,
+    chance_score,
+    fit_probe,
+    make_features,
+    pool_tokens,
+)
 
 LARGEST = 64  # eigenvalues of each layer that are kept
 REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions
@@ -53,7 +59,7 @@ class SplitVectors:
         return self.layers[max(self.layers)]
 
 
-def task_rows(
+def make_task_rows(
     train: SplitVectors, held_out: SplitVectors, task: Task, seed: int
 ) -> dict[str, list[Row]]:
     """Measure a checkpoint on the texts of a task.
@@ -75,25 +81,27 @@ def task_rows(
     spectra: list[Row] = []
     for layer, X in held_out.layers.items():
         eigenvalues = spectrum(X) if _is_measurable(X) else np.full(min(X.shape), np.nan)
-        layers += [(layer, *row) for row in _values_of_layer(X, eigenvalues)]
-        spectra += [(layer, len(X), *row) for row in _largest(eigenvalues, X.shape[1])]
+        layers += [(layer, *row) for row in _measure_layer_values(X, eigenvalues)]
+        spectra += [(layer, len(X), *row) for row in _list_largest(eigenvalues, X.shape[1])]
     return {
         "finetuning_layers": layers,
         "finetuning_spectra": spectra,
-        "finetuning_structure": list(structure_rows(held_out.layers, held_out.token_ids, seed)),
+        "finetuning_structure": list(
+            make_structure_rows(held_out.layers, held_out.token_ids, seed)
+        ),
         "finetuning_probes": list(probe_rows(train, held_out, task, seed)),
     }
 
 
-def _values_of_layer(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Row]:
+def _measure_layer_values(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Row]:
     """Name, number of vectors and value of each measure of a layer."""
     trace = float(eigenvalues.sum())
     # In units of the trace, so that what is not defined without variance is undefined.
     shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
     values = {
-        "log_partition_isotropy": _value(log_partition_isotropy, X),
-        "average_cosine": _value(average_cosine, X),
-        "participation_ratio": _value(participation_ratio, X),
+        "log_partition_isotropy": _measure_finite(log_partition_isotropy, X),
+        "average_cosine": _measure_finite(average_cosine, X),
+        "participation_ratio": _measure_finite(participation_ratio, X),
         "top_1_share": float(shares[0]),
         "top_10_share": float(shares[:10][-1]),
     }
@@ -101,7 +109,7 @@ def _values_of_layer(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Row]:
         yield estimator, len(X), value
 
 
-def _largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
+def _list_largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
     """The median of all eigenvalues, their sum, and the largest of them by their places."""
     # Of n vectors fewer than the width the others are zero.
     every = np.concatenate([eigenvalues, np.zeros(width - len(eigenvalues))])
@@ -110,7 +118,7 @@ def _largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
         yield median, trace, place, eigenvalue
 
 
-def structure_rows(
+def make_structure_rows(
     layers: Mapping[int, np.ndarray], token_ids: np.ndarray, seed: int
 ) -> Iterator[Row]:
     """Give the shares of variance between kinds of tokens, by layer, and of the last ln I by clusters.
@@ -124,17 +132,17 @@ def structure_rows(
     """
     groupings = {
         "share_between_token_types": token_ids,
-        "share_between_frequency_bands": frequency_bands(token_ids),
+        "share_between_frequency_bands": number_frequency_bands(token_ids),
     }
     for layer, X in layers.items():
         for quantity, groups in groupings.items():
-            yield layer, quantity, None, len(X), _value(share_between, X, groups)
+            yield layer, quantity, None, len(X), _measure_finite(share_between, X, groups)
     last = max(layers)
     X = layers[last]
     for clusters in CLUSTER_NUMBERS:
         value = math.nan
         if _has_clusters(X, clusters):
-            adjusted = ClusterBased(clusters, 0, _seed(seed)).fit(X).apply(X)
+            adjusted = ClusterBased(clusters, 0, _derive_seed(seed)).fit(X).apply(X)
             value = log_partition_isotropy(adjusted)
         yield last, "log_partition_isotropy", clusters, len(X), value
 
@@ -158,12 +166,12 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
     vectors = [split.last for split in splits]
     finite = all(map(is_finite, vectors))
 
-    def row(name: Sequence[object], fitted_on: str, adjusted: Sequence[np.ndarray]) -> Row:
+    def make_row(name: Sequence[object], fitted_on: str, adjusted: Sequence[np.ndarray]) -> Row:
         kept = adjusted[1]
         score = math.nan
         if finite:
             pooled = [
-                features(mean_pooled(X, split.texts), has_pairs=task.has_pairs)
+                make_features(pool_tokens(X, split.texts), has_pairs=task.has_pairs)
                 for X, split in zip(adjusted, splits, strict=True)
             ]
             predict = fit_probe(
@@ -171,40 +179,47 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
             )
             score = SCORES[task.metric](held_out.labels, predict(pooled[1]))
         isotropy, cosine = (
-            _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)
+            _measure_finite(measure, kept)
+            for measure in (log_partition_isotropy, _average_cosine_of_others)
         )
         zeros = int((~kept.any(axis=1)).sum()) if finite else None  # these have no cosine
         of_space = (len(kept), zeros, isotropy, cosine)
         return (layer, *name, fitted_on, *of_space, task.metric, score, chance)
 
-    yield row(("none", None, None), "nothing", vectors)
+    yield make_row(("none", None, None), "nothing", vectors)
     if finite:
         for fitted_on, fitting in (("training", vectors[:1]), ("each split", vectors)):
-            for name, adjusted in _adjusted(vectors, fitting, seed):
-                yield row(name, fitted_on, adjusted)
+            for name, adjusted in _adjust_splits(vectors, fitting, seed):
+                yield make_row(name, fitted_on, adjusted)
 
 
-def _adjusted(
+def _adjust_splits(
     splits: Sequence[np.ndarray], fitting: Sequence[np.ndarray], seed: int
 ) -> Iterator[tuple[tuple[str, int, int], list[np.ndarray]]]:
     """Name each adjustment, and give both splits after it; what is fitted on is one for both, or one of each."""
 
-    def fitted(kind: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
+    def apply_fitted(kind: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
         found = [kind.fit(X) for X in fitting]
         return list(zip(found * (len(splits) // len(found)), splits, strict=True))
 
-    directions = fitted(ClusterBased(1, max(REMOVED)))
+    directions = apply_fitted(ClusterBased(1, max(REMOVED)))
     for k in (0, *REMOVED):
-        yield ("without_directions", 1, k), [f.leading(k).apply(X) for f, X in directions]
+        yield ("without_directions", 1, k), [f.select_leading(k).apply(X) for f, X in directions]
     for k in REMOVED:
-        yield ("only_directions", 1, k), [f.leading(k).removed(X) for f, X in directions]
+        yield (
+            ("only_directions", 1, k),
+            [f.select_leading(k).keep_removed(X) for f, X in directions],
+        )
     if all(_has_clusters(X, CLUSTERS) for X in fitting):
-        clusters = fitted(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _seed(seed)))
+        clusters = apply_fitted(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _derive_seed(seed)))
         for k in (0, CLUSTER_DIRECTIONS):
-            yield ("cluster_based", CLUSTERS, k), [f.leading(k).apply(X) for f, X in clusters]
+            yield (
+                ("cluster_based", CLUSTERS, k),
+                [f.select_leading(k).apply(X) for f, X in clusters],
+            )
 
 
-def _cosine_of_others(X: np.ndarray) -> float:
+def _average_cosine_of_others(X: np.ndarray) -> float:
     """Average cosine without vectors of norm zero, which have none."""
     others = X[X.any(axis=1)]
     return average_cosine(others) if len(others) > 1 else math.nan
@@ -215,7 +230,7 @@ def _has_clusters(X: np.ndarray, clusters: int) -> bool:
     return is_finite(X) and len(distinct_rows(X)) >= clusters
 
 
-def _value(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
+def _measure_finite(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
     """A measure of vectors; NaN where they are not finite, or not two."""
     return measure(X, *more) if _is_measurable(X) else math.nan
 
@@ -224,5 +239,5 @@ def _is_measurable(X: np.ndarray) -> bool:
     return len(X) > 1 and is_finite(X)
 
 
-def _seed(seed: int) -> int:
+def _derive_seed(seed: int) -> int:
     return stream_seed(seed, "clusters of a task") % 2**32

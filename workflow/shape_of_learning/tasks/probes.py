@@ -17,7 +17,7 @@ TOLERANCE = 1e-6  # of the gradient's largest component, per example
 Predict = Callable[[np.ndarray], np.ndarray]
 
 
-def mean_pooled(X: np.ndarray, texts: np.ndarray) -> np.ndarray:
+def pool_tokens(X: np.ndarray, texts: np.ndarray) -> np.ndarray:
     """Mean of the tokens of each text.
 
     Parameters
@@ -35,7 +35,7 @@ def mean_pooled(X: np.ndarray, texts: np.ndarray) -> np.ndarray:
     return np.add.reduceat(np.asarray(X, dtype=np.float64), starts, axis=0) / counts[:, None]
 
 
-def features(pooled: np.ndarray, *, has_pairs: bool) -> np.ndarray:
+def make_features(pooled: np.ndarray, *, has_pairs: bool) -> np.ndarray:
     """Rows of features: of single texts their vectors, of pairs (u, v) the numbers in |u - v| and u v.
 
     Parameters

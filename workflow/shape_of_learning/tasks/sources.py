@@ -14,7 +14,7 @@ import numpy as np
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.tasks.examples import SPLITS, Example, Task, at_most, checked
+from shape_of_learning.tasks.examples import SPLITS, Example, Task, check_task, select_examples
 
 Record = Mapping[str, Any]
 
@@ -46,18 +46,20 @@ def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: i
     Raises
     ------
     InputError
-        As its source, and if it is nothing to learn: see :func:`.checked`.
+        As its source, and if it is nothing to learn: see :func:`.check_task`.
     """
     where, most = f"task `{name}`", entry.get("most") or {}
     if text is not None:
-        return checked(topic_task(read_text(text), seed=seed, most=most, corpus=text), where)
-    task = hub_task(name, entry)
+        return check_task(
+            make_topic_task(read_text(text), seed=seed, most=most, corpus=text), where
+        )
+    task = make_hub_task(name, entry)
     chosen = []
     for split in SPLITS:
         examples = task.split(split)
         order = random_stream(seed, f"most of task {name} {split}").permutation(len(examples))
-        chosen += at_most(examples, order.tolist(), most.get(split))
-    return checked(replace(task, examples=chosen), where)
+        chosen += select_examples(examples, order.tolist(), most.get(split))
+    return check_task(replace(task, examples=chosen), where)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Sentence:
         return f"{self.article}/{self.paragraph}"
 
 
-def topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: object) -> Task:
+def make_topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: object) -> Task:
     """Make the task in which of two groups of four articles a sentence is, of the eight longest.
 
     Parameters
@@ -105,11 +107,11 @@ def topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: object)
             f"{corpus} has {len(articles)} articles, but the task `topic` is made of at least {len(GROUPS)}; "
             "raise `corpus.first_bytes`, or give a larger corpus in corpus.sources"
         )
-    made = _examples(articles, rng)
+    made = _make_examples(articles, rng)
     chosen: list[Example] = []
     for split in SPLITS:
         examples = [example for example in made if example.split == split]
-        balanced = _balanced(examples, rng, most.get(split, MOST[split]))
+        balanced = _balance_examples(examples, rng, most.get(split, MOST[split]))
         if len(balanced) < FEWEST:
             raise InputError(
                 f"{corpus} is too short for the task `topic`: it gives {len(balanced)} examples of the split "
@@ -120,12 +122,12 @@ def topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: object)
     return Task("accuracy", chosen)
 
 
-def _examples(articles: Sequence[str], rng: np.random.Generator) -> list[Example]:
+def _make_examples(articles: Sequence[str], rng: np.random.Generator) -> list[Example]:
     longest = heapq.nlargest(
         len(GROUPS), range(len(articles)), key=lambda number: (len(articles[number]), -number)
     )
     label_of = dict(zip(longest, GROUPS, strict=True))
-    sentences = sentences_of((number, articles[number]) for number in longest)
+    sentences = list_sentences((number, articles[number]) for number in longest)
     held_out: set[str] = set()
     for number in longest:  # within each article, so that all are in both splits
         paragraphs = list(dict.fromkeys(s.group for s in sentences if s.article == number))
@@ -137,16 +139,18 @@ def _examples(articles: Sequence[str], rng: np.random.Generator) -> list[Example
     ]
 
 
-def _balanced(examples: Sequence[Example], rng: np.random.Generator, most: int) -> list[Example]:
+def _balance_examples(
+    examples: Sequence[Example], rng: np.random.Generator, most: int
+) -> list[Example]:
     """As many examples of each label, `most` in all at most."""
     by_label = [[example for example in examples if example.label == label] for label in (0, 1)]
     each = min(most // 2, *map(len, by_label))
-    kept = [at_most(own, rng.permutation(len(own)).tolist(), each) for own in by_label]
+    kept = [select_examples(own, rng.permutation(len(own)).tolist(), each) for own in by_label]
     together = [example for own in kept for example in own]
     return [together[place] for place in rng.permutation(len(together))]
 
 
-def sentences_of(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
+def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
     """List the sentences of numbered articles, without those that occur more than once.
 
     A repeated one could stand on both sides of a split.
@@ -158,8 +162,8 @@ def sentences_of(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
         for sentence in map(str.strip, _END.split(paragraph))
         if _is_whole(sentence)
     ]
-    times = Counter(_compared(sentence.text) for sentence in found)
-    return [sentence for sentence in found if times[_compared(sentence.text)] == 1]
+    times = Counter(_normalise_sentence(sentence.text) for sentence in found)
+    return [sentence for sentence in found if times[_normalise_sentence(sentence.text)] == 1]
 
 
 def _is_whole(sentence: str) -> bool:
@@ -167,11 +171,11 @@ def _is_whole(sentence: str) -> bool:
     return is_long and sentence[-1] in ".!?"
 
 
-def _compared(sentence: str) -> str:
+def _normalise_sentence(sentence: str) -> str:
     return " ".join(sentence.lower().split())
 
 
-def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
+def make_hub_task(name: str, entry: Mapping[str, Any]) -> Task:
     """Make a task of two splits of a data set, both as they were published.
 
     Parameters
@@ -185,10 +189,10 @@ def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
     Raises
     ------
     InputError
-        As :func:`prepared`; or if a split or a column is not there.
+        As :func:`download_dataset`; or if a split or a column is not there.
     """
     where, hub = f"task `{name}`", entry["hub"]
-    builder = prepared(hub, where)
+    builder = download_dataset(hub, where)
     examples: list[Example] = []
     for split in SPLITS:
         published, there = hub["split"][split], list(builder.info.splits)
@@ -198,11 +202,11 @@ def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
                 f"`hub.split.{split}`; there are {', '.join(there)}"
             )
         records = builder.as_dataset(split=published)
-        examples += examples_of(records, hub, split, f"{where}, split `{published}`")
+        examples += read_examples(records, hub, split, f"{where}, split `{published}`")
     return Task(entry.get("metric") or "accuracy", examples)
 
 
-def prepared(hub: Mapping[str, Any], where: str) -> Any:
+def download_dataset(hub: Mapping[str, Any], where: str) -> Any:
     """Download a data set, or find it in the user's cache; nothing that a repository brings is run.
 
     Parameters
@@ -221,7 +225,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
     ------
     InputError
         If the data set or its configuration is not there, needs a script, or is damaged; as
-        :func:`.explained`; or if another commit is all that can be had.
+        :func:`.hub_errors`; or if another commit is all that can be had.
     """
     try:
         import datasets
@@ -231,13 +235,13 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
             "`make .venv/tasks`, or install the extra `tasks`"
         ) from None
 
-    from shape_of_learning.checkpoints.hub import explained
+    from shape_of_learning.checkpoints.hub import hub_errors
 
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # which another host than the Hub keeps
     datasets.utils.logging.set_verbosity_error()
     datasets.disable_progress_bars()
     dataset, config, revision = hub["dataset"], hub["config"], hub["revision"]
-    with explained(dataset, revision, where=where, key="hub.dataset"):
+    with hub_errors(dataset, revision, where=where, key="hub.dataset"):
         try:
             # The prefix keeps a local folder of this name from being taken.
             builder = datasets.load_dataset_builder(
@@ -261,7 +265,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
     return builder
 
 
-def examples_of(
+def read_examples(
     records: Iterable[Record], fields: Mapping[str, Any], split: str, where: str
 ) -> Iterator[Example]:
     """Yield the examples of records; the group of each is a digest of its texts, so that equal ones share it.

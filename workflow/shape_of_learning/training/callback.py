@@ -12,25 +12,25 @@ from typing import Any
 import torch
 from transformers import Trainer, TrainerCallback
 
-from shape_of_learning.embeddings.model import memory_is_exhausted
+from shape_of_learning.embeddings.model import is_memory_exhausted
 from shape_of_learning.embeddings.run import NullStore, StatesInMemory
-from shape_of_learning.errors import InputError, shortened
+from shape_of_learning.errors import InputError, shorten_error
 from shape_of_learning.files import read_rows, write_table
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.in_python import (
-    chosen_layers,
-    in_words_of_python,
-    listed_texts,
+    check_whole_numbers,
+    choose_layers,
+    find_tokenizer,
+    list_texts,
+    name_role,
     protocol_of,
-    role_in_tables,
+    rewrite_log_for_python,
     sample_of,
     say_size,
-    tokenizer_in,
-    whole_numbers,
 )
-from shape_of_learning.one_model.loaded_model import LoadedModel, left_as_it_was
-from shape_of_learning.one_model.measured import measured, measures_named
+from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
+from shape_of_learning.one_model.measured import find_measures, measure_states
 
 logger = logging.getLogger(__name__)
 
@@ -100,11 +100,11 @@ class ShapeProbe:
         name: str = "model",
     ):
         # A callback finds that of its trainer when the training begins.
-        self.tokenizer = None if tokenizer is None else tokenizer_in(tokenizer)
-        self.texts = listed_texts(texts)
-        self._chosen = measures_named(measures)
+        self.tokenizer = None if tokenizer is None else find_tokenizer(tokenizer)
+        self.texts = list_texts(texts)
+        self._chosen = find_measures(measures)
         self.measures = tuple(measure.name for measure in self._chosen)
-        self.layers = None if layers is None else whole_numbers(layers)
+        self.layers = None if layers is None else check_whole_numbers(layers)
         self.bands, self.table, self.name = dict(bands or {}), Path(table), name
         if unknown := self.bands.keys() - set(self.measures):
             raise InputError(
@@ -124,12 +124,12 @@ class ShapeProbe:
         InputError
             If a text is too long for the model, there is no such layer, or the model cannot be measured.
         """
-        with self._logged("measured", InputError):
-            loaded = LoadedModel.of(model)
-            if self._takes_part(loaded, "check"):
-                with left_as_it_was(loaded), in_words_of_python():
+        with self._log_errors("measured", InputError):
+            loaded = LoadedModel.inspect_model(model)
+            if self._does_take_part(loaded, "check"):
+                with preserve_model(loaded), rewrite_log_for_python():
                     sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
-                self._layers(sample.layers)
+                self._choose_layers(sample.layers)
                 say_size(protocol_of(sample.rows, self.name), sample.tokens)
         self._is_checked = True
 
@@ -146,37 +146,37 @@ class ShapeProbe:
             self.check(model)
         values: dict[str, float] = {}
         rows: list[list[Any]] = []
-        with self._logged("measured"):
-            rows = self._rows(LoadedModel.of(model), step)
+        with self._log_errors("measured"):
+            rows = self._measure_rows(LoadedModel.inspect_model(model), step)
         for row in rows:
             place = "" if row[LAYER] is None else f"/layer_{row[LAYER]}"
             values[f"shape/{row[ESTIMATOR]}{place}"] = float(row[VALUE])
         if rows:
             self._warn(values, step)
             self._unwritten = [row for row in self._unwritten if row[STEP] < step] + rows
-            with self._logged(f"written to {self.table}"):
+            with self._log_errors(f"written to {self.table}"):
                 self._write()
         return values
 
-    def _rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
+    def _measure_rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
         """Measure a model; nothing on a rank that only helps to gather its weights."""
-        if not self._takes_part(loaded, str(step)):
+        if not self._does_take_part(loaded, str(step)):
             return []
         is_helper = loaded.is_sharded and torch.distributed.get_rank() > 0
-        with left_as_it_was(loaded), in_words_of_python():
+        with preserve_model(loaded), rewrite_log_for_python():
             sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
             if is_helper:
-                sample.into(NullStore(sample.forward.device))
+                sample.store_states(NullStore(sample.forward.device))
                 return []
             states = StatesInMemory(sample)
-            sample.into(states)
-            role = role_in_tables(loaded)
-        places = [(layer, AFTER) for layer in self._layers(states.layers)]
+            sample.store_states(states)
+            role = name_role(loaded)
+        places = [(layer, AFTER) for layer in self._choose_layers(states.layers)]
         how = protocol_of(states.rows, self.name)
         checkpoint = (f"step{step}", step, None)
-        return measured(states, self._chosen, how, role, checkpoint, places).estimates
+        return measure_states(states, self._chosen, how, role, checkpoint, places).estimates
 
-    def _takes_part(self, loaded: LoadedModel, occasion: str) -> bool:
+    def _does_take_part(self, loaded: LoadedModel, occasion: str) -> bool:
         """Meet the other ranks of a sharded model; if they do not come once, they are not waited for again."""
         if not self._is_alone:
             try:
@@ -187,7 +187,7 @@ class ShapeProbe:
         return not self._is_alone
 
     @contextmanager
-    def _logged(self, what: str, *raised: type[Exception]) -> Iterator[None]:
+    def _log_errors(self, what: str, *raised: type[Exception]) -> Iterator[None]:
         """Log what goes wrong, once for each kind, but for what is raised."""
         try:
             yield
@@ -197,17 +197,17 @@ class ShapeProbe:
             kind = what, type(error), getattr(error, "errno", None)
             if kind not in self._said:
                 self._said.add(kind)
-                said = str(error) if isinstance(error, InputError) else shortened(error)
-                said = "memory is exhausted" if memory_is_exhausted(error) else said
+                said = str(error) if isinstance(error, InputError) else shorten_error(error)
+                said = "memory is exhausted" if is_memory_exhausted(error) else said
                 logger.error(
                     "the shape is not %s (%s); the training goes on, and this is said once",
                     what,
                     said,
                 )
 
-    def _layers(self, last: int) -> list[int]:
+    def _choose_layers(self, last: int) -> list[int]:
         usual = sorted({min(1, last), max(last // 2, min(1, last)), last})
-        return chosen_layers(self.layers or usual, last)
+        return choose_layers(self.layers or usual, last)
 
     def _warn(self, values: Mapping[str, float], step: int) -> None:
         for name, (low, high) in self.bands.items():
@@ -290,11 +290,11 @@ class ShapeCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Refuse what cannot be measured, and measure the model as it is before the first step."""
-        self._trainer = self._trainer or _calling_trainer()
+        self._trainer = self._trainer or _find_calling_trainer()
         if self.probe.tokenizer is None:
-            self.probe.tokenizer = tokenizer_in(given.get("processing_class"))
+            self.probe.tokenizer = find_tokenizer(given.get("processing_class"))
         self.probe.check(given["model"])
-        self._is_on_all_ranks = LoadedModel.of(given["model"]).is_sharded
+        self._is_on_all_ranks = LoadedModel.inspect_model(given["model"]).is_sharded
         if state.global_step == 0:
             self._measure(state, control, given["model"])
 
@@ -315,7 +315,7 @@ class ShapeCallback(TrainerCallback):
             state.log_history.append({**values, "step": state.global_step})
 
 
-def _calling_trainer() -> Trainer | None:
+def _find_calling_trainer() -> Trainer | None:
     """Find the trainer whose event this is: the library gives a callback everything else, but not its log."""
     frame = sys._getframe()
     while frame := frame.f_back:

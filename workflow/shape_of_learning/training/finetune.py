@@ -19,9 +19,9 @@ from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
     STEPS_PER_EPOCH,
     FinetuningRecipe,
-    pretraining_steps,
+    space_pretraining_steps,
 )
-from shape_of_learning.training.train import deterministic, save_step, software, train
+from shape_of_learning.training.train import list_versions, make_deterministic, save_step, train
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def finetune(
     The same checkpoint, task, recipe and library versions give the same bytes on processors with the same
     vector instructions.
     """
-    with deterministic(recipe.threads), atomic_write(destination) as folder:
+    with make_deterministic(recipe.threads), atomic_write(destination) as folder:
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
         tuned = _TunedModel(start, task)
         examples = len(tuned.texts["train"])
@@ -94,8 +94,8 @@ def finetune(
         count, steps = recipe.epochs * per_epoch, recipe.epochs * STEPS_PER_EPOCH
         updates = train(
             [*tuned.base.parameters(), *tuned.head.parameters()],
-            shuffled_batches(examples, recipe, random_stream(recipe.seed, "fine-tuning batches")),
-            tuned.losses,
+            shuffle_batches(examples, recipe, random_stream(recipe.seed, "fine-tuning batches")),
+            tuned.compute_losses,
             [recipe.learning_rate_at(update, count) for update in range(count)],
             betas=FINETUNING_BETAS,
             name=model,
@@ -103,11 +103,11 @@ def finetune(
         by = {
             "source": "finetuning",
             "recipe": recipe.model_dump(),
-            "software": software(),
+            "software": list_versions(),
             "model": model,
         }
         saved: dict[int, list[int]] = {}
-        for step in pretraining_steps(steps):
+        for step in space_pretraining_steps(steps):
             saved.setdefault(math.ceil(step * per_epoch / STEPS_PER_EPOCH), []).append(step)
         for done in updates:
             if done not in saved:
@@ -126,7 +126,7 @@ class _TunedModel:
     def __init__(self, start: Start, task: Task) -> None:
         self.base, self.role, self.metric = start.network.base_model, start.role, task.metric
         config = self.base.config.get_text_config()
-        self.labels = Labels.of(task)
+        self.labels = Labels.read_labels(task)
         # opt-350m projects its last hidden state.
         width = getattr(config, "word_embed_proj_dim", config.hidden_size)
         self.head = torch.nn.Linear(width, len(self.labels.classes) or 1)
@@ -145,14 +145,14 @@ class _TunedModel:
                 start.tokenizer, examples, longest=longest, segments=segments
             )
 
-    def losses(self, batch: np.ndarray) -> dict[str, torch.Tensor]:
+    def compute_losses(self, batch: np.ndarray) -> dict[str, torch.Tensor]:
         """Loss of the examples of the training split with these numbers."""
-        outputs = self.outputs([self.texts["train"][number] for number in batch])
-        return {"loss": self.labels.loss(outputs, self.truth["train"][batch].tolist())}
+        outputs = self.compute_outputs([self.texts["train"][number] for number in batch])
+        return {"loss": self.labels.compute_loss(outputs, self.truth["train"][batch].tolist())}
 
-    def outputs(self, texts: Sequence[Mapping[str, torch.Tensor]]) -> torch.Tensor:
+    def compute_outputs(self, texts: Sequence[Mapping[str, torch.Tensor]]) -> torch.Tensor:
         """Outputs of the head, of shape (texts, outputs)."""
-        arguments = padded(texts, self.padding)
+        arguments = pad_texts(texts, self.padding)
         states = self.base(**arguments).last_hidden_state
         mask = arguments["attention_mask"]
         if self.role == "decoder":
@@ -166,9 +166,9 @@ class _TunedModel:
         """Score of the held-out split, without dropout."""
         texts, size = self.texts["held_out"], SCORED_AT_A_TIME
         self.base.eval()
-        parts = [self.outputs(texts[at : at + size]) for at in range(0, len(texts), size)]
+        parts = [self.compute_outputs(texts[at : at + size]) for at in range(0, len(texts), size)]
         self.base.train()
-        predictions = self.labels.predictions(torch.cat(parts))
+        predictions = self.labels.make_predictions(torch.cat(parts))
         return SCORES[self.metric](self.truth["held_out"], predictions)
 
 
@@ -189,14 +189,14 @@ class Labels:
     deviation: float = 1.0
 
     @classmethod
-    def of(cls, task: Task) -> "Labels":
+    def read_labels(cls, task: Task) -> "Labels":
         """Read those of a task; just the training split's grades are looked at."""
         if task.has_classes:
             return cls(tuple(task.classes))
         grades = np.array([example.label for example in task.split("train")])
         return cls((), float(grades.mean()), float(grades.std()))
 
-    def loss(self, outputs: torch.Tensor, labels: Sequence[float]) -> torch.Tensor:
+    def compute_loss(self, outputs: torch.Tensor, labels: Sequence[float]) -> torch.Tensor:
         """Cross-entropy, or mean squared error of standardised grades."""
         if self.classes:
             numbers = torch.tensor([self.classes.index(int(label)) for label in labels])
@@ -204,7 +204,7 @@ class Labels:
         grades = torch.tensor([(label - self.mean) / self.deviation for label in labels])
         return torch.nn.functional.mse_loss(outputs.squeeze(-1), grades)
 
-    def predictions(self, outputs: torch.Tensor) -> np.ndarray:
+    def make_predictions(self, outputs: torch.Tensor) -> np.ndarray:
         """Labels that outputs of shape (n, outputs) stand for, of shape (n,)."""
         if self.classes:
             return np.array(self.classes)[outputs.argmax(dim=-1).numpy()]
@@ -247,7 +247,7 @@ def encode(
     ]
 
 
-def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
+def pad_texts(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
     """Join what :func:`encode` gives for several texts, filled up at their ends by a token that is masked."""
     filled = {}
     for name in texts[0]:
@@ -257,7 +257,7 @@ def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[st
     return filled
 
 
-def shuffled_batches(
+def shuffle_batches(
     examples: int, recipe: FinetuningRecipe, random: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Yield the numbers of the examples of each batch of all epochs, each of which has its own order."""

@@ -13,16 +13,22 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from shape_of_learning.corpus.windows import HELD_OUT_SHARE
-from shape_of_learning.embeddings.hooks import recorded_states
+from shape_of_learning.embeddings.hooks import record_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.training.recipe import (
     PRETRAINING_BETAS,
     PretrainingRecipe,
-    pretraining_steps,
+    space_pretraining_steps,
 )
-from shape_of_learning.training.train import deterministic, save_step, shown, software, train
+from shape_of_learning.training.train import (
+    format_terms,
+    list_versions,
+    make_deterministic,
+    save_step,
+    train,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +59,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
         Name of the model, to which its random streams belong, unless it is a twin.
     destination : Path
         Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
-        of :func:`.pretraining_steps`, called ``step{N}``, with the tokenizer and a
+        of :func:`.space_pretraining_steps`, called ``step{N}``, with the tokenizer and a
         ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
         predicted token), the regulariser's term there if there is one, how much of the text was
         trained on, and the recipe.
@@ -68,9 +74,9 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     The same text, recipe and library versions give the same bytes on processors with the same
     vector instructions; on others floating-point sums are formed in another order.
     """
-    with deterministic(recipe.threads), atomic_write(destination) as folder:
+    with make_deterministic(recipe.threads), atomic_write(destination) as folder:
         tokenizer = train_tokenizer(text, recipe)
-        ids, ends = tokens_of(tokenizer, text)
+        ids, ends = tokenize_text(tokenizer, text)
         end = len(ids) - max(recipe.context, round(HELD_OUT_SHARE * len(ids)))
         if end < recipe.context:
             raise InputError(
@@ -80,43 +86,43 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
         provenance = {
             "source": "pretraining",
             "model": model,
-            "recipe": recipe.written(),
+            "recipe": recipe.make_record(),
             "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
             "training_tokens": end,
             "training_characters": int(ends[:end].max()),
-            "software": software(),
+            "software": list_versions(),
         }
         seed, owner = recipe.seed, recipe.twin_of or model
         random = random_stream(seed, "held-out", model=owner)
-        held_out = text_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
+        held_out = draw_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
         torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
-        network = _network(recipe, tokenizer).train()
+        network = _make_network(recipe, tokenizer).train()
         random, steps = (
             random_stream(seed, "training batches", model=owner),
             range(recipe.last_step),
         )
         updates = train(
             list(network.parameters()),
-            (text_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer) for _ in steps),
-            lambda batch: _losses(network, batch, recipe),
+            (draw_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer) for _ in steps),
+            lambda batch: _compute_losses(network, batch, recipe),
             list(map(recipe.learning_rate_at, steps)),
             betas=PRETRAINING_BETAS,
             name=model,
         )
-        saved = set(pretraining_steps(recipe.last_step))
+        saved = set(space_pretraining_steps(recipe.last_step))
         for step in updates:
             if step not in saved:
                 continue
             with torch.no_grad():
-                measured = _losses(network, held_out, recipe)
-            logger.info("%s: step %d, held-out %s", model, step, shown(measured))
+                measured = _compute_losses(network, held_out, recipe)
+            logger.info("%s: step %d, held-out %s", model, step, format_terms(measured))
             found = {name: value.item() for name, value in measured.items()}
             tokens = step * recipe.tokens_per_step
             known = {"tokens": tokens, **found, **provenance}
             save_step(network, tokenizer.save_pretrained, folder, step=step, **known)
 
 
-def text_batch(
+def draw_batch(
     ids: np.ndarray,
     size: int,
     random: np.random.Generator,
@@ -128,9 +134,9 @@ def text_batch(
     A decoder predicts the next token of a stretch, an encoder masked ones of ``[CLS] stretch [SEP]``.
     """
     if not recipe.encoder:
-        shown = _stretches(ids, size, recipe.context, random)
+        shown = _draw_stretches(ids, size, recipe.context, random)
         return shown, shown  # the model shifts the labels itself
-    body = _stretches(ids, size, recipe.context - 2, random)
+    body = _draw_stretches(ids, size, recipe.context - 2, random)
     chosen = random.random(body.shape) < MASKED_SHARE
     chosen[:, 0] |= ~chosen.any(axis=1)  # a sequence with nothing to predict has no loss
     fate = random.random(body.shape)
@@ -141,19 +147,21 @@ def text_batch(
     shown = np.where(chosen & replaced, other, shown)
     predicted = np.where(chosen, body, IGNORED)
     frame = tokenizer.cls_token_id, tokenizer.sep_token_id
-    return _framed(shown, *frame), _framed(predicted, IGNORED, IGNORED)
+    return _add_special_tokens(shown, *frame), _add_special_tokens(predicted, IGNORED, IGNORED)
 
 
-def _stretches(ids: np.ndarray, size: int, length: int, random: np.random.Generator) -> np.ndarray:
+def _draw_stretches(
+    ids: np.ndarray, size: int, length: int, random: np.random.Generator
+) -> np.ndarray:
     starts = random.integers(0, len(ids) - length + 1, size)
     return ids[starts[:, np.newaxis] + np.arange(length)]
 
 
-def _framed(body: np.ndarray, first: int, last: int) -> np.ndarray:
+def _add_special_tokens(body: np.ndarray, first: int, last: int) -> np.ndarray:
     return np.pad(body, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
 
 
-def _network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
+def _make_network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
     size: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "num_hidden_layers": recipe.layers,
@@ -176,7 +184,7 @@ def _network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
     return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**size, **end))
 
 
-def _losses(
+def _compute_losses(
     network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: PretrainingRecipe
 ) -> dict[str, torch.Tensor]:
     """Return what is minimised: the ``loss`` and, if there is one, the ``regularisation``."""
@@ -185,7 +193,7 @@ def _losses(
         return {"loss": network(input_ids=seen, labels=predicted).loss}
     base = network.base_model
     blocks = base.encoder.layer if recipe.encoder else base.layers
-    with recorded_states(blocks) as states:
+    with record_states(blocks) as states:
         loss = network(input_ids=seen, labels=predicted).loss
     return {
         "loss": loss,
@@ -245,7 +253,7 @@ def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTra
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_chunks(text), trainer)
+    tokenizer.train_from_iterator(_split_lines(text), trainer)
     if recipe.encoder:
         frame = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
         tokenizer.post_processor = processors.TemplateProcessing(
@@ -262,14 +270,14 @@ def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTra
     )
 
 
-def tokens_of(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
+def tokenize_text(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
     """Tokens of a whole text without special ones, and where in it each ends, both int64 of shape (tokens,).
 
     Of a character that several tokens share, all of them have the end.
     """
     nothing = np.zeros(0, dtype=np.int64)
     ids, ends, before = [nothing], [nothing], 0
-    for chunk in _chunks(text):
+    for chunk in _split_lines(text):
         encoding = tokenizer.backend_tokenizer.encode(chunk, add_special_tokens=False)
         ids.append(np.array(encoding.ids, dtype=np.int64))
         ends.append(np.array([end + before for _, end in encoding.offsets], dtype=np.int64))
@@ -277,7 +285,7 @@ def tokens_of(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(ids), np.concatenate(ends)
 
 
-def _chunks(text: str) -> Iterator[str]:
+def _split_lines(text: str) -> Iterator[str]:
     """Cut at line ends, where no token of ordinary text crosses the cut."""
     start = 0
     while start < len(text):

@@ -33,7 +33,7 @@ Million = Annotated[int, Field(ge=1, le=1_000_000)]
 Threads = Annotated[int, Field(ge=1, le=10_000)]
 
 
-def pretraining_steps(last_step: int) -> list[int]:
+def space_pretraining_steps(last_step: int) -> list[int]:
     """Log-spaced steps as Pythia has them at its start: 0, 1, 2, 4, 8, ... and the last one.
 
     Parameters
@@ -55,7 +55,7 @@ def pretraining_steps(last_step: int) -> list[int]:
     return [0, *powers, last_step]
 
 
-def revision_of_step(step: int) -> str:
+def name_step(step: int) -> str:
     """Name the revision of a step as the Pythia repositories do, ``step{N}``."""
     return f"step{step}"
 
@@ -141,7 +141,7 @@ class PretrainingRecipe(Pretraining):
             )
         return self
 
-    def written(self) -> dict[str, Any]:
+    def make_record(self) -> dict[str, Any]:
         """What the record of a checkpoint says of it: all but keys that change nothing."""
         said = self.model_dump(exclude_defaults=True)
         return {key: said.pop(key) for key in WRITTEN_FIRST} | said

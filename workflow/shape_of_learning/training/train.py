@@ -14,7 +14,7 @@ import transformers
 
 from shape_of_learning.checkpoints.record import read_record, write_record
 from shape_of_learning.files import write_table
-from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY, revision_of_step
+from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY, name_step
 
 SECONDS_BETWEEN_LINES = 30  # of progress
 logger = logging.getLogger(__name__)
@@ -70,17 +70,17 @@ def train(
         optimiser.step()
         if monotonic() - said > SECONDS_BETWEEN_LINES:
             said = monotonic()
-            logger.info("%s: update %d of %d, %s", name, done + 1, len(rates), shown(terms))
+            logger.info("%s: update %d of %d, %s", name, done + 1, len(rates), format_terms(terms))
     yield len(rates)
 
 
-def shown(terms: dict[str, torch.Tensor]) -> str:
+def format_terms(terms: dict[str, torch.Tensor]) -> str:
     """Terms of a loss as a message has them."""
     return ", ".join(f"{name} {value.item():.3f}" for name, value in terms.items())
 
 
 @contextmanager
-def deterministic(threads: int) -> Iterator[None]:
+def make_deterministic(threads: int) -> Iterator[None]:
     """Make torch reproducible inside and leave its settings and random state as they were."""
     threads_before = torch.get_num_threads()
     deterministic_before = torch.are_deterministic_algorithms_enabled()
@@ -94,7 +94,7 @@ def deterministic(threads: int) -> Iterator[None]:
         torch.use_deterministic_algorithms(deterministic_before)
 
 
-def software() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     """Return the versions that bytes depend on."""
     return {
         "python": platform.python_version(),
@@ -114,7 +114,7 @@ def save_step(
     **provenance: Any,
 ) -> None:
     """Save a model with its tokenizer and its record, as :func:`.write_record` has it, among other steps."""
-    folder = steps / revision_of_step(step)
+    folder = steps / name_step(step)
     network.save_pretrained(folder)
     write_tokenizer(folder)
     # safetensors writes for the owner alone; a shared cluster reads with the group.
