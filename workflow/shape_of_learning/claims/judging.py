@@ -364,7 +364,7 @@ def summarise(claim: Claim, verdict: str, units: rules.Units, families: rules.Fa
             continue
         said = [number_with_interval(*numbers) for numbers in found]
         values = said[0] if len(said) == 1 else f"{said[0]} to {said[-1]} in {len(said)} cases"
-        words = capitalise(rules.without_brackets(rules.format_part(part or "value", claim.parts)))
+        words = capitalise(rules.strip_brackets(rules.format_part(part or "value", claim.parts)))
         sentences.append(f"{words} is {values}; {of} if {comparison.replace('_', ' ')} {bound:g}.")
     return " ".join(dict.fromkeys(sentences))
 

@@ -305,12 +305,12 @@ def format_part(name: str, parts: Mapping[str, str]) -> str:
     return parts.get(name, parts.get("value", unnamed) if len(parts) == 1 else unnamed)
 
 
-def without_brackets(words: str) -> str:
+def strip_brackets(words: str) -> str:
     """Leave out what words have in brackets.
 
     Examples
     --------
-    >>> without_brackets("the rise (of blocks (all)) less the fall (ln)")
+    >>> strip_brackets("the rise (of blocks (all)) less the fall (ln)")
     'the rise less the fall'
     """
     while (shorter := re.sub(r" ?\([^()]*\)", "", words)) != words:

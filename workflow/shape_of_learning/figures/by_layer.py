@@ -184,7 +184,7 @@ def _select_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
 def _norm_of_cells(cells: pd.DataFrame) -> Normalize:
     """Span the values that are not suspect; from 0 where all are, so that colours hardly tell them apart."""
     finite = cells[np.isfinite(cells["value"])]
-    values = trusted(finite)
+    values = select_trusted(finite)
     if _is_wide(values):
         return LogNorm(values.min(), values.max())
     least = values.min()
@@ -266,7 +266,9 @@ def log_measures(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> set[s
     Suspect values do not decide it where there are others.
     """
     free = [measure for measure in measures if not measure.from_zero]
-    wide = {measure.axis for measure in free if _is_wide(trusted(_finite_rows(table, measure)))}
+    wide = {
+        measure.axis for measure in free if _is_wide(select_trusted(_finite_rows(table, measure)))
+    }
     return {measure.name for measure in free if measure.axis in wide}
 
 
@@ -274,7 +276,7 @@ def _finite_rows(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
     return table[(table["estimator"] == measure.name) & np.isfinite(table["value"])]
 
 
-def trusted(rows: pd.DataFrame) -> pd.Series:
+def select_trusted(rows: pd.DataFrame) -> pd.Series:
     """Return the values that are not suspect, or all where all are."""
     kept = rows[~rows["marked"].astype(bool)]
     return (rows if kept.empty else kept)["value"]
