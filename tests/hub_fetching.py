@@ -25,8 +25,8 @@ try:
         fetch(Path(given.pop("output")), "tiny", "main", **given)
         print("null")
     elif what == "named":
-        from shape_of_learning.checkpoints.local import named_checkpoint
-        print(json.dumps(str(named_checkpoint(**given)[1])))
+        from shape_of_learning.checkpoints.local import find_checkpoint
+        print(json.dumps(str(find_checkpoint(**given)[1])))
     else:
         from shape_of_learning.checkpoints.lock import Place
         from shape_of_learning.checkpoints.hub import resolve

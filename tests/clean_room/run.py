@@ -145,12 +145,12 @@ def make_models_environment(room: Room) -> None:
 A_TRAINING = """
 from huggingface_hub import snapshot_download
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
-from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.corpus.fetch import read_demo_text
 
 checkpoint = snapshot_download("gpt2")
 model, tokenizer = (kind.from_pretrained(checkpoint) for kind in (AutoModelForCausalLM, AutoTokenizer))
 tokenizer.pad_token = "<|endoftext|>"
-texts = probe_texts = [demo_text()[start : start + 300] for start in range(0, 32 * 300, 300)]
+texts = probe_texts = [read_demo_text()[start : start + 300] for start in range(0, 32 * 300, 300)]
 tokens = [ids[:64] for ids in tokenizer(texts)["input_ids"] if len(ids) >= 64]
 data = [{"input_ids": ids, "labels": ids} for ids in tokens]
 arguments = TrainingArguments(

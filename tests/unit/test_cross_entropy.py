@@ -105,7 +105,7 @@ def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
         rows.append(len(block))
         return logits(head, block, kind)
 
-    monkeypatch.setattr(LanguageModelHead, "logits", counted)
+    monkeypatch.setattr(LanguageModelHead, "compute_logits", counted)
     monkeypatch.setattr("shape_of_learning.embeddings.model.LOGITS_BYTES", 3 * 4 * tiny.VOCABULARY)
     assert loss_of(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
     assert max(rows) == 3

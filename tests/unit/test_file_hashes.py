@@ -41,7 +41,7 @@ def reads(monkeypatch):
         files.append(path)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    monkeypatch.setattr(module, "sha256_of", sha256_of)
+    monkeypatch.setattr(module, "compute_sha256", sha256_of)
     return files
 
 

@@ -14,7 +14,7 @@ WORKFLOW = Path(__file__).parents[2] / "workflow"
 def script(log: Path, statement: str) -> subprocess.CompletedProcess:
     program = (
         "import logging\nfrom shape_of_learning.errors import InputError\n"
-        f"from shape_of_learning.job import job\nwith job({str(log)!r}):\n    {statement}\n"
+        f"from shape_of_learning.job import run_job\nwith run_job({str(log)!r}):\n    {statement}\n"
     )
     return subprocess.run(
         [sys.executable, "-c", program],

@@ -74,10 +74,10 @@ def test_claims_without_data_are_folded_into_one_line(tmp_path):
 
 SCRIPT = "</script><script>alert(1)</script><!-- "
 REPORTED = """
-from shape_of_learning.plan.report_text import for_report
+from shape_of_learning.plan.report_text import escape_for_report
 rule all:
     output: report("x.txt")
-    params: models=for_report([{"label": LABEL, "note": (LABEL,)}])
+    params: models=escape_for_report([{"label": LABEL, "note": (LABEL,)}])
     script: "x.py"
 """
 

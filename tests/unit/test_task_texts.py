@@ -6,7 +6,7 @@ import torch
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer
 
-from measure_on_task import vectors_of
+from measure_on_task import compute_vectors
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.tasks.examples import Example, Task
@@ -36,7 +36,7 @@ def vectors(bert, train, held_out):
         for split, label, texts in (("held_out", 1, held_out), ("train", 0, train))
         for text in texts
     ]
-    return vectors_of(Task("accuracy", examples), bert, SamplingProtocol(0, 0, 0), shape=SHAPE)
+    return compute_vectors(Task("accuracy", examples), bert, SamplingProtocol(0, 0, 0), shape=SHAPE)
 
 
 @pytest.mark.parametrize(

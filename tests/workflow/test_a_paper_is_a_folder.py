@@ -22,12 +22,12 @@ FUNCTIONS = '''
 from matplotlib.figure import Figure
 
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.tables import by_layer
+from shape_of_learning.figures.tables import select_layers
 
 
 def means(inputs, decimals):
     """Draw means by layer."""
-    table = by_layer(inputs).round({"value": decimals})
+    table = select_layers(inputs).round({"value": decimals})
     figure = Figure()
     figure.subplots().plot(table["layer"], table["value"])
     return Drawing(figure, table, inputs.caption)
