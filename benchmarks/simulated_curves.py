@@ -169,14 +169,14 @@ def judged(curve: Curve) -> dict[int, str]:
     mains = {} if curve.main is None else {REPOSITORY: _listing(curve, curve.main)}
     by_files = judge_listing(points, listed, mains, curve.reports, curve.last_step)
     measured = {
-        each.name: WeightEvidence(
-            CrossEntropy(curve.steps[each.step or 0].loss, TOKENS, curve.vocabulary),
+        file.name: WeightEvidence(
+            CrossEntropy(curve.steps[file.step or 0].loss, TOKENS, curve.vocabulary),
             TensorDigests(
-                curve.steps[each.step or 0].tensors, "W", curve.steps[each.step or 0].sample
+                curve.steps[file.step or 0].tensors, "W", curve.steps[file.step or 0].sample
             ),
         )
-        for each in by_files
-        if not each.is_condemned
+        for file in by_files
+        if not file.is_condemned
     }
     judged = judge_measurements(by_files, measured)
     return {each.step or 0: each.verdict for each in judged}

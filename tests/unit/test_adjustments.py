@@ -49,7 +49,7 @@ def test_each_cluster_gives_up_its_own_mean_and_directions_and_a_small_one_every
     sizes = [60, 40, 3, 1]
     X = blobs(sizes)
     fitted = ClusterBased(4, 5).fit(X)
-    assert sorted(len(each) for each in fitted.directions) == [0, 2, 5, 5]
+    assert sorted(len(direction) for direction in fitted.directions) == [0, 2, 5, 5]
     left = fitted.apply(X)
     start = 0
     for size in sizes:

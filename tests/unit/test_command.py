@@ -66,7 +66,7 @@ def place(tmp_path_factory):
 
 
 def invoke(*arguments, **options):
-    return CliRunner().invoke(app, [str(each) for each in arguments], **options)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
 def refused(*arguments):
@@ -396,7 +396,7 @@ def test_without_a_network_it_says_soon_what_it_waits_for_and_what_to_do(silent,
     for line in run.stdout:
         lines.append((time.monotonic() - start, line))
     run.wait(60)
-    first, last = lines[0], next(each for each in lines if "check the network" in each[1])
+    first, last = lines[0], next(line for line in lines if "check the network" in line[1])
     assert endpoints[kind] in first[1]
     assert first[0] < 3 * slowness(), lines
     assert last[0] < 20 * slowness(), lines

@@ -52,7 +52,7 @@ def test_untrained_weights_are_those_of_the_seed_and_the_model(tmp_path):
     one, again, other = (initialise_weights(model, seed, "m") for seed in (1, 1, 2))
     weights = [of.embed_in.weight for of in (one, again, other, model)]
     assert (weights[0] == weights[1]).all()
-    assert not any(torch.allclose(weights[0], each) for each in weights[2:])
+    assert not any(torch.allclose(weights[0], weight) for weight in weights[2:])
     assert float(weights[0].detach().std()) == pytest.approx(
         model.config.initializer_range, rel=0.05
     )
@@ -119,7 +119,7 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
             ("m", "decoder", "step8", 8, ""),
             text,
             {**sampling, "last_layer": "after_final_norm"},
-            {"measures": [each.make_job() for each in measures], "protocol": how},
+            {"measures": [measure.make_job() for measure in measures], "protocol": how},
             ["shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"],
             files[-1],
             checkpoint=folder,

@@ -93,7 +93,9 @@ ADJUSTMENTS = [
 
 def steps_of(model):
     """Steps of a model; those that are trained here say them, others have one."""
-    return [each.step for each in model.checkpoints if each.step is not None] or [1000]
+    return [checkpoint.step for checkpoint in model.checkpoints if checkpoint.step is not None] or [
+        1000
+    ]
 
 
 def estimates(models, measures):
@@ -273,12 +275,12 @@ def points_of(axes):
     for line in axes.get_lines():
         if line.get_label() not in NO_CURVE and line.get_transform() == axes.transData:
             yield line.get_label(), np.column_stack([line.get_xdata(), line.get_ydata()])
-    for each in axes.collections:
-        if isinstance(each, QuadMesh):
-            cells = np.ma.filled(each.get_array().astype(float), np.nan).ravel()
+    for collection in axes.collections:
+        if isinstance(collection, QuadMesh):
+            cells = np.ma.filled(collection.get_array().astype(float), np.nan).ravel()
             yield "", np.column_stack([np.full(cells.shape, np.nan), cells])
-        elif isinstance(each, PathCollection):
-            yield "", np.asarray(each.get_offsets())
+        elif isinstance(collection, PathCollection):
+            yield "", np.asarray(collection.get_offsets())
 
 
 def numbers(table, columns):
@@ -327,7 +329,7 @@ def test_artists_hold_the_numbers_of_the_csv(target):
     table = in_figure(drawing.table, name)
     panels = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
     if target in ("figure_1", "figure_4"):
-        drawn = [each for axes in panels for each in axes.collections]
+        drawn = [collection for axes in panels for collection in axes.collections]
         bands = [p.vertices for b in drawn if isinstance(b, PolyCollection) for p in b.get_paths()]
         assert set(np.concatenate(bands)[:, 1]) == numbers(table, ("low", "high"))
     of_panels = [each for axes in panels for each in points_of(axes)]

@@ -56,13 +56,13 @@ def changed(change, rows=TRAINED):
 def bands(drawing, panel=0):
     """Corners of everything filled or barred in a panel."""
     collections = drawing.figure.axes[panel].collections
-    corners = [path.vertices for each in collections for path in each.get_paths()]
+    corners = [path.vertices for collection in collections for path in collection.get_paths()]
     corners = np.concatenate(corners) if corners else np.empty((0, 2))
     return corners[np.isfinite(corners).all(axis=1)]
 
 
 def cells_of(axes):
-    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    (mesh,) = [collection for collection in axes.collections if isinstance(collection, QuadMesh)]
     return mesh
 
 
@@ -567,7 +567,7 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
         (differences, "difference", 99 * anisotropy),
         (ratios, "ratio", [100] * 4),
     ):
-        (line,) = [each for each in axes.get_lines() if each.get_label()[0] != "_"]
+        (line,) = [line for line in axes.get_lines() if line.get_label()[0] != "_"]
         assert column in axes.get_ylabel()
         np.testing.assert_allclose(line.get_ydata(), compared)
         np.testing.assert_allclose(null_rows[column].dropna(), compared)

@@ -148,8 +148,10 @@ def test_bands_of_errors_have_the_colours_of_the_legend():
     drawing = made.draw(
         "papers.linear.figures:errors_of_tokens", made.inputs_of(["a"], fit_errors=errors)
     )
-    bands = [tuple(each.get_facecolor()[0]) for each in drawing.figure.axes[0].collections]
-    named = [each.get_facecolor() for each in drawing.figure.legends[0].get_patches()]
+    bands = [
+        tuple(collection.get_facecolor()[0]) for collection in drawing.figure.axes[0].collections
+    ]
+    named = [patch.get_facecolor() for patch in drawing.figure.legends[0].get_patches()]
     assert bands == named[::-1]
     assert all(opacity == 1 for *_, opacity in bands)
 

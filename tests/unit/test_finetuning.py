@@ -39,7 +39,7 @@ GRADES = Task("spearman", [replace(e, label=7.5 * e.label - 100) for e in TASK.e
 
 
 def save_origin(folder: Path, role: str) -> Path:
-    text = "\n".join(each.text for each in TASK.examples)
+    text = "\n".join(example.text for example in TASK.examples)
     architecture = {"encoder": "bert", "decoder": "gpt_neox"}[role]
     tokenizer = train_tokenizer(text, recipe(architecture, context=48))
     size = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}

@@ -189,7 +189,11 @@ def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
 
 def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(tmp_path):
     curve = planned(tmp_path, "log", LOCK)
-    assert [(each.step, each.tokens) for each in curve.checkpoints] == [(0, 0), (1, 100), (8, 800)]
+    assert [(checkpoint.step, checkpoint.tokens) for checkpoint in curve.checkpoints] == [
+        (0, 0),
+        (1, 100),
+        (8, 800),
+    ]
     with pytest.raises(InputError, match="no network; without the Hub its entry must"):
         planned(tmp_path, "{linear: 3}", LOCK)
 
@@ -224,7 +228,7 @@ def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
         name: each.model_copy(update={"revision": name}) for name, each in revisions.items()
     }
     curve = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=revisions))
-    assert [(each.name, each.step) for each in curve.checkpoints] == [
+    assert [(checkpoint.name, checkpoint.step) for checkpoint in curve.checkpoints] == [
         ("step000", 0),
         ("step008", 8),
     ]

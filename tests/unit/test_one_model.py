@@ -307,7 +307,7 @@ def test_whatever_precision_a_user_chose_is_restored(checkpoint, tokenizer):
 
 
 def run(*arguments, code=0):
-    found = CliRunner().invoke(app, [str(each) for each in arguments])
+    found = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert found.exit_code == code, found.output
     assert "\x1b" not in found.output  # nothing but plain lines without a terminal
     return found.output

@@ -74,7 +74,7 @@ def read(folder: Path, name: str, **entries: dict) -> Model:
 
 
 def steps_of(model: Model) -> list[int | None]:
-    return [each.step for each in model.checkpoints]
+    return [checkpoint.step for checkpoint in model.checkpoints]
 
 
 def test_every_entry_of_the_model_list_is_valid():
@@ -91,7 +91,9 @@ def test_every_entry_of_the_model_list_is_valid():
 
 def test_training_steps_become_revisions_and_tokens():
     models = read_models(read_entries(MODELS), ["pythia-2.8b", "tinyllama-1.1b"])
-    (step,) = (each for each in models["pythia-2.8b"].checkpoints if each.step == 66_000)
+    (step,) = (
+        checkpoint for checkpoint in models["pythia-2.8b"].checkpoints if checkpoint.step == 66_000
+    )
     assert (step.revision, step.step, step.tokens) == ("step66000", 66_000, 138_412_032_000)
     last = models["tinyllama-1.1b"].checkpoints[-1]
     assert last.repository == "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"
@@ -145,7 +147,9 @@ def local(path: str = "run/checkpoint-{step}", steps: object = "all", **entry: o
 def test_steps_are_chosen_among_the_folders_that_hold_a_checkpoint(run, steps, chosen):
     found = local(steps=steps)
     assert steps_of(found) == chosen
-    assert [each.path for each in found.checkpoints] == [f"run/checkpoint-{n}" for n in chosen]
+    assert [checkpoint.path for checkpoint in found.checkpoints] == [
+        f"run/checkpoint-{n}" for n in chosen
+    ]
     assert (found.shape, found.last_step) == (Shape("decoder", 3, 32, 32), 2000)
 
 

@@ -91,7 +91,7 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
         compute_sha256(results / each["name"]) for each in inputs
     ]
     packages = found["#environment"]["softwareRequirements"]
-    assert [each for each in packages if each.startswith("numpy 2")]
+    assert [package for package in packages if package.startswith("numpy 2")]
 
 
 def test_the_jobs_are_listed_with_time_and_memory(results):

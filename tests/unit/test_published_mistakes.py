@@ -86,7 +86,7 @@ def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     papers = read_papers(ROOT / "workflow/papers")
     paper = read_run(written, ROOT / "config/models", papers=papers)
     assert paper.shown["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
-    steps = [each.step for each in paper.models["pythia-2.8b"].checkpoints]
+    steps = [checkpoint.step for checkpoint in paper.models["pythia-2.8b"].checkpoints]
     verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
     assert set(verdicts.values()) == {"ok"}
     assert (len(steps), steps[0], steps[-1]) == (20, 66_000, 143_000)

@@ -216,9 +216,9 @@ WHOLE = dict(zip(STEPS, [1, 2, 3, 3, 2, 2, 2], strict=True))
 def test_a_training_whose_beginning_or_end_was_not_seen_votes_neither_way(claim, values):
     def verdict(**seen):
         curves = {
-            (name, each): curve({step: [values[step]] * 2 for step in steps}, 1e-4)
+            (name, estimator): curve({step: [values[step]] * 2 for step in steps}, 1e-4)
             for name, steps in seen.items()
-            for each in CLAIMS[claim].estimators
+            for estimator in CLAIMS[claim].estimators
         }
         known = {n: EvidenceModel(n, "decoder", 40, last_step=100) for n in seen}
         return judge(CLAIMS[claim], Evidence(known, curves))

@@ -32,7 +32,9 @@ def test_each_seed_is_a_model_and_settings_that_name_the_entry_mean_all():
     assert expanded["training_steps"] == dict.fromkeys(names, "log")
     assert expanded["papers"] == ["bert"]
     models = read_models(entries, names)
-    assert [each.repository for each in models["bert-5"].checkpoints] == ["org/bert-seed5"] * 2
+    assert [checkpoint.repository for checkpoint in models["bert-5"].checkpoints] == [
+        "org/bert-seed5"
+    ] * 2
     assert {m.make_evidence()["training"] for m in models.values()} == {"bert"}
 
 

@@ -219,7 +219,7 @@ def test_specifications_without_a_number_are_drawn_by_their_choices(measured):
     points = {tuple(p) for line in matrix.get_lines() for p in np.transpose(line.get_data())}
     assert len({place for place, _ in points}) >= 16
     words = [text.get_text() for text in drawing.figure.texts]
-    assert any("128 windows of enwik8" in each and "vectors" not in each for each in words)
+    assert any("128 windows of enwik8" in word and "vectors" not in word for word in words)
 
 
 def test_specifications_that_are_not_measured_have_small_dots_and_the_footer_counts_vectors(

@@ -86,8 +86,8 @@ def facts_of(model):
     modules = list(model.modules())
     return (
         [
-            (each.training, len(each._forward_hooks), len(each._forward_pre_hooks))
-            for each in modules
+            (module.training, len(module._forward_hooks), len(module._forward_pre_hooks))
+            for module in modules
         ],
         [weight.requires_grad for weight in model.parameters()],
         model.config.to_dict(),
@@ -310,7 +310,7 @@ def test_no_failure_of_a_measurement_ends_or_changes_a_training(tokenizer, tmp_p
         assert_same_training(plain, after)
         assert [row["step"] for row in trainer.state.log_history if of_layers(row)] == [0, 1, 2]
         errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-        assert sum(said in each for each in errors) == 1
+        assert sum(said in error for error in errors) == 1
         assert len(errors) == 1 + (table.name != "shape.csv" or table.parent == foreign)
     assert foreign.read_text() == "date,weight\n1,2\n"
     assert set(pd.read_csv(tmp_path / "shape.csv")["step"]) == {0, 1, 2}

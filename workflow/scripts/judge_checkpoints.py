@@ -20,7 +20,7 @@ if __name__ == "__main__":
         write_verdicts(
             Path(snakemake.output[0]),
             snakemake.wildcards.model,
-            [JudgedCheckpoint(**each) for each in known["checkpoints"]],
+            [JudgedCheckpoint(**checkpoint) for checkpoint in known["checkpoints"]],
             dict(zip(known["measured"], tables, strict=True)),
             policy=known["policy"],
             from_scratch=known["from_scratch"],

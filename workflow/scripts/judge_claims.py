@@ -26,7 +26,7 @@ def main(
 ) -> None:
     """Write the ledger of a paper and its page."""
     evidence = read_evidence(models, suspect_above, left_out, tables, controls)
-    judged = [(claim, judge(claim, evidence)) for claim in (Claim(**each) for each in claims)]
+    judged = [(claim, judge(claim, evidence)) for claim in (Claim(**claim) for claim in claims)]
     for claim, of in judged:
         logger.info("%s: %s. %s", claim.name, of.verdict, of.because)
     ledger, page = output

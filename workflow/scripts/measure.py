@@ -26,7 +26,7 @@ def main(
     """
     model, layer, family = place
     how = MeasuringProtocol.read_fields(model, measuring)
-    chosen = [Measure(**each) for each in measures]
+    chosen = [Measure(**measure) for measure in measures]
     write_tidy(output, measure_layer(StateFiles(folder, layers), layer, family, chosen, how))
 
 

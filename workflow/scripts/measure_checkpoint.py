@@ -65,7 +65,7 @@ def main(
         ``measurements``, a folder of tables as measure.py writes them, and others as dump_embeddings.py.
     """
     digests = check_tensors(loaded["checkpoint"], is_download, loaded["threads"])
-    measures = [Measure(**each) for each in measuring["measures"]]
+    measures = [Measure(**measure) for measure in measuring["measures"]]
     choices = [SampleVariant(**each) for each in measuring.get("choices", ())]
     last_layer = "both" if choices else protocol["last_layer"]
     tables: dict[tuple[str, int], list[TidyRow]] = {}
@@ -75,7 +75,7 @@ def main(
         sampling = replace(sampling, seed=sampling.seed + SEEDS.get(text, 0))
         drawn_by = {"windows": sampling.windows, "seed": sampling.seed}
         how = MeasuringProtocol.read_fields(names["model"], {**measuring["protocol"], **drawn_by})
-        of_text = [each for each in choices if each.text == text]
+        of_text = [choice for choice in choices if choice.text == text]
         numbers, drawn = choose_windows(of_text, how), draw_windows(file, sampling)
         windows = [drawn[number] for number in numbers]
         sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)

@@ -44,7 +44,7 @@ def main(
         As measure_checkpoint.py takes them.
     """
     check_tensors(loaded["checkpoint"], is_download, loaded["threads"])
-    measures = [Measure(**each) for each in measuring["measures"]]
+    measures = [Measure(**measure) for measure in measuring["measures"]]
     model = str(checkpoint_named[0])
     sampling = SamplingProtocol(**protocol)
     fields = {**measuring["protocol"], "windows": sampling.windows}

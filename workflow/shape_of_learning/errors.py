@@ -120,5 +120,5 @@ def hide_secrets_in_settings(settings: Any) -> Any:
     if isinstance(settings, dict):
         return {key: hide_secrets_in_settings(value) for key, value in settings.items()}
     if isinstance(settings, list):
-        return [hide_secrets_in_settings(each) for each in settings]
+        return [hide_secrets_in_settings(setting) for setting in settings]
     return hide_secrets(settings) if isinstance(settings, str) else settings

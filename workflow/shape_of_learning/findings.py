@@ -79,7 +79,7 @@ def find_all_sentences(rows: Iterable[Row], models: Sequence[Sequence[str]]) -> 
         )
         for name, label, revision in models
     ]
-    together = [curves] if len(curves) <= MOST_TOGETHER else [[each] for each in curves]
+    together = [curves] if len(curves) <= MOST_TOGETHER else [[curve] for curve in curves]
     sentences = [*map(_say_anisotropy, curves), *map(_say_dimension, together)]
     return [sentence for sentence in sentences if sentence]
 
@@ -159,10 +159,12 @@ def _has_none_massive(curves: Curves) -> bool:
 
 
 def _say_dimension(models: Sequence[Curves]) -> str:
-    measure = next((name for name in DIMENSIONS if any(each.blocks(name) for each in models)), None)
+    measure = next(
+        (name for name in DIMENSIONS if any(model.blocks(name) for model in models)), None
+    )
     if measure is None:
         return ""
-    parts = [_say_dimension_of(each, measure) for each in models if each.blocks(measure)]
+    parts = [_say_dimension_of(model, measure) for model in models if model.blocks(measure)]
     doubts = filter(None, (_say_doubts(models, name) for name in DIMENSIONS))
     sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {_join(parts)}"
     return f"{'; '.join([sentence, *doubts])}."

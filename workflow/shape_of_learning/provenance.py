@@ -109,7 +109,8 @@ def write_digests(path: Path, results: Path, outputs: Sequence[Path]) -> dict[Pa
     """Write the SHA-256 of all outputs as ``sha256sum --check`` reads them in the folder `results`."""
     digests = {output: compute_sha256(output) for output in outputs}
     lines = [
-        f"{digests[each]}  {each.relative_to(results).as_posix()}\n" for each in sorted(digests)
+        f"{digests[digest]}  {digest.relative_to(results).as_posix()}\n"
+        for digest in sorted(digests)
     ]
     path.write_text("".join(lines), encoding="utf-8")
     return digests

@@ -98,7 +98,7 @@ def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
     measures = [find_measure(n).configure(n, {}) for n in estimators]
     description = {
         "models": [{"name": name, "label": name} for name in models],
-        "measures": [{key: getattr(each, key) for key in keys} for each in measures],
+        "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
         **{"papers": [], "claims": [], "claimed": {}, "notes": []},
         "sample": _sample(rows, text),
         "findings": find_all_sentences(estimate_rows(rows), _list_last_checkpoints(rows)),

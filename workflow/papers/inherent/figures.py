@@ -85,7 +85,9 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
     table = _select_measurements(inputs, "weights")
     counted = scales.choose_progress_column(table)
-    shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
+    shown = [
+        (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
+    ]
     notes = _notes(inputs, table, scales.describe_progress(table, counted))
     figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, every=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):

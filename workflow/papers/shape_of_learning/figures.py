@@ -72,7 +72,9 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
 def measures_by_depth(inputs: FigureInputs) -> Drawing:
     """Draw measures of one quantity side by side over relative depth, each on its own axis, last checkpoints."""
     table = select_layers(inputs)
-    shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
+    shown = [
+        (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
+    ]
     said = captions.write_footnote(inputs, table)
     said.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(inputs, "depth", [shown], *said)

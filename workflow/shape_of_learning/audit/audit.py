@@ -81,19 +81,21 @@ def audit_curve(
     list of AtlasRow
         By step; a verdict of ``unknown`` where nothing could be learned.
     """
-    repositories = {each.repository for each in curve.checkpoints}
+    repositories = {checkpoint.repository for checkpoint in curve.checkpoints}
     reports = [*curve.known_bad, *list_reported_mistakes(repositories, curve.last_step)]
-    known = [each for each in curve.checkpoints if each.name not in curve.unknown]
+    known = [checkpoint for checkpoint in curve.checkpoints if checkpoint.name not in curve.unknown]
     # Of reports those count here that say whose weights are whose; hashes speak of the others by themselves.
-    named = [each for each in reports if each.same_as is not None or each in curve.known_bad]
+    named = [
+        report for report in reports if report.same_as is not None or report in curve.known_bad
+    ]
     of_files = judge_listing(known, curve.listed, curve.mains, named, curve.last_step)
-    judged = {each.name: each for each in of_files}
+    judged = {file.name: file for file in of_files}
     reasons = {name: _describe_basis(name, curve, judged) for name in judged}
     measured: dict[str, WeightEvidence] = {}
     if tensors or loss:
         measured, mains = _measure_checkpoints(curve, judged, progress, loss)
         latest = curve.checkpoints[-1].name
-        if latest in measured and any(have_same_weights(measured[latest], each) for each in mains):
+        if latest in measured and any(have_same_weights(measured[latest], main) for main in mains):
             judged[latest] = replace(judged[latest], is_last=True)
         before = {name: each.verdict for name, each in judged.items()}
         after = judge_measurements([*judged.values()], measured)

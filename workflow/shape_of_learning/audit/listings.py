@@ -210,9 +210,9 @@ def _list_entry_curves(
     others: list[str] = []
     if offered:
         names = list(list_offered_names(offered, commits[offered.repository], where))
-        steps = [each for each in names if offered.template.read(each)]
-        others = [each for each in names if each not in steps and each != MAIN]
-        there = [offered.make_checkpoint(each) for each in steps]
+        steps = [name for name in names if offered.template.read(name)]
+        others = [name for name in names if name not in steps and name != MAIN]
+        there = [offered.make_checkpoint(step) for step in steps]
         if offered.is_list:
             listed = offered.name_steps(listed, names)
         named = {(each.repository, each.revision) for each in there}
@@ -277,16 +277,16 @@ def _list_folder_curve(entry: Entry, where: str) -> ListedSeries:
 
     checkpoints, _ = list_local_checkpoints(entry, where)
     curve = ListedSeries(entry.path or "", checkpoints)
-    for each in checkpoints:
+    for checkpoint in checkpoints:
         try:
             files = {
                 p.name: WeightFile(bytes=p.stat().st_size, hash=f"sha256:{compute_sha256(p)}")
-                for p in list_weight_files(Path(each.path))
+                for p in list_weight_files(Path(checkpoint.path))
             }
-            curve.listed[each.name] = Listing(commit=NO_COMMIT, files=files)
+            curve.listed[checkpoint.name] = Listing(commit=NO_COMMIT, files=files)
         except (OSError, InputError) as error:
             lacking = Path(getattr(error, "filename", None) or "weights").name
-            curve.listed[each.name] = Listing(problem=f"{MISSING}: no {lacking}")
+            curve.listed[checkpoint.name] = Listing(problem=f"{MISSING}: no {lacking}")
     return curve
 
 
@@ -294,9 +294,11 @@ def _ask(
     curve: ListedSeries, commits: Mapping[str, Mapping[str, str]], where: str, say: Say
 ) -> None:
     """Ask the Hub for the weight files of each checkpoint, and of the main branches."""
-    steps = {(each.repository, each.revision) for each in curve.checkpoints}
+    steps = {(checkpoint.repository, checkpoint.revision) for checkpoint in curve.checkpoints}
     for repository, of in commits.items():
-        wanted = [each for each in curve.checkpoints if each.repository == repository]
+        wanted = [
+            checkpoint for checkpoint in curve.checkpoints if checkpoint.repository == repository
+        ]
         at = {each.name: of.get(each.revision, "") for each in wanted}
         for each in wanted:  # a commit, or a pull request
             if not at[each.name] and (of or not each.step):

@@ -266,7 +266,7 @@ class TeacherStates:
         chosen = list(chosen)
         found = blocks.states([self._texts[number] for number in chosen], self._padding)
         rows = [self._rows[number] for number in chosen]
-        tokens = sum(each.stop - each.start for each in rows)
+        tokens = sum(row.stop - row.start for row in rows)
         errors = []
         for number in range(first, len(found)):
             squares = []

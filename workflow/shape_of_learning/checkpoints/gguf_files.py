@@ -117,7 +117,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
     given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
     config = transformers.AutoConfig.from_pretrained(file.parent, **given)
     kind = transformers.AutoModelForCausalLM
-    refuse_too_large(kind, config, sum(int(each.n_elements) for each in reader.tensors), file)
+    refuse_too_large(kind, config, sum(int(tensor.n_elements) for tensor in reader.tensors), file)
     model, report = kind.from_pretrained(
         file.parent,
         dtype="float32",

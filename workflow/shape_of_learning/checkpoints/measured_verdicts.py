@@ -122,7 +122,7 @@ def judge_measurements(
     of equal names, types and shapes decide; without them losses that are equal to the last bit do, so that
     weights in a wider type are found. A report that was not yet confirmed is replaced by what these say.
     """
-    judged = {each.name: each for each in checkpoints}
+    judged = {checkpoint.name: checkpoint for checkpoint in checkpoints}
     infinite = {name for name, each in measured.items() if math.isinf(each.cross_entropy.loss)}
     destroyed = [name for name in infinite if not judged[name].is_condemned]
     judged = set_verdicts(judged, dict.fromkeys(destroyed, INFINITE))
@@ -196,7 +196,7 @@ def find_broken_losses(
     neighbour, or of a later step under an early name. A training that diverged for good, or three broken ones
     in a row, cannot be told from a sound one.
     """
-    known = {each.name: measured[each.name].cross_entropy for each in checkpoints}
+    known = {checkpoint.name: measured[checkpoint.name].cross_entropy for checkpoint in checkpoints}
     known = {name: each for name, each in known.items() if not math.isnan(each.loss)}
     values = [each.loss for each in known.values()]
     found: dict[str, str] = {}
@@ -225,7 +225,7 @@ def find_unlikely_losses(
         Name -> verdict: a loss a nat or more above that of the checkpoint before and of the one after, as in a
         spike of a single checkpoint; and one a nat or more below a guess, ``ln(vocabulary)``, at step 0.
     """
-    known = [(each, measured[each.name].cross_entropy) for each in checkpoints]
+    known = [(checkpoint, measured[checkpoint.name].cross_entropy) for checkpoint in checkpoints]
     known = [(each, own) for each, own in known if not math.isnan(own.loss)]
     found: dict[str, str] = {}
     for each, own in known[:1]:
@@ -253,7 +253,11 @@ def _find_strange_start(
     checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, WeightEvidence]
 ) -> list[str]:
     """Step 0, if the next steps have much in common, but nothing with it (EleutherAI/pythia#203)."""
-    early = [each for each in checkpoints if each.step is not None and each.step <= EARLY][:3]
+    early = [
+        checkpoint
+        for checkpoint in checkpoints
+        if checkpoint.step is not None and checkpoint.step <= EARLY
+    ][:3]
     samples = [measured[each.name].tensors.sample for each in early]
     if len(early) < 3 or early[0].step != 0 or not samples[0] or len({*map(len, samples)}) > 1:
         return []
@@ -267,13 +271,15 @@ def _find_mixed_checkpoints(
 ) -> list[str]:
     """Names of checkpoints with matrices that are not those of their step."""
     parts = {}
-    for each in checkpoints:
-        tensors = measured[each.name].tensors.of.items()
+    for checkpoint in checkpoints:
+        tensors = measured[checkpoint.name].tensors.of.items()
         # Converted to another type, a matrix is another part: its bytes cannot be compared.
-        parts[each.name] = {
+        parts[checkpoint.name] = {
             (n, dtype, shape): d for n, (dtype, shape, d) in tensors if "x" in shape
         }
-    misplaced = find_misplaced_parts(parts, {each.name for each in checkpoints if each.is_last})
+    misplaced = find_misplaced_parts(
+        parts, {checkpoint.name for checkpoint in checkpoints if checkpoint.is_last}
+    )
     least = {name: LEAST_SHARE * _count_elements(of) for name, of in parts.items()}
     return [name for name, found in misplaced.items() if _count_elements(found) >= least[name]]
 

@@ -180,7 +180,10 @@ def judge_listing(
     misplaced = find_misplaced_parts(curve, {*ends, last.name if last else ""})
     mixed = [name for name in misplaced if not judged[name].is_condemned]
     judged = set_verdicts(judged, dict.fromkeys(mixed, MIXED_SHARDS))
-    return [_add_report(judged[each.name], judged.values(), known_bad) for each in checkpoints]
+    return [
+        _add_report(judged[checkpoint.name], judged.values(), known_bad)
+        for checkpoint in checkpoints
+    ]
 
 
 def set_verdicts(
@@ -205,11 +208,11 @@ def judge_equals(
         Whether the published model, the end of training, has these weights too.
     """
     members = sorted(members, key=lambda each: each.step or 0)
-    condemned = [each for each in members if each.is_condemned]
-    is_end = with_main or condemned or any(each.is_last for each in members)
+    condemned = [member for member in members if member.is_condemned]
+    is_end = with_main or condemned or any(member.is_last for member in members)
     is_start = members[0].step == 0 and {e.name for e in members} == {*in_order[: len(members)]}
     if is_start and not is_end:
-        return {members[0].name: OK} | {each.name: NOT_YET_MOVED for each in members[1:]}
+        return {members[0].name: OK} | {member.name: NOT_YET_MOVED for member in members[1:]}
     owner = _find_owner(members, with_main=with_main)
     if owner is not None:
         verdict = f"same weights as step {owner.step}"
@@ -224,13 +227,13 @@ def judge_equals(
 
 def _find_owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedCheckpoint | None:
     """The last step of training, unless it is reported to hold another's; or whom reports name."""
-    last = next((each for each in members if each.is_last and not each.is_condemned), None)
-    steps = {each.step: each for each in members}
+    last = next((member for member in members if member.is_last and not member.is_condemned), None)
+    steps = {member.step: member for member in members}
     if last is not None and last.same_as not in steps:
         return last
-    named = {each.same_as for each in members if each.same_as in steps}
+    named = {member.same_as for member in members if member.same_as in steps}
     owners = [steps[step] for step in named]
-    owners = [each for each in owners if each.same_as is None and not each.is_condemned]
+    owners = [owner for owner in owners if owner.same_as is None and not owner.is_condemned]
     return owners[0] if len(owners) == 1 and (last is not None or not with_main) else None
 
 
@@ -347,8 +350,8 @@ def _judge_alone(
 ) -> JudgedCheckpoint:
     """What is known of a revision without comparing it."""
     reports = [each for each in known_bad if checkpoint.step in each.all_steps]
-    believed = [each.verdict for each in reports if each.same_as is None]
-    same_as = next((each.same_as for each in reports if each.same_as is not None), None)
+    believed = [report.verdict for report in reports if report.same_as is None]
+    same_as = next((report.same_as for report in reports if report.same_as is not None), None)
     problem = listed.problem if listed else ""
     verdict = problem or [*believed, OK][0]
     named = checkpoint.name, checkpoint.step, checkpoint.tokens
@@ -369,7 +372,7 @@ def _add_report(
 
 
 def _format_steps(members: Sequence[JudgedCheckpoint]) -> str:
-    steps = [each.step or 0 for each in members]
+    steps = [member.step or 0 for member in members]
     if len(steps) > MOST_NAMED:
         return f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
     return f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"

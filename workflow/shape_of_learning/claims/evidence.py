@@ -122,7 +122,7 @@ def read_evidence(
         kind: select_sound_rows(read_tables(paths), verdicts) for kind, paths in of_kind.items()
     }
     values = select_sound_rows(read_tables(left_out, ["layer"]), verdicts)
-    known = {each["name"]: EvidenceModel(**each) for each in models}
+    known = {model["name"]: EvidenceModel(**model) for model in models}
     curves = group_curves(["model", "estimator"], values)
     null = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
     of_controls = group_curves(["model", "estimator", "control"], null)

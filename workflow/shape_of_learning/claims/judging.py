@@ -250,7 +250,7 @@ def group_units(claim: Claim, reading: ClaimData) -> tuple[rules.Units, dict[str
         pairs = [unit.split(rules.PAIR) for unit in members]
         # Of pairs, as many are independent as there are of the rarer one.
         numbers = [len(set(names)) for names in zip(*pairs, strict=True)]
-        number = min((each for each in numbers if each > 1), default=1)
+        number = min((number for number in numbers if number > 1), default=1)
         name, first = members[0], units[members[0]]
         if number > 1:
             name += f"{OTHER_SEEDS} ({number})"

@@ -82,7 +82,7 @@ def difference_of_estimators(
         difference = first - second
         if last_layer_only:
             difference = difference[..., -1:, :]
-        if not last_layer_only or all(_has_last_layer(reading, name, each) for each in curves):
+        if not last_layer_only or all(_has_last_layer(reading, name, curve) for curve in curves):
             units[name] = {"difference": bound_by_jackknife(difference.mean(axis=-2))}
     reading.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
     return units

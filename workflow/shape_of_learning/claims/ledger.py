@@ -182,10 +182,10 @@ def _write_section(claim: Claim, of: Judgement) -> list[str]:
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [
-            f"| {_escape_cell(each.unit) or 'all together'} "
-            f"| {_escape_cell(rules.format_part(each.part, claim.parts))} "
-            f"| {_format_number(each.estimate)} | {_format_interval(each.low, each.high)} |"
-            for each in of.parts[:MOST_PARTS]
+            f"| {_escape_cell(part.unit) or 'all together'} "
+            f"| {_escape_cell(rules.format_part(part.part, claim.parts))} "
+            f"| {_format_number(part.estimate)} | {_format_interval(part.low, part.high)} |"
+            for part in of.parts[:MOST_PARTS]
         ]
         if (more := len(of.parts) - MOST_PARTS) > 0:
             lines += ["", f"And {more:,} more."]

@@ -91,7 +91,7 @@ class ClaimData:
             If it would not be, had more been seen of their training.
         """
         found = {name: of for name in self.models if (of := self.find_curves(name, *estimators))}
-        named = [self.instead.get(each, each) for each in estimators]
+        named = [self.instead.get(estimator, estimator) for estimator in estimators]
         at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
         self.require(found, f"{list_names(named)} at {at}")
         return found
@@ -104,7 +104,10 @@ class ClaimData:
 
     def find_curves(self, model: str, *estimators: str) -> list[LayerValues]:
         """Give the curves of a model, also of none of the claim's, such as a twin's original; [] if one lacks."""
-        found = [self._select_curve(model, self.instead.get(each, each)) for each in estimators]
+        found = [
+            self._select_curve(model, self.instead.get(estimator, estimator))
+            for estimator in estimators
+        ]
         curves = [curve for curve in found if curve is not None]
         if len(curves) < len(estimators):
             return []
@@ -301,10 +304,10 @@ def _average_draws(curve: LayerValues) -> np.ndarray:
 
 def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
     """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
-    common = [layer for layer in curves[0].layers if all(layer in each.layers for each in curves)]
+    common = [layer for layer in curves[0].layers if all(layer in curve.layers for curve in curves)]
     if not common:
         raise NotMeasured("of one model there is no layer where all estimators are defined")
-    return [each.last[..., np.isin(each.layers, common), :] for each in curves]
+    return [curve.last[..., np.isin(curve.layers, common), :] for curve in curves]
 
 
 def subtract_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:

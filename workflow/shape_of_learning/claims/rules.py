@@ -335,6 +335,6 @@ def _read_part(name: str | None, parts: Mapping[str, BoundedNumber]) -> BoundedN
         return next(iter(parts.values()))
     if name is None or name not in parts:
         asked = "names no part" if name is None else f"asks for the part `{name}`"
-        there_are = ", ".join(f"`{each}`" for each in parts)
+        there_are = ", ".join(f"`{part}`" for part in parts)
         raise InputError(f"the rule {asked}, but there are {there_are}; correct its `of`")
     return parts[name]

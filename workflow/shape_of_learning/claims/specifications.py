@@ -50,7 +50,7 @@ class MeasuredChoices:
         measured: Iterable[Path],
         verdicts: Iterable[Path],
     ):
-        self._models = {each["name"]: EvidenceModel(**each) for each in models}
+        self._models = {model["name"]: EvidenceModel(**model) for model in models}
         self._suspect_above = suspect_above
         keys = ["model", "estimator", *SPECIFIED]
         rows = select_sound_rows(
@@ -94,10 +94,10 @@ class MeasuredChoices:
 def judge_specifications(of: ClaimGrid, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = {}
-    for each in of.list_specifications():
-        claim = replace(of.claim, average_over=each["average_over"], others=(), also={})
-        judged[tuple(each.values())] = judge(
-            claim, measured.make_evidence(each, of.choose_estimators(each))
+    for specification in of.list_specifications():
+        claim = replace(of.claim, average_over=specification["average_over"], others=(), also={})
+        judged[tuple(specification.values())] = judge(
+            claim, measured.make_evidence(specification, of.choose_estimators(specification))
         )
     return judged
 

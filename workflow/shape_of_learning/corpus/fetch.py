@@ -274,8 +274,8 @@ def read_demo_text() -> str:
     articles = []
     for _, text in sorted(topics.items()):
         paragraphs = [" ".join(re.sub('[*"]', "", each).split()) for each in text.split("\n\n")]
-        sentences = [each for each in paragraphs if each.endswith((".", ":"))]
-        prose = [each for each in sentences if not {"::=", ">>>"} & {*each.split()}]
+        sentences = [paragraph for paragraph in paragraphs if paragraph.endswith((".", ":"))]
+        prose = [sentence for sentence in sentences if not {"::=", ">>>"} & {*sentence.split()}]
         new = dict.fromkeys(each for each in prose if each not in seen)
         seen |= new
         articles += ["".join(f"{each}\n" for each in new)] if new else []

@@ -65,7 +65,7 @@ def write_checkpoint_tables(
         Rows of the table ``massive``, if anything reads it.
     """
     if "weights" in output:
-        chosen = [Measure(**each) for each in measures]
+        chosen = [Measure(**measure) for measure in measures]
         matrices = find_matrices(forward).items()
         write_table(Path(output["weights"]), MATRIX_COLUMNS, measure_matrices(matrices, chosen))
         drawn = place_entries(matrices, seed) if points else ()

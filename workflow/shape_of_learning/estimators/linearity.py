@@ -161,13 +161,13 @@ def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike)
 
 def _scores(pair: Pair, *, increment: bool, held_out: bool = False) -> tuple[float, np.ndarray]:
     squares = pair.held_out if held_out else pair.sample_squares
-    value, *without = (_share(pair, each, increment) for each in squares)
+    value, *without = (_share(pair, square, increment) for square in squares)
     return value, np.array(without)
 
 
 def _adjusted_scores(pair: Pair, *, increment: bool) -> tuple[float, np.ndarray]:
     of = partial(_share, pair, increment=increment, adjusted=True)
-    found = [of(each) for each in pair.sample_squares]
+    found = [of(square) for square in pair.sample_squares]
     if pair.has_windows:
         halves = [(of(first) + of(second)) / 2 for first, second in pair.halves]
         found = [2 * whole - half for whole, half in zip(found, halves, strict=True)]

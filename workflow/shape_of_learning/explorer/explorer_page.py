@@ -115,7 +115,7 @@ def read_content(
         whose rows, [number of a checkpoint, *NUMBERS, reason], are sorted by step, then layer, an average over
         layers last.
     """
-    models = [each["name"] for each in description["models"]]
+    models = [model["name"] for model in description["models"]]
     of_kind: dict[str, list[Row]] = {}
     for path in (*verdicts, *further):
         kind = path.parent.name.removeprefix("last_")
@@ -143,7 +143,7 @@ def read_content(
     del content["claimed"]
     for key in ("papers", "claims"):
         content[key] = [_add_measures(each, of_kind) for each in content[key]]
-    names = [each["name"] for each in measures]
+    names = [measure["name"] for measure in measures]
     return content | _group_curves(rows, names, models, judged)
 
 

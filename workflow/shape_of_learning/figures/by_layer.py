@@ -144,7 +144,8 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     rows, notes = len(inputs.measures), captions.write_footnote(inputs, table, captions.CELLS)
     norms = {name: _norm_of_cells(cells) for name, cells in shown.items()}
     left_out = [
-        _describe_embedding_output(table, shown[each.name], each) for each in inputs.measures
+        _describe_embedding_output(table, shown[measure.name], measure)
+        for measure in inputs.measures
     ]
     figure, grid = marks.make_panels(rows, len(models), _choose_height(rows), *left_out, *notes)
     panels = []

@@ -17,7 +17,7 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     """
     table, measures = select_averages(inputs, average_over), inputs.measures
     counted = scales.choose_progress_column(table)
-    shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
+    shown = [(measure.label, table[table["estimator"] == measure.name]) for measure in measures]
     notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, counted)]
     notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, frame=0.4)

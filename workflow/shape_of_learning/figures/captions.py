@@ -137,7 +137,7 @@ def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str
 
 def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     """Say why values have no interval."""
-    labels = {each.name: each.label for each in inputs.measures if not each.interval}
+    labels = {measure.name: measure.label for measure in inputs.measures if not measure.interval}
     not_covering = bare["estimator"].isin(labels)
     few = ~not_covering & (bare["windows"] < GROUPS)
     least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)
@@ -187,7 +187,7 @@ def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
 
 def describe_widths(inputs: FigureInputs) -> str:
     """Say of models whose scores of fits do not compare how many vectors come to each coordinate."""
-    measures = [each.name for each in inputs.measures if each.per_dimension]
+    measures = [measure.name for measure in inputs.measures if measure.per_dimension]
     if not measures:
         return ""
     rows = inputs.tables["estimates"]

@@ -62,7 +62,9 @@ def controls_by_layer(inputs: FigureInputs) -> Drawing:
     own = select_layers(inputs).assign(control=MODEL)
     found = _select_controls(inputs)
     found = _add_intervals(found.merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT))
-    bare = found["estimator"].isin([each.name for each in inputs.measures if not each.interval])
+    bare = found["estimator"].isin(
+        [measure.name for measure in inputs.measures if not measure.interval]
+    )
     found.loc[bare, ["low", "high"]] = np.nan
     table = pd.concat([own, found], ignore_index=True)
     return _make_drawing(inputs, table, "layer", own)
@@ -113,8 +115,10 @@ def _make_drawing(
     looks = {name: look for name, (_, look, _) in CONTROLS.items()}
     words = {name: said for name, (said, _, _) in CONTROLS.items()}
     rows = {
-        each.name: each.axis if each.label == each.axis else f"{each.axis},\n{each.label}"
-        for each in inputs.measures
+        measure.name: measure.axis
+        if measure.label == measure.axis
+        else f"{measure.axis},\n{measure.label}"
+        for measure in inputs.measures
     }
     *defined, adds = _describe_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])

@@ -265,7 +265,7 @@ class Part:
 
 def choose_windows(choices: Iterable[SampleVariant], how: MeasuringProtocol) -> np.ndarray:
     """Numbers of the windows that any of some choices looks at, ascending; without choices all."""
-    shares = (float(each.windows_share) for each in choices)
+    shares = (float(choice.windows_share) for choice in choices)
     return share_of_windows(how.groups, max(shares, default=1.0))
 
 
@@ -302,7 +302,7 @@ def divide_sample(
     for choice in choices:
         # With batches of another size, only what is taken of batches is another.
         is_own_size = choice.batch_share == choices[0].batch_share
-        wanted = [each for each in measures if is_own_size or each.family not in WHOLE]
+        wanted = [measure for measure in measures if is_own_size or measure.family not in WHOLE]
         if choice.same_window == "drop":  # others have no neighbours
             wanted = [each for each in wanted if each.family == "dimension"]
         size = max(SMALLEST_BATCH, round(float(choice.batch_share) * how.batch_vectors))

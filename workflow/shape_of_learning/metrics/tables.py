@@ -145,7 +145,7 @@ def write_model_tables(
         return [row for path in paths for row in read_tidy(path)]
 
     measured = []
-    for curve in (MeasuredSeries(**each) for each in curves):
+    for curve in (MeasuredSeries(**curve) for curve in curves):
         found = []
         for checkpoint in of_model.checkpoints:
             if checkpoint[0] in curve.revisions:
@@ -220,7 +220,7 @@ def average(at: CheckpointValues, first: int) -> tuple[TidyRow, list[int]]:
         That it is of.
     """
     averaged = [] if at.broken(first) else at.list_defined_layers(first)
-    row = at.layers[min((each for each in at.layers if each >= first), default=min(at.layers))]
+    row = at.layers[min((layer for layer in at.layers if layer >= first), default=min(at.layers))]
     if not averaged:
         return row._replace(value=math.nan, without=UNDEFINED), averaged
     layers = [at.layers[layer] for layer in averaged]

@@ -501,7 +501,7 @@ class ArrayStates:
         states = [states] if hasattr(states, "ndim") and states.ndim < 4 else list(states)
         for state in states:
             _require_numbers(state, "hidden states")
-        shapes = {tuple(np.shape(each)) for each in states}
+        shapes = {tuple(np.shape(state)) for state in states}
         if {len(shape) for shape in shapes} == {2}:
             if mask is not None:
                 raise InputError(
@@ -515,7 +515,7 @@ class ArrayStates:
             raise InputError(
                 "hidden states must have the shape (batch, token, hidden), equal but for the last"
             )
-        if any(np.shape(each)[-1] == 0 for each in states):
+        if any(np.shape(state)[-1] == 0 for state in states):
             raise InputError(
                 "hidden states have no coordinates; give some of shape (batch, token, hidden)"
             )

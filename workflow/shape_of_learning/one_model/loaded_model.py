@@ -72,7 +72,7 @@ class LoadedModel:
         return LoadedModel(
             *(whole, inner),
             {name: str(getattr(kind, "value", kind)) for name, kind in kinds.items()},
-            sum(getattr(each, "num_virtual_tokens", None) or 0 for each in configs.values()),
+            sum(getattr(config, "num_virtual_tokens", None) or 0 for config in configs.values()),
         )
 
     @property
@@ -231,9 +231,9 @@ def preserve_model(loaded: LoadedModel) -> Iterator[None]:
     """Evaluate a model that may be in training, and leave no trace of it."""
     whole, matmul = loaded.whole, torch.backends.cuda.matmul
     modules: list[Any] = list(whole.modules())
-    configs = {id(each.config): each.config for each in modules if hasattr(each, "config")}
+    configs = {id(module.config): module.config for module in modules if hasattr(module, "config")}
     settings = [(c, dict(vars(c))) for c in configs.values() if hasattr(c, "__dict__")]
-    kept = [(vars(each), _save_caches(vars(each))) for each in modules]
+    kept = [(vars(module), _save_caches(vars(module))) for module in modules]
     training = [module for module in modules if module.training]
     wrapper = vars(whole).get("forward")  # of accelerate, which rounds to bfloat16
     threads = torch.get_num_threads()

@@ -114,12 +114,12 @@ class SpecificationGrid:
         has its own parameters to choose.
         """
         values = measures.values()
-        untouched = {name for name in TAKEN if all(name in each.rows for each in values)}
-        if all(each.family in WHOLE for each in values):
+        untouched = {name for name in TAKEN if all(name in value.rows for value in values)}
+        if all(value.family in WHOLE for value in values):
             untouched.add("batch_share")
-        if not any(each.family == "dimension" for each in values):
+        if not any(value.family == "dimension" for value in values):
             untouched.add("same_window")
-        if all(each.first_layer == 1 for each in values) or claim.statistic in OF_BLOCKS:
+        if all(value.first_layer == 1 for value in values) or claim.statistic in OF_BLOCKS:
             untouched.add("average_over")
         choices, decided_by = dict(self.rows), {}
         for family, variants in self.families.items():
@@ -238,9 +238,9 @@ class RunGrid:
         """Estimators that claims ask of each checkpoint of a model, in the order of training."""
         if model not in self._wanted:
             wanted: dict[str, set[str]] = {
-                each.name: set() for each in self.run.list_checkpoints(model)
+                checkpoint.name: set() for checkpoint in self.run.list_checkpoints(model)
             }
-            for of in (each for each in self.claims.values() if model in each.models):
+            for of in (claim for claim in self.claims.values() if model in claim.models):
                 for checkpoint in self._choose_checkpoints(of.claim, model):
                     wanted[checkpoint.name].update(of.measures)
             self._wanted[model] = {name: sorted(of) for name, of in wanted.items() if of}

@@ -120,7 +120,7 @@ def read_run(
     for each in run.models.values():  # of which the run may have found the roles
         _check_task(each, typed.tasks)
     # When nothing can be refused any more; who leaves a figure empty knows that it is left out.
-    for notice in _group_notices([each for each in notices if not each.endswith(IS_EMPTY)]):
+    for notice in _group_notices([notice for notice in notices if not notice.endswith(IS_EMPTY)]):
         say(f"NOTE: {notice}")
     return run
 

@@ -55,7 +55,7 @@ class CheckpointSeries:
         locked = self.lock.revisions
         unusable = {name for name in self.judged if name in locked and locked[name].problem}
         bad = unusable if flagged else {*self.list_bad()}
-        return tuple(each for each in self.checkpoints if each.name not in bad)
+        return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
 
     def describe_weights(self, name: str) -> str:
         """What decides the weights of a checkpoint: the commit and the hashes that are pinned, and the tokenizer's."""
@@ -77,13 +77,18 @@ class CheckpointSeries:
     def make_rows(self) -> list[list[object]]:
         """What ``results/checkpoints/{model}.csv`` says of each; without a commit if nothing is pinned."""
         rows: list[list[object]] = []
-        for each in self.checkpoints:
-            locked = self.lock.revisions.get(each.name)
+        for checkpoint in self.checkpoints:
+            locked = self.lock.revisions.get(checkpoint.name)
             files = dict(sorted(locked.files.items())) if locked else {}
             size = sum(file.bytes for file in files.values()) if files else None
-            where = [each.step, each.tokens, each.revision, locked.commit if locked else None]
+            where = [
+                checkpoint.step,
+                checkpoint.tokens,
+                checkpoint.revision,
+                locked.commit if locked else None,
+            ]
             listing = [" ".join(files), size, " ".join(file.hash for file in files.values())]
-            rows.append([*where, *listing, self.judged[each.name].verdict])
+            rows.append([*where, *listing, self.judged[checkpoint.name].verdict])
         return rows
 
 
@@ -156,7 +161,7 @@ def plan_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
             return None
         places = (lock.revisions[name].place for name in chosen)
         in_folders = model.offered.folders_of
-        names = [each.subfolder if in_folders else each.revision for each in places]
+        names = [place.subfolder if in_folders else place.revision for place in places]
         checkpoints += map(model.offered.make_checkpoint, names)
     return sorted(checkpoints, key=lambda each: each.step or 0)
 
@@ -216,7 +221,11 @@ def pin_model(model: Model, old: Lock) -> Lock:
             )
         # Which weights lie beside it is nobody's concern.
         tokenizer = found[""].model_copy(update={"files": {}, "other_format": {}, "problem": ""})
-    usable = [revisions[each.name] for each in checkpoints if not revisions[each.name].problem]
+    usable = [
+        revisions[checkpoint.name]
+        for checkpoint in checkpoints
+        if not revisions[checkpoint.name].problem
+    ]
     shape = old.shape
     if usable and (asked or not shape.layers):
         shape = hub.read_listed_shape(usable[-1], where=where)
@@ -246,7 +255,9 @@ def _list_places(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Pla
 
 def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
     """Repositories whose main branch should be compared, and was not asked for when the lock was written."""
-    return {each.repository for each in checkpoints if each.revision != MAIN} - set(lock.mains)
+    return {
+        checkpoint.repository for checkpoint in checkpoints if checkpoint.revision != MAIN
+    } - set(lock.mains)
 
 
 def _judge_model(model: Model, lock: Lock) -> CheckpointSeries:
@@ -255,8 +266,11 @@ def _judge_model(model: Model, lock: Lock) -> CheckpointSeries:
     last = model.last_step
     if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
         # A rule takes the last that there is.
-        last = max((each.step for each in checkpoints if each.step is not None), default=None)
+        last = max(
+            (checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None),
+            default=None,
+        )
     judged = judge_listing(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
-    if lock.shape.layers or any(not each.problem for each in lock.revisions.values()):
+    if lock.shape.layers or any(not revision.problem for revision in lock.revisions.values()):
         model = model.complete_shape(lock.shape)
     return CheckpointSeries(model, tuple(checkpoints), {each.name: each for each in judged})

@@ -64,8 +64,8 @@ def expand_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries
         numbers, training = entry["seeds"], entry.get("training")
         of_training = training.get("revision") if isinstance(training, dict) else None
         places = (entry.get("repository"), of_training)
-        is_list = isinstance(numbers, list) and all(type(each) is int for each in numbers)
-        has_seed = any("{seed}" in str(each) for each in places)
+        is_list = isinstance(numbers, list) and all(type(number) is int for number in numbers)
+        has_seed = any("{seed}" in str(place) for place in places)
         if not is_list or len({*numbers}) < max(len(numbers), 2) or not has_seed:
             raise InputError(
                 f"model `{name}` in {file}: `seeds` must be a list of two or more different whole numbers, and "

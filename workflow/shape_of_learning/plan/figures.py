@@ -47,10 +47,10 @@ def write_opening(
         If the caption names a setting that the configuration does not have.
     """
     curves = [
-        each.label.rpartition(", seed")[0] if each.seeds_of else each.label for each in models
+        model.label.rpartition(", seed")[0] if model.seeds_of else model.label for model in models
     ]
     labels = {
-        "measures": _list_labels([each.label for each in measures]),
+        "measures": _list_labels([measure.label for measure in measures]),
         "models": _list_labels(curves),
     }
     return _fill_in_settings("caption", figure.caption, {**settings, **labels})

@@ -58,7 +58,7 @@ def _find_file(name: str) -> Path | None:
     """The file of one of our modules; None for what is none, such as an imported function."""
     path = WORKFLOW.joinpath(*name.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")
-    return next((each for each in candidates if each.exists()), None)
+    return next((candidate for candidate in candidates if candidate.exists()), None)
 
 
 def _list_foreign_files(name: str) -> list[Path]:

@@ -98,7 +98,7 @@ def find_local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where:
         If there is none.
     """
     stated = _check_folder(entry.tokenizer, where) if entry.tokenizer else ""
-    for folder in [stated] if stated else [each.path for each in checkpoints]:
+    for folder in [stated] if stated else [checkpoint.path for checkpoint in checkpoints]:
         if not list_tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
             raise InputError(
                 f"{where}: {folder} has no tokenizer; save it there (`tokenizer.save_pretrained`), or name the "

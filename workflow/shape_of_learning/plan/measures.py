@@ -55,7 +55,7 @@ def choose_measures(
 
 def digest_measures(script: str, measures: Iterable[Measure]) -> str:
     """Digest of a script with the modules of the measures that it takes."""
-    return digest_code(script, *sorted({each.module for each in measures}))
+    return digest_code(script, *sorted({measure.module for measure in measures}))
 
 
 def _choose_measure(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:

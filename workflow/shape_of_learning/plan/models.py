@@ -117,12 +117,16 @@ class Model:
         """Names of all checkpoints that can be trained further, where they are known without the Hub."""
         if self.saved_steps:
             return [name_step(step) for step in self.saved_steps]
-        return [] if self.offered is not None else [each.name for each in self.checkpoints]
+        return (
+            [] if self.offered is not None else [checkpoint.name for checkpoint in self.checkpoints]
+        )
 
     @property
     def local_folders(self) -> dict[str, str]:
         """Names of checkpoints that lie in folders of the user's -> these."""
-        return {each.name: each.path for each in self.checkpoints if each.path}
+        return {
+            checkpoint.name: checkpoint.path for checkpoint in self.checkpoints if checkpoint.path
+        }
 
     def count_windows(self, sampling: Mapping[str, Any]) -> int:
         """How many windows are drawn for it, by section `sampling`: more where it is wide."""
@@ -142,7 +146,9 @@ class Model:
             treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
             facts = {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
         shape = {"role": self.shape.role, "layers": self.shape.layers}
-        last = self.last_step or max((each.step or 0 for each in self.checkpoints), default=0)
+        last = self.last_step or max(
+            (checkpoint.step or 0 for checkpoint in self.checkpoints), default=0
+        )
         facts |= {"warmup_steps": self.warmup_steps, "last_step": last or None}
         return {"name": self.name, "family": self.family, **shape, **facts}
 
@@ -224,12 +230,12 @@ def _plan_model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
 
 def _check_steps(model: Model, where: str) -> None:
     for key in ("name", "step"):
-        values = Counter(getattr(each, key) for each in model.checkpoints)
+        values = Counter(getattr(checkpoint, key) for checkpoint in model.checkpoints)
         if twice := [value for value, times in values.items() if times > 1]:
             raise InputError(
                 f"{where}: two checkpoints have the {key} `{twice[0]}`; give one another, or remove it"
             )
-    steps = {each.step or 0 for each in model.checkpoints}
+    steps = {checkpoint.step or 0 for checkpoint in model.checkpoints}
     if model.offered is not None and isinstance(model.offered.wanted, list):
         steps.update(model.offered.wanted)
     if model.last_step is not None and max(steps, default=0) > model.last_step:
@@ -242,7 +248,7 @@ def _check_steps(model: Model, where: str) -> None:
 def _plan_hub_model(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """Revisions of repositories, pinned by a lock and downloaded."""
     checkpoints, offered = list_hub_checkpoints(entry, where)
-    repositories = {each.repository for each in checkpoints} | (
+    repositories = {checkpoint.repository for checkpoint in checkpoints} | (
         {offered.repository} if offered else set()
     )
     known_bad = (*model.known_bad, *list_reported_mistakes(repositories, model.last_step))

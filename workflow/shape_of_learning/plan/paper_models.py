@@ -54,7 +54,7 @@ def choose_papers(
         If there is no paper of a name.
     """
     if names is None:
-        return [each for each in papers if {*each.figures, *each.tables} & wanted.keys()]
+        return [paper for paper in papers if {*paper.figures, *paper.tables} & wanted.keys()]
     known = {paper.name: paper for paper in papers}
     for name in names:
         if name not in known:
@@ -148,7 +148,9 @@ def _find_demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
 
     def has_its_ends(model: Model) -> bool:
         ends = {0, model.last_step}
-        return model.kind == "finetuning" and ends <= {each.step for each in model.checkpoints}
+        return model.kind == "finetuning" and ends <= {
+            checkpoint.step for checkpoint in model.checkpoints
+        }
 
     def has_steps(model: Model) -> bool:
         return model.has_training_steps or not needs_steps

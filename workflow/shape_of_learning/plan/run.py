@@ -154,7 +154,7 @@ class Run:
 
     def require_measured(self, name: str, revision: str) -> None:
         """Refuse a checkpoint that is asked for by name and not measured."""
-        measured = [each.name for each in self.list_checkpoints(name)]
+        measured = [checkpoint.name for checkpoint in self.list_checkpoints(name)]
         if revision in measured:
             return
         if judged := self.plan_curve(name).judged.get(revision):
@@ -224,8 +224,8 @@ class Run:
                 (name, always) for (m, name), always in self.measurement_scope.items() if m == model
             )
             self._estimators[model] = {
-                each.name: [name for name, always in own if always or each.name == last]
-                for each in self.list_checkpoints(model)
+                checkpoint.name: [name for name, always in own if always or checkpoint.name == last]
+                for checkpoint in self.list_checkpoints(model)
             }
         return self._estimators[model]
 
@@ -265,7 +265,9 @@ class Run:
         if not any(figure.draws_every_checkpoint for figure in drawn):
             return [last]
         sound = [
-            each for each in self.list_checkpoints(name) if each.name not in self.list_bad(name)
+            checkpoint
+            for checkpoint in self.list_checkpoints(name)
+            if checkpoint.name not in self.list_bad(name)
         ]
         return thin_checkpoints(sound, self.settings["controls"]["checkpoints"]) or [last]
 
@@ -311,7 +313,11 @@ class Run:
         """What is measured of the matrices of a checkpoint."""
 
         def is_in(*kinds: str) -> bool:
-            asked = [each for kind in kinds for each in self.list_weight_checkpoints(kind, model)]
+            asked = [
+                checkpoint
+                for kind in kinds
+                for checkpoint in self.list_weight_checkpoints(kind, model)
+            ]
             return revision in {each.name for each in asked}
 
         names = self.weight_measures if is_in("weights", "last_weights") else []

@@ -90,7 +90,7 @@ class Adjustment:
 
     def select_leading(self, k: int) -> "Adjustment":
         """The same with the first k directions of each cluster, or as many as it has."""
-        return replace(self, directions=[each[:k] for each in self.directions])
+        return replace(self, directions=[direction[:k] for direction in self.directions])
 
     def apply(self, X: ArrayLike) -> np.ndarray:
         """Remove mean and directions.

@@ -95,7 +95,7 @@ def check_task(task: Task, where: str) -> Task:
         labels = {example.label for example in examples}
         if not all(map(math.isfinite, labels)):
             raise InputError(f"{where}: a label is NaN or infinite; correct `label` in its entry")
-        if task.has_classes and (broken := sorted(each for each in labels if each % 1)):
+        if task.has_classes and (broken := sorted(label for label in labels if label % 1)):
             raise InputError(
                 f"{where}: the label {broken[0]:g} is no class, a whole number; correct `label` in its entry, "
                 "or set `metric: spearman` for grades"
