@@ -83,7 +83,10 @@ def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
         states(forward)
     weights = {key: value.clone() for key, value in forward.head.model.state_dict().items()}
     modules, before = list(forward.model.modules()), logits(forward)
-    with suppress(ZeroDivisionError), blocks.replaced({1: random_map(1), 3: torch.nn.Identity()}):
+    with (
+        suppress(ZeroDivisionError),
+        blocks.replace_blocks({1: random_map(1), 3: torch.nn.Identity()}),
+    ):
         changed = states(forward)
         assert len(changed) == LAYERS + 1
         for state, width in zip(changed, WIDTHS[name], strict=True):
@@ -111,7 +114,7 @@ def test_states_are_those_of_the_library_and_a_dropped_block_is_one_that_the_mod
     # But for the last, which the library takes after the final norm.
     assert all(map(torch.equal, own[:-1], states(forward)))
     assert own[-1].shape == (*IDS.shape, WIDTH)
-    with blocks.replaced({2: torch.nn.Identity()}):
+    with blocks.replace_blocks({2: torch.nn.Identity()}):
         dropped = logits(forward)
     del blocks._blocks[1]
     forward.config.num_hidden_layers = LAYERS - 1
@@ -121,10 +124,10 @@ def test_states_are_those_of_the_library_and_a_dropped_block_is_one_that_the_mod
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom"])
 def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, blocks_of):
     forward, blocks, windows = blocks_of(name)
-    with blocks.replaced({number: random_map(number) for number in (1, 2, 3)}):
+    with blocks.replace_blocks({number: random_map(number) for number in (1, 2, 3)}):
         expected = logits(forward)
         fitted = maps.fit_blocks(maps.TeacherStates(blocks, windows, 0).states)
-        with blocks.replaced({number: fitted[number - 1].make_map() for number in (1, 2, 3)}):
+        with blocks.replace_blocks({number: fitted[number - 1].make_map() for number in (1, 2, 3)}):
             found = logits(forward)
     assert min(block.linearity for block in fitted) > 1 - 1e-9
     # Of states in float32, 30 of which share a map's coordinate.
@@ -149,7 +152,7 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_
     poor = maps.AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
         assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
-    with blocks.replaced({2: poor}):
+    with blocks.replace_blocks({2: poor}):
         before = teacher.error(blocks, 2, range(30)).item()
         editing = {"distillation_steps": 30, "distillation_windows": 4, "learning_rate": 0.01}
         maps.distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))

@@ -338,7 +338,7 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
         whole = [
             m for m in named if all(run.measurement_scope.get((m, e)) in where for e in of_states)
         ]
-        assert not named or len(whole) >= claim.needed, claim.name
+        assert not named or len(whole) >= claim.min_models, claim.name
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -357,12 +357,12 @@ def demo() -> Run:
 def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_asks(demo):
     wanted = read_yaml(CONFIG / "demo.yaml")["measurement"]["estimators"]
     for model, revisions in DEMO.items():
-        assert list(demo.estimators_at(model)) == revisions
+        assert list(demo.list_estimators_by_checkpoint(model)) == revisions
         for revision in revisions:
-            assert set(wanted) <= set(demo.estimators_at(model)[revision])
+            assert set(wanted) <= set(demo.list_estimators_by_checkpoint(model)[revision])
     # dimension_by_scale is of each model's last checkpoint.
-    assert "gride_64" not in demo.estimators_at("demo-decoder")["step64"]
-    assert "gride_64" in demo.estimators_at("demo-decoder")["step128"]
+    assert "gride_64" not in demo.list_estimators_by_checkpoint("demo-decoder")["step64"]
+    assert "gride_64" in demo.list_estimators_by_checkpoint("demo-decoder")["step128"]
 
 
 def test_a_target_that_is_left_out_is_refused_with_the_reason():

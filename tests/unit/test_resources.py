@@ -67,7 +67,7 @@ def test_each_attempt_asks_for_more():
 def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():
     rules = "".join(path.read_text() for path in (REPOSITORY / "workflow").rglob("*.smk"))
     blocks = re.split(r"^ *(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
-    asks = re.compile(r"^ +(gpu=|\*\*RUNNING)", re.MULTILINE)
+    asks = re.compile(r"^ +(gpu=|\*\*RUNTIME_PARAMS)", re.MULTILINE)
     asking = {re.match(r"\w+", block)[0] for block in blocks if asks.search(block)}
     profile = yaml.safe_load((REPOSITORY / "workflow/profiles/slurm/profile.yaml").read_text())
     sent = {

@@ -21,7 +21,7 @@ def chosen(selection, sample, seed=0):
     special, positions, token_ids = sample
     windows = np.cumsum(np.asarray(positions) == 0) - 1
     rows = {"special": special, "positions": positions, "token_ids": token_ids, "windows": windows}
-    return selection.of(rows, GROUPS, seed)
+    return selection.choose_rows(rows, GROUPS, seed)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_each_token_of_a_type_can_be_the_one_that_is_kept():
     ],
 )
 def test_tables_call_a_selection_by_what_it_leaves_out(selection, own, name):
-    assert selection.with_rows(own).name == name
+    assert selection.set_rows(own).name == name
 
 
 def test_a_share_of_the_windows_has_windows_of_every_group():

@@ -82,7 +82,7 @@ def local_name(model: str) -> str:
     --------
     >>> [local_name(path) for path in ("/models/gpt2", "/models/gpt2.gguf", "/models/gpt2/main")]
     ['gpt2', 'gpt2', 'gpt2']
-    >>> local_name("/work/run/checkpoint-500")
+    >>> local_name("/models/run/checkpoint-500")
     'run/checkpoint-500'
     """
     path = expand_home(model)

@@ -328,7 +328,7 @@ def summarise_errors(errors: np.ndarray) -> tuple[np.ndarray, float]:
 
     Examples
     --------
-    >>> round(error_summary(np.array([0.1] * 99 + [1.0]))[1], 4)
+    >>> round(summarise_errors(np.array([0.1] * 99 + [1.0]))[1], 4)
     0.5025
     """
     if np.isnan(errors).any():

@@ -43,7 +43,7 @@ def find_massive(X: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> massive(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, 30.0]]))
+    >>> find_massive(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, 30.0]]))
     array([False, False, False,  True])
     """
     norms = copy_to_host(namespace(X).linalg.norm(X, None, 1))

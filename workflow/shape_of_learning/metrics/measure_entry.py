@@ -141,7 +141,7 @@ class Measure:
 
     Examples
     --------
-    >>> Measure("numpy:trace", "isotropy", "Trace {k}", "Trace", {"k": 0}).chosen("trace", {"k": 1}).label
+    >>> Measure("numpy:trace", "isotropy", "Trace {k}", "Trace", {"k": 0}).configure("trace", {"k": 1}).label
     'Trace 1'
     """
 
@@ -279,7 +279,7 @@ def count_searched_neighbours(k: int) -> int:
 
     Examples
     --------
-    >>> [searched_neighbours(k) for k in (2, 20, 100, 128)]
+    >>> [count_searched_neighbours(k) for k in (2, 20, 100, 128)]
     [6, 32, 132, 166]
     """
     p = 2 / 16

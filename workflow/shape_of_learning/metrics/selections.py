@@ -119,7 +119,7 @@ class Selection:
         --------
         >>> rows = {"windows": [0, 0, 1, 1], "special": [False] * 4, "positions": [0, 1, 0, 1]}
         >>> rows |= {"token_ids": [7, 5, 6, 5]}
-        >>> Selection(first_token="drop").of(rows, np.array([0, 1]))
+        >>> Selection(first_token="drop").choose_rows(rows, np.array([0, 1]))
         array([1, 3])
         """
         kept = np.ones(len(rows["positions"]), dtype=bool)

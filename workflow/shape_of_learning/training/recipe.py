@@ -48,7 +48,7 @@ def space_pretraining_steps(last_step: int) -> list[int]:
 
     Examples
     --------
-    >>> pretraining_steps(10)
+    >>> space_pretraining_steps(10)
     [0, 1, 2, 4, 8, 10]
     """
     powers = [2**i for i in range(last_step.bit_length()) if 2**i < last_step]
