@@ -97,7 +97,7 @@ def test_near_duplicates_are_counted():
     X = gaussian(200, 20)
     X[100:120] = X[:20] + 1e-6 * gaussian(20, 20, seed=1)
     lists = NeighbourLists(*nearest_neighbours(X, 5), np.arange(len(X)))
-    assert lists.share_near_duplicates() == 40 / 200
+    assert lists.near_duplicate_share() == 40 / 200
 
 
 def one_direction_of_one_row():

@@ -264,7 +264,7 @@ def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
 def test_without_a_token_gated_models_are_left_out_and_named():
     run = planned(paper(), token=False)
     assert not any(name.startswith("llama-2") for name in run.models)
-    assert sum("is gated" in notice for notice in run.notices) == 3
+    assert sum("is gated" in str(notice) for notice in run.notices) == 3
 
 
 def test_a_fine_tuning_of_a_gated_model_is_left_out(tmp_path):
@@ -272,7 +272,7 @@ def test_a_fine_tuning_of_a_gated_model_is_left_out(tmp_path):
     run = run_of({"models": ["minilm-l6", "mine"]}, tmp_path, entries)
     assert set(run.models) == {"minilm-l6"}
     sentence = "rests on `closed`, which is gated, and left out"
-    assert any(sentence in notice for notice in run.notices)
+    assert any(sentence in str(notice) for notice in run.notices)
 
 
 def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
@@ -314,7 +314,7 @@ def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     run = run_of({"figures": chosen})
     assert run.shown["linear_figure_9"] == ("demo-decoder",)
     without = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
-    assert without in run.notices
+    assert without in map(str, run.notices)
     assert run.shown["linear_figure_4"] == ("demo-decoder", "demo-twin")
 
 

@@ -124,7 +124,7 @@ def _say_undefined(curves: Curves) -> str:
 def _say_highest(rows: Mapping[int, Row]) -> str:
     """Say how high anisotropy is, and where, if its intervals tell some blocks from the others."""
     values = _values(rows)
-    top = highest_blocks(rows)
+    top = find_highest_blocks(rows)
     if len(top) == len(rows):
         return f"anisotropy is {_format_range(values.values())}"
     return f"the highest anisotropy is {_format_range(values[layer] for layer in top)}, in {name_blocks(top)}"
@@ -173,10 +173,8 @@ def _say_dimension(models: Sequence[Curves]) -> str:
 def _say_dimension_of(curves: Curves, measure: str) -> str:
     """Say where it is highest, if its intervals tell some blocks from the others, of values that are not suspect."""
     rows = curves.blocks(measure)
-    sound = {
-        layer: row for layer, row in rows.items() if not _read_reasons_for_findings(row)
-    } or rows
-    values, top = _values(sound), highest_blocks(sound)
+    sound = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
+    values, top = _values(sound), find_highest_blocks(sound)
     highest = _format_range((values[layer] for layer in top), 0)
     beside = []
     if (last := max(rows)) in values and last not in top:
@@ -196,11 +194,7 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     reasons: set[Reason] = set()
     for curves in models:
         rows = curves.blocks(measure)
-        suspect = [
-            _read_reasons_for_findings(row)
-            for row in rows.values()
-            if _read_reasons_for_findings(row)
-        ]
+        suspect = [_read_doubts(row) for row in rows.values() if _read_doubts(row)]
         reasons.update(reason for found in suspect for reason in found)
         if suspect:
             counts.append((f"{len(suspect)} of {len(rows)}", curves.label))
@@ -214,13 +208,13 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     return f"do not trust {DIMENSIONS[measure]} in {where} ({causes})"
 
 
-def _read_reasons_for_findings(row: Row) -> list[Reason]:
+def _read_doubts(row: Row) -> list[Reason]:
     cell = row.get("reason")
     reasons = read_reasons(cell) if isinstance(cell, str) else []
     return [reason for reason in reasons if reason is not FEW_WINDOWS]
 
 
-def highest_blocks(rows: Mapping[int, Row]) -> list[int]:
+def find_highest_blocks(rows: Mapping[int, Row]) -> list[int]:
     """List the block with the highest value, and those that its interval does not tell from it.
 
     Without intervals nothing tells blocks apart, so that all are listed.

@@ -210,15 +210,14 @@ def _count_massive(row: pd.Series) -> str:
     """Say how many massive tokens are the first of a window, and how many have the most frequent text."""
     counts = {int(at): int(n) for at, n in re.findall(r"(\d+) \((\d+)\)", row["positions"])}
     position = 0 if 0 in counts else next(iter(counts))
-    where = "at position {position:,}" if position else "the first token of a window"
+    where = f"at position {position:,}" if position else "the first token of a window"
     _, end = json.JSONDecoder().raw_decode(row["tokens_found"])
     text, of_text = row["tokens_found"][:end], row["tokens_found"][end:].split(")")[0].strip(" (")
-    said = []
-    for number, what in (
-        (counts[position], where.format(position=position)),
-        (int(of_text), f"{text}, the most frequent text"),
-    ):
-        said.append(f"{number:,} of {row['massive']:,} {'is' if number == 1 else 'are'} {what}")
+    counted = {where: counts[position], f"{text}, the most frequent text": int(of_text)}
+    said = [
+        f"{number:,} of {row['massive']:,} {'is' if number == 1 else 'are'} {what}"
+        for what, number in counted.items()
+    ]
     return captions.enumerate_items(said)
 
 

@@ -89,7 +89,7 @@ def audit_curve(
         report for report in reports if report.same_as is not None or report in curve.known_bad
     ]
     of_files = judge_listing(known, curve.listed, curve.mains, named, curve.last_step)
-    judged = {file.name: file for file in of_files}
+    judged = {checkpoint.name: checkpoint for checkpoint in of_files}
     reasons = {name: _describe_basis(name, curve, judged) for name in judged}
     measured: dict[str, WeightEvidence] = {}
     if tensors or loss:

@@ -114,7 +114,7 @@ class Claim:
             return len(names)
         return len({(run[name].training if name in run else "") or name for name in names})
 
-    def choose_models(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
+    def restrict_to_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
         """The claim as it is asked of a run, which may have none of its models."""
         if not self.asked_of or any(name in run for name in self.models):
             return self

@@ -112,7 +112,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     InputError
         If the rule asks for a part that the statistic does not have, or for one of several units.
     """
-    asked, claim = claim, claim.choose_models(evidence.models)
+    asked, claim = claim, claim.restrict_to_run(evidence.models)
 
     def judge_with(names: Sequence[str]) -> Judgement:
         instead = dict(zip(claim.estimators, names, strict=True))

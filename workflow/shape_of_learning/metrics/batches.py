@@ -251,12 +251,12 @@ class NeighbourLists(NamedTuple):
                 found = np.pad(found, ((0, 0), (0, k - existing)), constant_values=np.nan)
             yield found
 
-    def share_near_duplicates(self) -> float:
+    def near_duplicate_share(self) -> float:
         """Share of the distinct vectors whose second neighbour is ten times as far away as the first."""
         first, second = self.distances[:, :2].T
         return float((second / first > NEAR_DUPLICATE).mean()) if len(first) > 2 else np.nan
 
-    def share_same_token(self) -> float:
+    def same_token_share(self) -> float:
         """Share of the distinct vectors whose nearest neighbour is of the same token."""
         tokens = np.empty(len(self.distances), np.int64)
         tokens[self.distinct_of] = self.token_ids

@@ -196,9 +196,9 @@ def _measure_batches(
             n=whole(sum(batch.n for batch in batches) / len(batches)),
             n_unique=whole(sum(batch.n_unique for batch in batches) / len(batches)),
             near_duplicates=float(
-                np.mean([one.share_near_duplicates() for one in lists] or math.nan)
+                np.mean([one.near_duplicate_share() for one in lists] or math.nan)
             ),
-            same_token=float(np.mean([one.share_same_token() for one in lists] or math.nan)),
+            same_token=float(np.mean([one.same_token_share() for one in lists] or math.nan)),
             windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
             value=float(values.mean()),
             without=tuple(left_out.tolist()),

@@ -28,7 +28,7 @@ class TidyRow(NamedTuple):
     n, n_unique : float
         Vectors of the batch, and distinct ones among them; of a layer in the mean over batches.
     near_duplicates : float
-        Of a layer: share of the vectors with a near-duplicate, :meth:`.NeighbourLists.share_near_duplicates`, in
+        Of a layer: share of the vectors with a near-duplicate, :meth:`.NeighbourLists.near_duplicate_share`, in
         the mean over batches. NaN for measures that are not of neighbours.
     same_token : float
         Likewise the share of the vectors whose nearest neighbour is of the same entry of the vocabulary.

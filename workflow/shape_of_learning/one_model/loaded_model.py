@@ -233,7 +233,7 @@ def preserve_model(loaded: LoadedModel) -> Iterator[None]:
     modules: list[Any] = list(whole.modules())
     configs = {id(module.config): module.config for module in modules if hasattr(module, "config")}
     settings = [(c, dict(vars(c))) for c in configs.values() if hasattr(c, "__dict__")]
-    kept = [(vars(module), _save_caches(vars(module))) for module in modules]
+    kept = [(vars(module), _collect_caches(vars(module))) for module in modules]
     training = [module for module in modules if module.training]
     wrapper = vars(whole).get("forward")  # of accelerate, which rounds to bfloat16
     threads = torch.get_num_threads()
@@ -258,8 +258,8 @@ def preserve_model(loaded: LoadedModel) -> Iterator[None]:
                 if _is_of(module, "torch.distributed.fsdp", "FSDPModule"):
                     module.reshard()
         else:
-            for now, before in kept:
-                _restore(now, before)
+            for current, before in kept:
+                _restore(current, before)
         for config, values in settings:
             _reset(vars(config), values)
         torch.set_num_threads(threads)
@@ -269,7 +269,7 @@ def preserve_model(loaded: LoadedModel) -> Iterator[None]:
             setattr(matmul, key, value)
 
 
-def _save_caches(module: dict[str, Any]) -> dict[str, dict[Any, Any]]:
+def _collect_caches(module: dict[str, Any]) -> dict[str, dict[Any, Any]]:
     """What a forward pass may change in a module: hooks of the library, and what is kept of the longest text."""
     return {
         "": _select_plain_values(module),

@@ -113,13 +113,13 @@ class SpecificationGrid:
         an estimator, if another one is in its family. Where the claim itself names several of a family, each
         has its own parameters to choose.
         """
-        values = measures.values()
-        untouched = {name for name in TAKEN if all(name in value.rows for value in values)}
-        if all(value.family in WHOLE for value in values):
+        listed = measures.values()
+        untouched = {name for name in TAKEN if all(name in measure.rows for measure in listed)}
+        if all(measure.family in WHOLE for measure in listed):
             untouched.add("batch_share")
-        if not any(value.family == "dimension" for value in values):
+        if not any(measure.family == "dimension" for measure in listed):
             untouched.add("same_window")
-        if all(value.first_layer == 1 for value in values) or claim.statistic in OF_BLOCKS:
+        if all(measure.first_layer == 1 for measure in listed) or claim.statistic in OF_BLOCKS:
             untouched.add("average_over")
         choices, decided_by = dict(self.rows), {}
         for family, variants in self.families.items():
@@ -137,7 +137,7 @@ class SpecificationGrid:
 
     def plan_claim(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimGrid | None:
         """Plan a claim on hidden states alone, for which a run has enough models and searched neighbours."""
-        claim = claim.choose_models(run)
+        claim = claim.restrict_to_run(run)
         models = claim.list_models(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
         if not models or claim.count_models(models, run) < claim.min_models:

@@ -11,7 +11,7 @@ from shape_of_learning.plan.entry_files import Entries, expand_seeds, read_entri
 from shape_of_learning.plan.measures import choose_measures
 from shape_of_learning.plan.models import Model, find_origins, read_models
 from shape_of_learning.plan.paper_models import (
-    IS_EMPTY,
+    Notice,
     check_targets,
     choose_figure_measures,
     choose_papers,
@@ -93,10 +93,10 @@ def read_run(
         name: why for name, each in models.items() if (why := _explain_absence(each, is_closed))
     }
     models = {name: model for name, model in models.items() if name not in reasons}
-    notices = [*reasons.values()]
+    notices = [Notice(why) for why in reasons.values()]
     if not models:
         raise InputError(
-            f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
+            f"configuration key `models` names only models that are left out: {'; '.join(reasons.values())}"
         )
     of_run = {name: targets[name] for name in (*collect_figures(chosen), *collect_tables(chosen))}
     shown = choose_target_models(settings["figures"], of_run, models, notices)
@@ -119,22 +119,20 @@ def read_run(
     )
     for each in run.models.values():  # of which the run may have found the roles
         _check_task(each, typed.tasks)
-    # When nothing can be refused any more; who leaves a figure empty knows that it is left out.
-    for notice in _group_notices([notice for notice in notices if not notice.endswith(IS_EMPTY)]):
-        say(f"NOTE: {notice}")
+    for words in _group_notices(notices):  # when nothing can be refused any more
+        say(f"NOTE: {words}")
     return run
 
 
-def _group_notices(notices: Sequence[str]) -> list[str]:
-    """Make one notice of those on figures that are left out."""
+def _group_notices(notices: Sequence[Notice]) -> list[str]:
+    """Say the notices that a user has not chosen, those on figures that are left out in one sentence."""
     targets: dict[str, list[str]] = {}
     others = []
     for notice in notices:
-        target, is_left_out, why = notice.partition(" is left out: ")
-        if is_left_out:
-            targets.setdefault(why, []).append(target)
-        else:
-            others.append(notice)
+        if notice.is_left_out and not notice.is_chosen:
+            targets.setdefault(notice.words, []).append(notice.target)
+        elif not notice.is_left_out:
+            others.append(str(notice))
     parts = [
         f"{', '.join(of)} {'is' if len(of) == 1 else 'are'} left out: {why}"
         for why, of in targets.items()

@@ -180,7 +180,7 @@ def require_shown(run: Run, target: str) -> None:
     if target in run.shown:
         return
     for notice in run.notices:
-        if notice.startswith(f"{target} "):
+        if notice.target == target:
             raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
     raise InputError(
         f"{target} belongs to the paper `{run.find_paper(target).name}`; name the paper in key "

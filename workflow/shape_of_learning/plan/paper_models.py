@@ -1,7 +1,7 @@
 """Which models each figure and table of the papers shows, and what of them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS
@@ -12,7 +12,17 @@ from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Speci
 from shape_of_learning.plan.settings import Figures
 from shape_of_learning.refusals import make_unknown_name_error
 
-IS_EMPTY = "is an empty list"  # ends the notice on a target that the configuration shows nothing of
+
+class Notice(NamedTuple):
+    """What a run leaves out: a model, or all or a part of a figure or table."""
+
+    words: str
+    target: str = ""  # the figure or table
+    is_left_out: bool = False  # as a whole; `words` are the reason
+    is_chosen: bool = False  # by the configuration, so that a user knows it
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.target, "is left out:" * self.is_left_out, self.words)))
 
 
 def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
@@ -91,7 +101,7 @@ def choose_target_models(
     wanted: Mapping[str, Any],
     targets: Mapping[str, Specification],
     models: Mapping[str, Model],
-    notices: list[str],
+    notices: list[Notice],
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each figure or table, and note each that is left out for want of any.
 
@@ -103,7 +113,7 @@ def choose_target_models(
     targets : mapping of str to Specification
     models : mapping of str to Model
         Those of this run.
-    notices : list of str
+    notices : list of Notice
         Is added to.
 
     Raises
@@ -126,7 +136,9 @@ def choose_target_models(
         curves = _list_curves(models[name] for name in names)
         if is_open and len(curves) > (most := shown.most_models or len(curves)):
             kept = ", ".join(f"`{curve}`" for curve in curves[:most])
-            notices.append(f"{target} draws {kept} alone; key `figures.{target}` chooses others")
+            notices.append(
+                Notice(f"draws {kept} alone; key `figures.{target}` chooses others", target)
+            )
             names = [name for name in names if _list_curves([models[name]])[0] in curves[:most]]
         if names:
             _check_drawn(target, [models[name] for name in names], shown)
@@ -134,11 +146,13 @@ def choose_target_models(
         asked = "no model" if listed == ALL else f"none of {', '.join(f'`{n}`' for n in listed)}"
         others = ", ".join(f"`{name}`" for name in of_run if name not in names)
         if names and others and listed != ALL:
-            notices.append(f"{target} is drawn without {others}: it shows models{kind}")
+            notices.append(Notice(f"is drawn without {others}: it shows models{kind}", target))
         elif listed == []:
-            notices.append(f"{target} is left out: key `figures.{target}` {IS_EMPTY}")
+            why = f"key `figures.{target}` is an empty list"
+            notices.append(Notice(why, target, is_left_out=True, is_chosen=True))
         elif not names:
-            notices.append(f"{target} is left out: key `models` names {asked}{kind}")
+            why = f"key `models` names {asked}{kind}"
+            notices.append(Notice(why, target, is_left_out=True))
     return found
 
 

@@ -15,6 +15,7 @@ from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.curve import CheckpointSeries, plan_curve
 from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.paper_models import Notice
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.refusals import make_unknown_name_error
 
@@ -48,7 +49,7 @@ class Run:
         Those of ``measurements.csv``, and what figures draw besides, with their settings.
     claims : mapping of str to mapping of str to Claim
         Those of each paper of the run that has any.
-    notices : list of str
+    notices : list of Notice
         What is left out and why, one sentence each.
     locks : Path
         Folder of the files that pin the revisions of models.
@@ -65,7 +66,7 @@ class Run:
     shown: Mapping[str, tuple[str, ...]]
     every_measure: Mapping[str, Measure]
     claims: Mapping[str, Mapping[str, Claim]]
-    notices: list[str]
+    notices: list[Notice]
     locks: Path
     say: Callable[[str], None]
 
