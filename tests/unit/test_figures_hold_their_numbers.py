@@ -25,6 +25,7 @@ from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.output import fix_layout
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import describe_for_figures
@@ -356,6 +357,20 @@ def test_artists_hold_the_numbers_of_the_csv(target):
             own = table[table["label"] == label]
             for values, columns in zip(points.T.astype(float), AXES[name], strict=True):
                 assert not columns or set(values[np.isfinite(values)]) <= numbers(own, columns)
+
+
+@pytest.mark.parametrize("target", sorted({*RUN.shown} & {*FIGURES} - {"linear_figure_4"}))
+def test_no_label_of_an_axis_is_cut_off(target):
+    function, inputs, options = given(target)
+    module, _, name = function.partition(":")
+    with use_theme():
+        figure = getattr(import_module(module), name)(inputs, **options).figure
+        fix_layout(figure)
+        labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+        boxes = {text.get_text(): text.get_window_extent() for text in labels if text.get_text()}
+    for words, box in boxes.items():
+        assert (box.min >= -1).all(), words
+        assert (box.max <= figure.bbox.max + 1).all(), words
 
 
 def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):

@@ -117,7 +117,7 @@ def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     table = select_layers(inputs)
     notes = captions.write_footnote(inputs, table)
     figure, ((axes,),), lines = marks.make_model_panels(inputs, "depth", [[("", table)]], *notes)
-    axes.set_ylabel(inputs.measures[0].axis)
+    axes.set_ylabel(inputs.measures[0].axis.replace(" / ", " /\n"))  # one line would be too tall
     scales.set_log_axis(axes)
     marks.name_lines([axes], lines)
     return make_drawing(inputs, figure, table, captions.describe_estimates(table))
