@@ -69,7 +69,10 @@ def look_at_terminal(said: str, *, layers: int) -> str:
 
 
 def look_at_printed(said: str, stated: str) -> str:
-    """Each line that a page states must be printed, its numbers to a few hundredths; `...` stands for some."""
+    """Each line that a page states must be printed, its numbers to a few hundredths.
+
+    A line `...` stands for some lines, and at the end of a line `...` stands for what follows.
+    """
     printed = [line.split() for line in said.splitlines()]
     lines = [line.split() for line in stated.splitlines() if line.strip(" .")]
     for words in lines:
@@ -81,6 +84,8 @@ def look_at_printed(said: str, stated: str) -> str:
 
 def are_alike(words: Sequence[str], others: Sequence[str]) -> bool:
     """Whether two lines have the same words, but for the last digits of numbers."""
+    if words[-1] == "...":
+        words, others = words[:-1], others[: len(words) - 1]
     if len(words) != len(others):
         return False
     for word, other in zip(words, others, strict=True):
