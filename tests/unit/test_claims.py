@@ -17,7 +17,7 @@ from shape_of_learning.claims import (
 )
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.judging import judge, summarise
+from shape_of_learning.claims.judging import judge, write_summary
 from shape_of_learning.claims.rules import needed_weight
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
@@ -363,7 +363,7 @@ def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets
             }
             for n, h in enumerate(heights)
         }
-        return summarise(claim, verdict, units, {})
+        return write_summary(claim, verdict, units, {})
 
     supported = "The height is 0.7; supported if above 0.5. The dip is 0.2; supported if below 1."
     assert summary("supported", 0.7) == supported
@@ -376,7 +376,9 @@ def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets
 def test_a_summary_of_a_single_number_needs_no_name():
     claim = replace(Claim(name="c", **CLAIM), rule=RULE, parts={"value": "the change (ln)"})
     of_all = {"": {"linearity": bounds.bound_exactly(0.3)}}
-    assert summarise(claim, "supported", of_all, {}) == "The change is 0.3; supported if above 0."
+    assert (
+        write_summary(claim, "supported", of_all, {}) == "The change is 0.3; supported if above 0."
+    )
 
 
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():

@@ -212,7 +212,7 @@ def judge_by(claim: Claim, reading: ClaimData) -> Judgement:
     return Judgement(
         verdict,
         because,
-        *_summarise_units(claim.rule[SUPPORTED], units, families),
+        *_estimate_margin(claim.rule[SUPPORTED], units, families),
         models=tuple(dict.fromkeys(model for model, _ in reading.checkpoints)),
         revisions=tuple(f"{model}@{revision}" for model, revision in reading.checkpoints),
         n=tuple(f"{n:,.0f}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
@@ -221,7 +221,7 @@ def judge_by(claim: Claim, reading: ClaimData) -> Judgement:
         p_contradicted=rules.chance(claim.rule[CONTRADICTED], units, families),
         to_contradict=to_contradict,
         parts=tuple(parts),
-        summary=summarise(claim, verdict, units, families),
+        summary=write_summary(claim, verdict, units, families),
     )
 
 
@@ -333,7 +333,7 @@ def _read_numbers(part: BoundedNumber) -> tuple[float, float, float]:
     return float(part.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
 
 
-def _summarise_units(
+def _estimate_margin(
     condition: rules.Condition, units: rules.Units, families: rules.Families
 ) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
@@ -347,7 +347,7 @@ def _summarise_units(
     return bound - estimate, bound - high, bound - low, visible
 
 
-def summarise(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
+def write_summary(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
     """Say the numbers that decide, and which bounds they are compared with."""
     of = CONTRADICTED if verdict == CONTRADICTED else SUPPORTED
     condition = rules.drop_hurdles(claim.rule[of])
