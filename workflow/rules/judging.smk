@@ -110,7 +110,7 @@ def find_step(model, revision):
 
 def estimate_choices(*job):
     """One checkpoint, as often as there are sets of rows; of one vector per token type it is much less."""
-    one, sets = needs.estimate_checkpoint(*job), len(CHOICES.settings.sets_of_rows())
+    one, sets = needs.estimate_checkpoint(*job), len(CHOICES.settings.list_row_sets())
     return one._replace(minutes=one.minutes * max(1, sets / 2))
 
 
@@ -142,7 +142,7 @@ rule measure_choices:
         measuring=lambda wildcards: {
             "measures": [each.make_job() for each in CHOICES.list_measures(*wildcards)],
             "protocol": MEASUREMENT_PARAMS,
-            "choices": [vars(rows) for rows in CHOICES.settings.sets_of_rows()],
+            "choices": [vars(rows) for rows in CHOICES.settings.list_row_sets()],
         },
     script:
         "../scripts/measure_checkpoint.py"
