@@ -34,7 +34,7 @@ from shape_of_learning.corpus.windows import (
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.texts import Corpus
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.refusals import validate_yaml
+from shape_of_learning.validation import validate_yaml
 
 
 def prepared(folder: Path, content: bytes, format="mediawiki", size=205, processes=1):

@@ -31,7 +31,7 @@ from shape_of_learning.figures.scales import (
 from shape_of_learning.figures.style import THEME, use_theme
 from shape_of_learning.figures.tables import select_averages
 from shape_of_learning.plan.entries import Entry, Printed
-from shape_of_learning.refusals import validate_yaml
+from shape_of_learning.validation import validate_yaml
 
 PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
 PAPER = "papers.shape_of_learning.figures"

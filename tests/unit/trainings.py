@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from shape_of_learning.refusals import validate_yaml
 from shape_of_learning.training.recipe import PretrainingRecipe
+from shape_of_learning.validation import validate_yaml
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 # Regular enough that two dozen small steps learn something of it.

@@ -29,7 +29,7 @@ from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.report_text import escape_for_report
 from shape_of_learning.plan.run import WEIGHT_TABLES, collect_suspect_limits
 from shape_of_learning.plan.settings import FOLDERS
-from shape_of_learning.refusals import make_unknown_name_error
+from shape_of_learning.validation import make_unknown_name_error
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 

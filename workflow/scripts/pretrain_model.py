@@ -8,10 +8,10 @@ import transformers
 
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.job import run_job
-from shape_of_learning.refusals import validate_yaml
 from shape_of_learning.training.pretrain import pretrain
 from shape_of_learning.training.recipe import PretrainingRecipe
 from shape_of_learning.training.train import write_training_table
+from shape_of_learning.validation import validate_yaml
 
 
 def main(model: str, text: Path, recipe: dict[str, Any], steps: Path, table: Path) -> None:

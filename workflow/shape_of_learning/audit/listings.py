@@ -39,7 +39,7 @@ from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.entry_files import expand_seeds
 from shape_of_learning.plan.local_folders import STEP, list_local_checkpoints
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, list_hub_checkpoints
-from shape_of_learning.refusals import validate_yaml
+from shape_of_learning.validation import validate_yaml
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from shape_of_learning.checkpoints.lock import MAIN, MISSING, Commit
 from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.refusals import suggest_name
+from shape_of_learning.validation import suggest_name
 
 VERSION = 1  # of the columns and their meaning
 ATLAS = Path(__file__).parents[1] / "atlas"

@@ -14,7 +14,7 @@ from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_
 from shape_of_learning.errors import InputError, shorten_error
 from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import atomic_write, refuse_odd_file
-from shape_of_learning.refusals import cut
+from shape_of_learning.validation import cut
 
 if TYPE_CHECKING:
     import gguf

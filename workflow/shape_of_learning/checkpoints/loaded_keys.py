@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.refusals import cut
+from shape_of_learning.validation import cut
 
 if TYPE_CHECKING:
     import torch

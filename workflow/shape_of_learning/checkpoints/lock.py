@@ -18,7 +18,7 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, read_yaml
-from shape_of_learning.refusals import cut
+from shape_of_learning.validation import cut
 
 MISSING = "missing"
 NO_WEIGHTS = "no weights"

@@ -20,7 +20,7 @@ from shape_of_learning.checkpoints.measured import TensorDigest, TensorDigests
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.weight_files import list_weight_files, unreadable_error
 from shape_of_learning.errors import InputError
-from shape_of_learning.refusals import cut
+from shape_of_learning.validation import cut
 
 BLOCK = 1 << 20  # bytes hashed at once; larger ones hash no faster
 SAMPLED = 256  # values of one matrix: they tell a distance of 1 from one of 0

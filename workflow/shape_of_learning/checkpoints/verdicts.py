@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from shape_of_learning.checkpoints.lock import MAIN, MIXED_SHARDS, Checkpoint, Listing
-from shape_of_learning.refusals import Section, make_validation_error, must_be, unique
+from shape_of_learning.validation import Section, make_validation_error, must_be, unique
 
 OK = "ok"
 NOT_YET_MOVED = "not yet moved"

@@ -24,7 +24,7 @@ from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
 from shape_of_learning.embeddings.variants import apply_adapter, describe_quantisation
 from shape_of_learning.errors import InputError, is_memory_exhausted, shorten_error
 from shape_of_learning.files import refuse_odd_file
-from shape_of_learning.refusals import cut
+from shape_of_learning.validation import cut
 
 if TYPE_CHECKING:
     import torch

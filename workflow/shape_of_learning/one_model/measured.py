@@ -32,7 +32,7 @@ from shape_of_learning.metrics.tables import (
 )
 from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS, TidyRow
 from shape_of_learning.one_model.defaults import NEIGHBOURS
-from shape_of_learning.refusals import make_unknown_name_error
+from shape_of_learning.validation import make_unknown_name_error
 
 if TYPE_CHECKING:
     import pandas as pd

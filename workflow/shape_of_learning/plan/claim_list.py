@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from shape_of_learning.claims import claim
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.files import read_yaml
-from shape_of_learning.refusals import (
+from shape_of_learning.validation import (
     Number,
     Section,
     Words,

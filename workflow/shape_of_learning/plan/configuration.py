@@ -21,7 +21,7 @@ from shape_of_learning.plan.papers import Paper, check_names, collect_figures, c
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import Settings
 from shape_of_learning.plan.texts import TaskEntry
-from shape_of_learning.refusals import make_unknown_name_error, validate_yaml
+from shape_of_learning.validation import make_unknown_name_error, validate_yaml
 
 
 def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from shape_of_learning.checkpoints.verdicts import Mistake, Step, Steps
-from shape_of_learning.refusals import Name, Section, make_validation_error, must_be
 from shape_of_learning.training.recipe import FinetuningRecipe, Million, Positive, Pretraining
+from shape_of_learning.validation import Name, Section, make_validation_error, must_be
 
 Precision = Literal["float32", "bfloat16", "float16"]
 # Characters that the figures' font has and that stand side by side; with =, +, - or @ a spreadsheet would

@@ -9,7 +9,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.identity import digest_code
-from shape_of_learning.refusals import format_value, make_unknown_name_error, read_number
+from shape_of_learning.validation import format_value, make_unknown_name_error, read_number
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 

@@ -24,13 +24,13 @@ from shape_of_learning.plan.steps import (
     list_hub_checkpoints,
     make_checkpoint,
 )
-from shape_of_learning.refusals import make_unknown_name_error, validate_yaml
 from shape_of_learning.training.recipe import (
     STEPS_PER_EPOCH,
     PretrainingRecipe,
     name_step,
     space_pretraining_steps,
 )
+from shape_of_learning.validation import make_unknown_name_error, validate_yaml
 
 # What is trained differs between twins, and nothing else.
 OF_TWINS = {"regulariser", "strength", "twin_of"}

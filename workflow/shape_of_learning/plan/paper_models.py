@@ -10,7 +10,7 @@ from shape_of_learning.plan.entry_files import Entries
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Specification
 from shape_of_learning.plan.settings import Figures
-from shape_of_learning.refusals import make_unknown_name_error
+from shape_of_learning.validation import make_unknown_name_error
 
 
 class Notice(NamedTuple):

@@ -10,7 +10,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, list_functions, read_claims
-from shape_of_learning.refusals import (
+from shape_of_learning.validation import (
     Section,
     Words,
     make_unknown_name_error,

@@ -17,7 +17,7 @@ from shape_of_learning.plan.curve import CheckpointSeries, plan_curve
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import Notice
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
-from shape_of_learning.refusals import make_unknown_name_error
+from shape_of_learning.validation import make_unknown_name_error
 
 LEAST_STEPS = 1000  # ours: a pretraining of this run with fewer is asked no claim
 # Families of measures that are also taken of null models.

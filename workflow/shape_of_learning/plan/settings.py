@@ -11,7 +11,8 @@ from pydantic import ConfigDict, Field, model_validator
 from shape_of_learning.metrics.registry import OF_THE_PAPER
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.plan.texts import Corpus, TaskEntry
-from shape_of_learning.refusals import (
+from shape_of_learning.training.recipe import Positive, Threads
+from shape_of_learning.validation import (
     Name,
     Names,
     Section,
@@ -21,7 +22,6 @@ from shape_of_learning.refusals import (
     unique,
     with_exponent,
 )
-from shape_of_learning.training.recipe import Positive, Threads
 
 # What is in results/, so that no run may be called so.
 FOLDERS = frozenset(

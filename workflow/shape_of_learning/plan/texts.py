@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from shape_of_learning.files import expand_home
-from shape_of_learning.refusals import Name, Section, format_value, make_validation_error, must_be
+from shape_of_learning.validation import Name, Section, format_value, make_validation_error, must_be
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
 Most = Annotated[int, Field(ge=2, le=100_000_000)]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.refusals import Name, Section, with_exponent
+from shape_of_learning.validation import Name, Section, with_exponent
 
 # Of every training, as of Pythia (Biderman et al. 2023).
 WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
