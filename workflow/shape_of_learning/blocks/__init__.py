@@ -1,1 +1,0 @@
-"""Decoders some of whose blocks are dropped, or replaced by affine maps."""
