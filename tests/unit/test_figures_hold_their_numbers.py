@@ -21,8 +21,9 @@ from figure_tables import (
     verdicts_on,
     write_rows,
 )
+from papers.finetuning.columns import TASK_COLUMNS
 from papers.linear.changed_blocks import KINDS, ORDERS
-from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
+from papers.linear.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.output import fix_layout
@@ -32,7 +33,6 @@ from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.tidy import (
     CONTROL_COLUMNS,
     MASSIVE_TABLE_COLUMNS,
-    TASK_COLUMNS,
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )

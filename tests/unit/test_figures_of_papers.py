@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import figure_tables as made
+from papers.finetuning.columns import TASK_COLUMNS
 from papers.finetuning.figures import adjustments
-from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
+from papers.linear.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
+from shape_of_learning.metrics.tidy import WEIGHT_COLUMNS
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 # The Shape of Learning

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from clouds import gaussian, hidden_states
+from papers.finetuning.adjustments import ClusterBased
 from shape_of_learning import average_cosine
-from shape_of_learning.tasks.adjustments import ClusterBased
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -6,7 +6,7 @@ import torch
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer
 
-from measure_on_task import compute_vectors
+from papers.finetuning.measure_on_task import compute_vectors
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.tasks.examples import Example, Task

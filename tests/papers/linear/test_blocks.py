@@ -7,9 +7,9 @@ import pytest
 import torch
 import transformers
 
+from papers.linear import maps
+from papers.linear.edits import Editor, changed_blocks
 from runs import sample_of
-from shape_of_learning.blocks import maps
-from shape_of_learning.blocks.edits import Editor, changed_blocks
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_stirred_model

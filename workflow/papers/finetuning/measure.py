@@ -6,25 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import distinct_rows, is_finite
-from shape_of_learning.estimators.cosine import average_cosine
-from shape_of_learning.estimators.spread import participation_ratio, spectrum
-from shape_of_learning.estimators.weights import log_partition_isotropy
-from shape_of_learning.random_streams import stream_seed
-from shape_of_learning.tasks.adjustments import (
+from papers.finetuning.adjustments import (
     Adjustment,
     ClusterBased,
     number_frequency_bands,
     share_between,
 )
+from papers.finetuning.probes import chance_score, fit_probe, make_features, pool_tokens
+from shape_of_learning.estimators.arrays import distinct_rows, is_finite
+from shape_of_learning.estimators.cosine import average_cosine
+from shape_of_learning.estimators.spread import participation_ratio, spectrum
+from shape_of_learning.estimators.weights import log_partition_isotropy
+from shape_of_learning.random_streams import stream_seed
 from shape_of_learning.tasks.examples import Task
-from shape_of_learning.tasks.probes import (
-    SCORES,
-    chance_score,
-    fit_probe,
-    make_features,
-    pool_tokens,
-)
+from shape_of_learning.tasks.scores import SCORES
 
 LARGEST = 64  # eigenvalues of each layer that are kept
 REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from papers.finetuning.columns import TASK_COLUMNS
+from papers.finetuning.measure import Row, SplitVectors, make_task_rows
 from shape_of_learning.embeddings.model import require_memory
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.job import read_parameters, run_job
-from shape_of_learning.metrics.tidy import TASK_COLUMNS
 from shape_of_learning.tasks.examples import SPLITS, Task, read_task
-from shape_of_learning.tasks.measure import Row, SplitVectors, make_task_rows
 
 logger = logging.getLogger("shape_of_learning")
 

@@ -1,13 +1,10 @@
-"""What a linear model reads from vectors: texts as features, probes, and how well their predictions agree."""
+"""Linear probes: texts as features, regressions, and the score of a constant prediction."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import matthews_corrcoef
 
 # Half of it times the squared weights is added to the mean loss; features have variance 1 on average.
 PENALTY = 0.02
@@ -89,30 +86,8 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: i
     return lambda Y: model.predict((Y - mean) / scale)
 
 
-def accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
-    """Share of the labels that are predicted; arrays of shape (n,)."""
-    return float(np.mean(np.asarray(labels) == np.asarray(predictions)))
-
-
-def matthews(labels: ArrayLike, predictions: ArrayLike) -> float:
-    """Correlation of two classifications (Matthews 1975, Gorodkin 2004); NaN where either is constant."""
-    if min(len(np.unique(each)) for each in (labels, predictions)) == 1:
-        return math.nan
-    return float(matthews_corrcoef(labels, predictions))
-
-
-def spearman(labels: ArrayLike, predictions: ArrayLike) -> float:
-    """Correlation of ranks, equal values having their mean rank; NaN where either is constant."""
-    first, second = (rankdata(each) - (np.size(each) + 1) / 2 for each in (labels, predictions))
-    under = math.sqrt(float(first @ first) * float(second @ second))
-    return float(first @ second) / under if under > 0 else math.nan
-
-
 def chance_score(metric: str, labels: ArrayLike) -> float:
     """Score of predictions that know nothing of the texts: always the most frequent class; no correlation."""
     if metric != "accuracy":
         return 0.0
     return float(np.unique(np.asarray(labels), return_counts=True)[1].max() / np.size(labels))
-
-
-SCORES = {"accuracy": accuracy, "matthews": matthews, "spearman": spearman}

@@ -9,7 +9,7 @@ OUTPUTS:
 STEPS: measure_on_task, one job per model.
 """
 
-from shape_of_learning.metrics.tidy import TASK_COLUMNS
+from papers.finetuning.columns import TASK_COLUMNS
 
 
 def list_task_files(model):
@@ -53,11 +53,11 @@ rule measure_on_task:
         **request_resources(needs.estimate_task),
         gpu=1,
     params:
-        code=digest_code("measure_on_task"),
+        code=digest_code("papers.finetuning.measure_on_task"),
         checkpoints=lambda wildcards: [
             (each.name, each.step) for each in RUN.list_checkpoints(wildcards.model)
         ],
         protocol=ask_plan(text_params, "model"),
         shape=ask_plan(shape_params, "model"),
     script:
-        "../../scripts/measure_on_task.py"
+        "measure_on_task.py"

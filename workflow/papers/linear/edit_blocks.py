@@ -9,8 +9,8 @@ from typing import Any
 import scipy.linalg  # noqa: F401  (only libraries that are loaded are limited to one thread)
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor
-from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS, fit_error_rows
+from papers.linear.edits import EDIT_COLUMNS, Editor
+from papers.linear.maps import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.files import write_table

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from shape_of_learning.blocks import maps
-from shape_of_learning.blocks.maps import EditableBlocks, FittedBlock
+from papers.linear import maps
+from papers.linear.maps import EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.corpus.windows import (
     cut_held_out_part,

@@ -53,7 +53,7 @@ rule edit_blocks:
             input.get("checkpoint", []),
         ),
     params:
-        code=digest_code("edit_blocks"),
+        code=digest_code("papers.linear.edit_blocks"),
         revision=ask_last_checkpoint(lambda model, revision: revision),
         is_download=ask_last_checkpoint(lambda model, revision: MODELS[model].kind == "repository"),
         weights=ask_last_checkpoint(RUN.describe_weights),
@@ -67,4 +67,4 @@ rule edit_blocks:
         ),
         editing=ask_plan(describe_block_editing, "model"),
     script:
-        "../../scripts/edit_blocks.py"
+        "edit_blocks.py"

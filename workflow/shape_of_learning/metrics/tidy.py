@@ -103,17 +103,6 @@ CLAIM_COLUMNS = (
     *("verdict", "summary", "because", "models", "revisions", "n", "selections"),
     *("p_supported", "p_contradicted", "to_contradict", "besides"),
 )
-_TASK = ("model", "revision", "step", "sample")
-# On the texts of a task, by the names of the tables.
-TASK_COLUMNS = {
-    "finetuning_layers": (*_TASK, "layer", "estimator", "n", "value"),
-    "finetuning_spectra": (*_TASK, "layer", "n", "median", "trace", "place", "eigenvalue"),
-    "finetuning_structure": (*_TASK, "layer", "quantity", "clusters", "n", "value"),
-    "finetuning_probes": (
-        *(*_TASK, "layer", "adjustment", "clusters", "directions", "fitted_on", "n"),
-        *("zero_vectors", "log_partition_isotropy", "average_cosine", "metric", "score", "chance"),
-    ),
-}
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
 FINAL_NORM = "final_norm"  # of a model's own matrices the one that holds no embeddings
 

@@ -23,7 +23,8 @@ def digest_code(script: str, *modules: str) -> str:
     Parameters
     ----------
     script : str
-        Name of a file in ``workflow/scripts``, without its suffix.
+        Name of a file in ``workflow/scripts`` without its suffix, or a module such as
+        ``"papers.linear.edit_blocks"``.
     *modules : str
         What is chosen at run time, such as ``"shape_of_learning.estimators.dimension"`` or
         ``"papers.linear.figures"``. Of a module of another package, all that lies beside and below it counts.
@@ -35,7 +36,7 @@ def digest_code(script: str, *modules: str) -> str:
     """
     digest = hashlib.sha256()
     own = [name for name in modules if _find_file(name)]
-    for file in list_files(f"scripts.{script}", *own):
+    for file in list_files(script if "." in script else f"scripts.{script}", *own):
         digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_dump_syntax(file)}\0".encode())
     for name in sorted(set(modules) - set(own)):
         digest.update("".join(map(_dump_syntax, _list_foreign_files(name))).encode())

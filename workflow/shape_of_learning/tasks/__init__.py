@@ -1,1 +1,1 @@
-"""Labelled texts, and what a representation of them is worth."""
+"""Labelled texts, and scores of predictions of their labels."""

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.tasks.examples import Example, Task
-from shape_of_learning.tasks.probes import SCORES
+from shape_of_learning.tasks.scores import SCORES
 from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
     STEPS_PER_EPOCH,

@@ -1,0 +1,30 @@
+"""Scores of predictions of a task's labels."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.metrics import matthews_corrcoef
+
+
+def accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
+    """Share of the labels that are predicted; arrays of shape (n,)."""
+    return float(np.mean(np.asarray(labels) == np.asarray(predictions)))
+
+
+def matthews(labels: ArrayLike, predictions: ArrayLike) -> float:
+    """Correlation of two classifications (Matthews 1975, Gorodkin 2004); NaN where either is constant."""
+    if min(len(np.unique(each)) for each in (labels, predictions)) == 1:
+        return math.nan
+    return float(matthews_corrcoef(labels, predictions))
+
+
+def spearman(labels: ArrayLike, predictions: ArrayLike) -> float:
+    """Correlation of ranks, equal values having their mean rank; NaN where either is constant."""
+    first, second = (rankdata(each) - (np.size(each) + 1) / 2 for each in (labels, predictions))
+    under = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / under if under > 0 else math.nan
+
+
+SCORES = {"accuracy": accuracy, "matthews": matthews, "spearman": spearman}
