@@ -15,9 +15,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.measured import CrossEntropy, TensorDigests, WeightEvidence
 from shape_of_learning.checkpoints.measured_verdicts import SUSPICIOUS, judge_measurements
 from shape_of_learning.checkpoints.verdicts import Mistake, judge_listing
+from shape_of_learning.checkpoints.weight_evidence import (
+    CrossEntropy,
+    TensorDigests,
+    WeightEvidence,
+)
 
 SHORTEST, LONGEST = 5, 160
 LAYERS = 12

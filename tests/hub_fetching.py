@@ -21,7 +21,7 @@ time.sleep = lambda seconds: sleep(seconds / 100)
 what, given = json.loads(sys.argv[1])
 try:
     if what == "fetch":
-        from shape_of_learning.checkpoints.fetch import fetch
+        from shape_of_learning.checkpoints.download import fetch
         fetch(Path(given.pop("output")), "tiny", "main", **given)
         print("null")
     elif what == "named":

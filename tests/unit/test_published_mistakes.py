@@ -9,9 +9,13 @@ import pytest
 import yaml
 
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, WeightFile, write_lock
-from shape_of_learning.checkpoints.measured import CrossEntropy, TensorDigests, WeightEvidence
 from shape_of_learning.checkpoints.measured_verdicts import find_broken_losses
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
+from shape_of_learning.checkpoints.weight_evidence import (
+    CrossEntropy,
+    TensorDigests,
+    WeightEvidence,
+)
 from shape_of_learning.plan.configuration import read_run
 from shape_of_learning.plan.curve import plan_curve
 from shape_of_learning.plan.entry_files import read_entries

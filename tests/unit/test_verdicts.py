@@ -10,7 +10,9 @@ import pytest
 
 from shape_of_learning.checkpoints import measured_verdicts, verdicts
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.measured import (
+from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, Mistake
+from shape_of_learning.checkpoints.weight_evidence import (
     UNDEFINED,
     CrossEntropy,
     TensorDigests,
@@ -18,8 +20,6 @@ from shape_of_learning.checkpoints.measured import (
     write_loss,
     write_tensor_digests,
 )
-from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, Mistake
 
 sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks.simulated_curves import GOOD, SHOWN_BY, alarms, doubted, judged, simulated

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shape_of_learning.checkpoints.fetch import fetch
+from shape_of_learning.checkpoints.download import fetch
 from shape_of_learning.files import link
 from shape_of_learning.job import run_job
 

@@ -31,15 +31,6 @@ from shape_of_learning.checkpoints.lock import (
     Listing,
     Place,
 )
-from shape_of_learning.checkpoints.measured import (
-    UNDEFINED,
-    CrossEntropy,
-    WeightEvidence,
-    read_loss,
-    read_tensor_digests,
-    write_loss,
-    write_tensor_digests,
-)
 from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
 from shape_of_learning.checkpoints.shapes import CONFIGURATION, list_tokenizer_paths
 from shape_of_learning.checkpoints.verdicts import (
@@ -48,6 +39,15 @@ from shape_of_learning.checkpoints.verdicts import (
     hash_shards,
     judge_listing,
     list_signatures,
+)
+from shape_of_learning.checkpoints.weight_evidence import (
+    UNDEFINED,
+    CrossEntropy,
+    WeightEvidence,
+    read_loss,
+    read_tensor_digests,
+    write_loss,
+    write_tensor_digests,
 )
 from shape_of_learning.errors import InputError
 

@@ -90,7 +90,7 @@ def audit(
 
         from shape_of_learning.audit.audit import audit_curve
         from shape_of_learning.audit.listings import list_curves
-        from shape_of_learning.audit.output import write_json, write_markdown
+        from shape_of_learning.audit.report import write_json, write_markdown
         from shape_of_learning.checkpoints.atlas import UNKNOWN, write_atlas
 
         rows: list[AtlasRow] = []
@@ -146,7 +146,7 @@ def _show(
     curve: "ListedSeries", found: "list[AtlasRow]", notes: list[str], console: Console
 ) -> None:
     from shape_of_learning.audit.audit import list_notes
-    from shape_of_learning.audit.output import count_table, revision_table
+    from shape_of_learning.audit.report import count_table, revision_table
 
     console.print(f"{curve.name}: {count_table(found)}", soft_wrap=True, highlight=False)
     console.print(revision_table(found))

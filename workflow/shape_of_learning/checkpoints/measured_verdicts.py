@@ -12,12 +12,6 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median_low
 
-from shape_of_learning.checkpoints.measured import (
-    LOSS_COLUMNS,
-    WeightEvidence,
-    read_loss,
-    read_tensor_digests,
-)
 from shape_of_learning.checkpoints.verdicts import (
     NOT_YET_CONFIRMED,
     OK,
@@ -26,6 +20,12 @@ from shape_of_learning.checkpoints.verdicts import (
     group_by_signature,
     judge_equals,
     set_verdicts,
+)
+from shape_of_learning.checkpoints.weight_evidence import (
+    LOSS_COLUMNS,
+    WeightEvidence,
+    read_loss,
+    read_tensor_digests,
 )
 from shape_of_learning.files import write_table
 

@@ -16,8 +16,8 @@ import safetensors
 import torch
 from safetensors.torch import load_file
 
-from shape_of_learning.checkpoints.measured import TensorDigest, TensorDigests
 from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.checkpoints.weight_evidence import TensorDigest, TensorDigests
 from shape_of_learning.checkpoints.weight_files import list_weight_files, unreadable_error
 from shape_of_learning.errors import InputError
 from shape_of_learning.validation import cut

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.checkpoints.measured import (
+from shape_of_learning.checkpoints.weight_evidence import (
     CrossEntropy,
     TensorDigests,
     write_loss,

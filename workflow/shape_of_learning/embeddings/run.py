@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from shape_of_learning.checkpoints.measured import UNDEFINED, CrossEntropy
 from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.checkpoints.weight_evidence import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     choose_device,
