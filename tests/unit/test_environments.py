@@ -75,7 +75,7 @@ def test_pins_are_those_of_the_pip_lock(file):
 
 def test_the_pip_lock_of_the_workflow_holds_all_that_its_packages_require():
     """They are installed without looking for more; PyTorch before them, with what it requires."""
-    text = (REPOSITORY / "requirements.txt").read_text()
+    text = (REPOSITORY / "envs/pip/workflow.txt").read_text()
     locked = {normal(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
     lacking = {
         f"{name} requires {needed.name}"

