@@ -16,8 +16,8 @@ from shape_of_learning.embeddings.controls import GaussianStates, initialise_wei
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.metrics.measure import measure_layer
+from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import MeasuringProtocol, Selection
 from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
 from tiny_models import TEXT, save_tiny_model
 

@@ -18,7 +18,8 @@ from shape_of_learning.metrics.measure import (
     measure_parts,
 )
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
-from shape_of_learning.metrics.selections import MeasuringProtocol, Selection, shuffled_batches
+from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
+from shape_of_learning.metrics.selections import choose_measured_rows, shuffled_batches
 from shape_of_learning.plan.measures import choose_measures
 from shape_of_learning.random_streams import random_stream
 
@@ -91,9 +92,7 @@ def alone(sample, kept, place, name, **how):
 def test_each_specification_has_the_numbers_of_a_measurement_of_its_own(sample, found, place):
     _, rows = sample
     half = np.isin(rows["windows"], choose_windows([SampleVariant(windows_share="0.5")], HOW))
-    one = Selection(special_tokens="drop", token_types="one").choose_rows(
-        rows, HOW.groups, HOW.seed
-    )
+    one = choose_measured_rows(HOW, rows, Selection(special_tokens="drop", token_types="one"))
     first = rows["positions"] == 0
     for name in ("anisotropy", "two_nn"):
         whole = alone(sample, slice(None), place, name)

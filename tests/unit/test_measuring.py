@@ -197,7 +197,9 @@ def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
 
 def test_too_few_vectors_are_refused_before_a_model_is_run():
     states, few = clouds(), selections.MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
-    few.require_batches(states.rows, [ALL["apart"], ALL["reach"]])  # which have no batches
+    selections.require_batches(
+        few, states.rows, [ALL["apart"], ALL["reach"]]
+    )  # which have no batches
     for name in ("two_nn", "anisotropy", "total_variance"):
         with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):
-            few.require_batches(states.rows, [ALL[name]])
+            selections.require_batches(few, states.rows, [ALL[name]])

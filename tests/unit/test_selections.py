@@ -21,7 +21,7 @@ def chosen(selection, sample, seed=0):
     special, positions, token_ids = sample
     windows = np.cumsum(np.asarray(positions) == 0) - 1
     rows = {"special": special, "positions": positions, "token_ids": token_ids, "windows": windows}
-    return selection.choose_rows(rows, GROUPS, seed)
+    return selections.choose_rows(selection, rows, GROUPS, seed)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_massive_tokens_are_found_wherever_they_are(planted, times):
     rows = {"special": np.zeros(1000, bool), "positions": np.arange(1000) % 50}
     rows |= {"token_ids": np.arange(1000) % 300, "windows": np.arange(1000) // 50}
     drop = selections.Selection(massive_tokens="drop")
-    left = drop.choose_rows(rows, GROUPS, states=[X])
+    left = selections.choose_rows(drop, rows, GROUPS, states=[X])
     assert {*range(1000)} - {*left.tolist()} == planted
     # Of each type the token is drawn first, so that layers with other massive tokens have the same ones.
-    one = selections.Selection(token_types="one").choose_rows(rows, GROUPS)
+    one = selections.choose_rows(selections.Selection(token_types="one"), rows, GROUPS)
     both = selections.Selection(token_types="one", massive_tokens="drop")
-    assert both.choose_rows(rows, GROUPS, states=[X]).tolist() == [
+    assert selections.choose_rows(both, rows, GROUPS, states=[X]).tolist() == [
         r for r in one if r not in planted
     ]
 

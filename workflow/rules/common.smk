@@ -20,6 +20,7 @@ import shape_of_learning
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
 from shape_of_learning.job import hide_bars
+from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.configuration import read_run, add_defaults
 from shape_of_learning.plan.curve import is_closed
@@ -89,6 +90,18 @@ def ask_plan(function, *wildcards, **options):
         return exit_on_input_error(function, *(found[name] for name in wildcards), **options)
 
     return call
+
+
+def ask_job(function, *wildcards):
+    """The parameter `job` of a rule: one object, whose text the report shows as it is.
+
+    It is a NamedTuple. Snakemake compares no parameter that is a dataclass, so a changed one would rerun nothing.
+    """
+
+    def make_job(*values):
+        return escape_for_report(function(*values))
+
+    return ask_plan(make_job, *wildcards)
 
 
 def match_any(names):
@@ -261,6 +274,27 @@ MEASUREMENT_PARAMS = {
         for key in ("special_tokens", "first_token", "token_types", "massive_tokens", "same_window")
     },
 }
+
+
+def make_measuring_protocol(model):
+    """Say how the hidden states of a model are measured."""
+    measurement = SETTINGS["measurement"]
+    return MeasuringProtocol(
+        model=model,
+        windows=MODELS[model].count_windows(SETTINGS["sampling"]),
+        seed=SEED,
+        batch_vectors=measurement["batch_vectors"],
+        neighbours=measurement["neighbours"],
+        selection=Selection(
+            special_tokens=measurement["special_tokens"],
+            first_token=measurement["first_token"],
+            token_types=measurement["token_types"],
+            massive_tokens=measurement["massive_tokens"],
+            same_window=measurement["same_window"],
+        ),
+    )
+
+
 # Measures of weights decide what a checkpoint's own matrices are measured by.
 WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
 WEIGHT_FILES = {

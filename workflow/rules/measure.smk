@@ -16,6 +16,7 @@ STEPS: dump_embeddings once per checkpoint, then measure once per layer and fami
 """
 
 from shape_of_learning.metrics.measure_entry import FAMILIES
+from shape_of_learning.metrics.protocol import MeasureJob
 
 
 @cache
@@ -24,12 +25,13 @@ def describe_measures(model, revision, family=""):
     return [measure.make_job() for measure in RUN.list_measures(model, revision, family)]
 
 
-def count_layers(model, layer):
-    """The number of layers, of which the layer that is asked for must be one."""
+def make_measure_job(model, revision, family, layer):
+    """Make the job of a layer, which the model must have."""
     layers = MODELS[model].shape.layers
     if int(layer) > layers:
         raise InputError(f"model `{model}` has the layers 0 to {layers}, and no layer {layer}")
-    return layers
+    measures = tuple(m.strip_presentation() for m in RUN.list_measures(model, revision, family))
+    return MeasureJob(int(layer), layers, family, measures, make_measuring_protocol(model))
 
 
 def digest_family(model, revision, family):
@@ -99,12 +101,7 @@ if SETTINGS["embeddings"]["dump"]:
             **request_resources(needs.estimate_layer),
         params:
             code=ask_plan(digest_family, "model", "revision", "family"),
-            layers=ask_plan(count_layers, "model", "layer"),
-            measures=ask_plan(describe_measures, "model", "revision", "family"),
-            measuring=ask_plan(
-                lambda model: {"windows": sampling_params(model)["windows"], **MEASUREMENT_PARAMS},
-                "model",
-            ),
+            job=ask_job(make_measure_job, "model", "revision", "family", "layer"),
         script:
             "../scripts/measure.py"
 

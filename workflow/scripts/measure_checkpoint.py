@@ -27,7 +27,7 @@ from shape_of_learning.metrics.measure_entry import (
     Measure,
     SampleVariant,
 )
-from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.tidy import TIDY_COLUMNS, TidyRow, layer_table, write_tidy
 
 logger = logging.getLogger("shape_of_learning")

@@ -16,7 +16,8 @@ from shape_of_learning.files import write_table
 from shape_of_learning.job import run_job
 from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
+from shape_of_learning.metrics.protocol import MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
 
 logger = logging.getLogger("shape_of_learning")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
-from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
+from shape_of_learning.metrics.protocol import MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates, choose_measured_rows
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 
@@ -84,7 +85,7 @@ class GaussianStates:
         """As many vectors as the state has, float32; a state that is not finite as it is."""
         vectors = self._states[state]
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
-        chosen = values[self._how.choose_measured_rows(self.rows, self._how.selection, [values])]
+        chosen = values[choose_measured_rows(self._how, self.rows, self._how.selection, [values])]
         if not np.isfinite(chosen).all():
             return values.astype(np.float32)
         mean = chosen.mean(axis=0)

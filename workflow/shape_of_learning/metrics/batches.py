@@ -13,11 +13,8 @@ from shape_of_learning.estimators.neighbours import nearest_neighbours
 from shape_of_learning.estimators.pair import Pair
 from shape_of_learning.estimators.spread import spectrum
 from shape_of_learning.metrics.measure_entry import Measure, count_searched_neighbours
-from shape_of_learning.metrics.selections import (
-    MeasuringProtocol,
-    contiguous_batches,
-    shuffled_batches,
-)
+from shape_of_learning.metrics.protocol import MeasuringProtocol
+from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches, window_groups
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
@@ -92,7 +89,7 @@ def make_batches(
         divided = shuffled_batches(len(windows), size, stream)
     elif family in ("isotropy", "spectrum"):
         divided = contiguous_batches(len(windows), size)
-    groups = protocol.groups
+    groups = window_groups(protocol.windows, protocol.seed)
     measured_groups = np.unique(np.concatenate([groups[windows[chosen]] for chosen in divided]))
     if len(measured_groups) < GROUPS:
         groups = np.full(len(groups), -1)

@@ -19,12 +19,14 @@ from shape_of_learning.metrics.measure_entry import (
     Measure,
     SampleVariant,
 )
+from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.selections import (
     HiddenStates,
-    MeasuringProtocol,
-    Selection,
+    choose_measured_rows,
     group_by_selection,
+    require_batches,
     share_of_windows,
+    window_groups,
 )
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
 
@@ -68,12 +70,12 @@ def measure_layer(
         own = layer + (selection.before_final_norm and layer == states.layers)
         numbers = [layer - 1, own] if family == "linearity" else [own]
         taken = [states[number] for number in numbers]
-        kept = protocol.choose_measured_rows(states.rows, selection, taken)
+        kept = choose_measured_rows(protocol, states.rows, selection, taken)
         how = replace(protocol, selection=selection)
         if (
             len(kept)
             < protocol.batch_vectors
-            <= len(protocol.choose_measured_rows(states.rows, selection))
+            <= len(choose_measured_rows(protocol, states.rows, selection))
         ):
             # Massive tokens leave less than a batch of what was enough for one.
             how = replace(how, batch_vectors=max(len(kept), protocol.neighbours + 1))
@@ -266,7 +268,7 @@ class Part:
 def choose_windows(choices: Iterable[SampleVariant], how: MeasuringProtocol) -> np.ndarray:
     """Numbers of the windows that any of some choices looks at, ascending; without choices all."""
     shares = (float(choice.windows_share) for choice in choices)
-    return share_of_windows(how.groups, max(shares, default=1.0))
+    return share_of_windows(window_groups(how.windows, how.seed), max(shares, default=1.0))
 
 
 def divide_sample(
@@ -293,10 +295,10 @@ def divide_sample(
     Raises
     ------
     InputError
-        Without choices all is one part, of which there must be a batch: :meth:`.MeasuringProtocol.require_batches`.
+        Without choices all is one part, of which there must be a batch: :func:`.require_batches`.
     """
     if not choices:
-        how.require_batches(rows, measures)
+        require_batches(how, rows, measures)
         return [Part(how, measures)]
     parts: dict[tuple[object, ...], Part] = {}
     for choice in choices:
@@ -315,7 +317,7 @@ def divide_sample(
             windows_share=float(choice.windows_share),
         )
         for selection, together in group_by_selection(wanted, chosen):
-            kept = how.choose_measured_rows(rows, selection)
+            kept = choose_measured_rows(how, rows, selection)
             if len(kept) > how.neighbours:
                 vectors = min(size, len(kept))
                 own = replace(how, selection=selection, batch_vectors=vectors)

@@ -235,6 +235,19 @@ class Measure:
                 "entry, or install its package where jobs run"
             ) from error
 
+    def strip_presentation(self) -> "Measure":
+        """Return the measure without the fields that decide how figures call and judge it, but no value."""
+        return replace(
+            self,
+            label="",
+            axis="",
+            description="",
+            allowed={},
+            interval=True,
+            suspect_above=None,
+            depends_on_n=False,
+        )
+
     def make_job(self) -> dict[str, Any]:
         """All that its values depend on; what figures call it is no reason to measure again."""
         words = {

@@ -1,8 +1,6 @@
 """Which tokens are measured, hidden states being of all of them, in which batches and groups of windows."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +8,7 @@ import numpy as np
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.massive import find_massive
 from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
@@ -36,154 +35,79 @@ class HiddenStates(Protocol):
         """One hidden state, an ndarray or a tensor, float32 of shape (tokens, width)."""
 
 
-@dataclass(frozen=True)
-class Selection:
-    """A choice of rows.
+def choose_rows(
+    selection: Selection,
+    rows: Mapping[str, np.ndarray],
+    groups: np.ndarray,
+    seed: int = 0,
+    states: Sequence[Any] = (),
+) -> np.ndarray:
+    """Choose among the tokens of a sample.
 
-    Attributes
+    Parameters
     ----------
-    special_tokens : {"keep", "drop"}
-        Those that the tokenizer adds, such as ``[CLS]``.
-    first_token : {"keep", "drop"}
-        That of each window, special or not.
-    token_types : {"all", "one"}
-        All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other
-        choices leave.
-    massive_tokens : {"keep", "drop"}
-        Those that :func:`.find_massive` finds in a hidden state among the tokens that all other choices leave; of a
-        block those of the state before it or after it, since the former decide the fit and the latter the score.
-    same_window : {"keep", "drop"}
-        Neighbours that are of the window of the vector itself.
-    before_final_norm : bool
-        Whether the last layer is the state before the final norm, though the run measures that after it.
-    windows_share : float
-        Share of the windows whose tokens are measured, of each group the first ones.
-    """
-
-    special_tokens: str = "keep"
-    first_token: str = "keep"
-    token_types: str = "all"
-    massive_tokens: str = "keep"
-    same_window: str = "keep"
-    before_final_norm: bool = False
-    windows_share: float = 1.0
-
-    def set_rows(self, chosen: Mapping[str, str]) -> "Selection":
-        """Make the choices that a measure's entry makes for itself, `rows` of :class:`.Measure`."""
-        switches: Any = {key: value for key, value in chosen.items() if key != "last_layer"}
-        before = self.before_final_norm or "last_layer" in chosen
-        return replace(self, before_final_norm=before, **switches)
-
-    @property
-    def name(self) -> str:
-        """How tables call it."""
-        parts = {
-            "without_first_token": self.first_token == "drop",
-            "without_special_tokens": self.special_tokens == "drop",
-            "one_per_token_type": self.token_types == "one",
-            "without_massive_tokens": self.massive_tokens == "drop",
-            "neighbours_in_other_windows": self.same_window == "drop",
-            "before_final_norm": self.before_final_norm,
-        }
-        return "+".join(part for part, applies in parts.items() if applies) or "all"
-
-    def choose_rows(
-        self,
-        rows: Mapping[str, np.ndarray],
-        groups: np.ndarray,
-        seed: int = 0,
-        states: Sequence[Any] = (),
-    ) -> np.ndarray:
-        """Choose among the tokens of a sample.
-
-        Parameters
-        ----------
-        rows : mapping of str to ndarray, shape (n,)
-            Of each token whether it is a ``special`` one, its position within its window, from 0
-            (``positions``), its entry in the vocabulary (``token_ids``) and its window (``windows``).
-        groups : ndarray of int64, shape (windows,)
-            From :func:`.window_groups`.
-        seed : int
-            Decides which one of a token type. It belongs to no model or layer: whoever has the same tokens
-            measures the same ones.
-        states : sequence of ndarray or torch.Tensor, each of shape (n, d)
-            That are measured. Massive tokens are dropped last, so that of each type all layers and revisions
-            have the same token; without states none is dropped.
-
-        Returns
-        -------
-        ndarray of int64, shape (m,)
-            Ascending numbers of the tokens that are measured.
-
-        Examples
-        --------
-        >>> rows = {"windows": [0, 0, 1, 1], "special": [False] * 4, "positions": [0, 1, 0, 1]}
-        >>> rows |= {"token_ids": [7, 5, 6, 5]}
-        >>> Selection(first_token="drop").choose_rows(rows, np.array([0, 1]))
-        array([1, 3])
-        """
-        kept = np.ones(len(rows["positions"]), dtype=bool)
-        if self.windows_share < 1:
-            kept &= np.isin(rows["windows"], share_of_windows(groups, self.windows_share))
-        if self.special_tokens == "drop":
-            kept &= ~np.asarray(rows["special"], dtype=bool)
-        if self.first_token == "drop":
-            kept &= np.asarray(rows["positions"]) != 0
-        chosen = np.flatnonzero(kept)
-        if self.token_types == "one":
-            order = random_stream(seed, "token types").permutation(chosen)
-            _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
-            chosen = np.sort(order[first])
-        if self.massive_tokens == "drop" and len(chosen):
-            found = [find_massive(state[chosen]) for state in states]
-            chosen = chosen[~np.any(found, axis=0)] if found else chosen
-        return chosen
-
-
-@dataclass(frozen=True)
-class MeasuringProtocol:
-    """How vectors are chosen, divided into batches and grouped.
-
-    Attributes
-    ----------
-    model : str
-        Its name decides the shuffle before the batches of the neighbour search.
-    windows, seed : int
-        How many windows were drawn, and the seed of the run: they decide the groups of windows.
-    batch_vectors, neighbours : int
-        ``measurement.batch_vectors`` and ``measurement.neighbours`` of the configuration.
     selection : Selection
-        Which tokens, unless a measure chooses for itself.
+    rows : mapping of str to ndarray, shape (n,)
+        Of each token whether it is a ``special`` one, its position within its window, from 0
+        (``positions``), its entry in the vocabulary (``token_ids``) and its window (``windows``).
+    groups : ndarray of int64, shape (windows,)
+        From :func:`.window_groups`.
+    seed : int
+        Decides which one of a token type. It belongs to no model or layer: whoever has the same tokens
+        measures the same ones.
+    states : sequence of ndarray or torch.Tensor, each of shape (n, d)
+        That are measured. Massive tokens are dropped last, so that of each type all layers and revisions
+        have the same token; without states none is dropped.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Ascending numbers of the tokens that are measured.
+
+    Examples
+    --------
+    >>> rows = {"windows": [0, 0, 1, 1], "special": [False] * 4, "positions": [0, 1, 0, 1]}
+    >>> rows |= {"token_ids": [7, 5, 6, 5]}
+    >>> choose_rows(Selection(first_token="drop"), rows, np.array([0, 1]))
+    array([1, 3])
     """
+    kept = np.ones(len(rows["positions"]), dtype=bool)
+    if selection.windows_share < 1:
+        kept &= np.isin(rows["windows"], share_of_windows(groups, selection.windows_share))
+    if selection.special_tokens == "drop":
+        kept &= ~np.asarray(rows["special"], dtype=bool)
+    if selection.first_token == "drop":
+        kept &= np.asarray(rows["positions"]) != 0
+    chosen = np.flatnonzero(kept)
+    if selection.token_types == "one":
+        order = random_stream(seed, "token types").permutation(chosen)
+        _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
+        chosen = np.sort(order[first])
+    if selection.massive_tokens == "drop" and len(chosen):
+        found = [find_massive(state[chosen]) for state in states]
+        chosen = chosen[~np.any(found, axis=0)] if found else chosen
+    return chosen
 
-    model: str
-    windows: int
-    seed: int
-    batch_vectors: int
-    neighbours: int
-    selection: Selection = Selection()
 
-    @classmethod
-    def read_fields(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
-        """Take what jobs are told, plain values."""
-        return cls(model, **{**fields, "selection": Selection(**fields["selection"])})
+def choose_measured_rows(
+    protocol: MeasuringProtocol,
+    rows: Mapping[str, np.ndarray],
+    selection: Selection,
+    states: Sequence[Any] = (),
+) -> np.ndarray:
+    """Return the numbers of the rows of a sample that are measured; of some states without their massive tokens."""
+    groups = window_groups(protocol.windows, protocol.seed)
+    return choose_rows(selection, rows, groups, protocol.seed, states)
 
-    @cached_property
-    def groups(self) -> np.ndarray:
-        """The group of each window."""
-        return window_groups(self.windows, self.seed)
 
-    def choose_measured_rows(
-        self, rows: Mapping[str, np.ndarray], selection: Selection, states: Sequence[Any] = ()
-    ) -> np.ndarray:
-        """Numbers of the rows of a sample that are measured; of some states without their massive tokens."""
-        return selection.choose_rows(rows, self.groups, self.seed, states)
-
-    def require_batches(self, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]) -> None:
-        """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""
-        of_batches = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
-        for selection, _ in group_by_selection(of_batches, self.selection):
-            require_one_batch(len(self.choose_measured_rows(rows, selection)), self.batch_vectors)
+def require_batches(
+    protocol: MeasuringProtocol, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]
+) -> None:
+    """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""
+    batched = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
+    for selection, _ in group_by_selection(batched, protocol.selection):
+        chosen = choose_measured_rows(protocol, rows, selection)
+        require_one_batch(len(chosen), protocol.batch_vectors)
 
 
 def group_by_selection(

@@ -13,8 +13,9 @@ from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.errors import InputError
 from shape_of_learning.machine import count_cores
+from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import OF_THE_PAPER
-from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.selections import require_batches
 from shape_of_learning.one_model.defaults import (
     BATCH_VECTORS,
     NEIGHBOURS,
@@ -98,7 +99,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     )
     states = StatesInMemory(sample)
     how = MeasuringProtocol(shuffled_as or name, windows, seed, batch_vectors, NEIGHBOURS)
-    how.require_batches(states.rows, chosen)
+    require_batches(how, states.rows, chosen)
     sample.store_states(ProgressStates(states, windows, progress) if progress else states)
     role = shape.role or ("encoder" if sees_later_tokens(sample.forward.model) else "decoder")
     return measure_states(

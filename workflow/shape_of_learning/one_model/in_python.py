@@ -26,8 +26,9 @@ from shape_of_learning.embeddings.tokenised_windows import split_windows, tokeni
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
+from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import OF_THE_PAPER
-from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.one_model.checkpoint import ProgressStates, draw_built_in_windows
 from shape_of_learning.one_model.defaults import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model

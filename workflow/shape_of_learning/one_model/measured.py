@@ -10,8 +10,9 @@ from shape_of_learning.embeddings.layers import measure_layers
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.metrics.selections import HiddenStates, MeasuringProtocol
+from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.metrics.suspects import (
     FEW_WINDOWS,
     REASONS,

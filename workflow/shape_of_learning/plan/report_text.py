@@ -4,6 +4,7 @@ A report of Snakemake has the parameters of each job within a script of its page
 would end it, and what follows would run.
 """
 
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 
@@ -20,13 +21,18 @@ class ReportText(str):
 
 
 def escape_for_report(value: Any) -> Any:
-    """Make all text within parameters of a job such text, where it could begin a tag."""
+    """Return an equal value, such as a job, with :class:`ReportText` where text of it could begin a tag."""
     if isinstance(value, str):
         return ReportText(value) if "<" in value else value
     if isinstance(value, dict):
         return {escape_for_report(key): escape_for_report(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [escape_for_report(inner) for inner in value]
-    if type(value) is tuple:
-        return tuple(escape_for_report(inner) for inner in value)
+    if isinstance(value, tuple):
+        inner = map(escape_for_report, value)
+        return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{f.name: escape_for_report(getattr(value, f.name)) for f in fields(value)}
+        )
     return value
