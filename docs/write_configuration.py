@@ -1,6 +1,6 @@
 """Write what the reference pages have from the code, and the schemas for editors: `make reference`.
 
-Types, defaults, bounds and words are those of shape_of_learning/plan, settings.py, texts.py and entries.py, of
+Types, defaults, bounds and words are those of shape_of_learning/plan, settings.py and entries.py, of
 training/recipe.py and of checkpoints/verdicts.py.
 """
 
@@ -17,7 +17,7 @@ import shape_of_learning
 from shape_of_learning.checkpoints import atlas
 from shape_of_learning.metrics.measure_entry import FAMILIES, WEIGHTS, Measure
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.plan import entries, settings, texts
+from shape_of_learning.plan import entries, settings
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 CONFIG = REFERENCE.parents[1] / "config"
@@ -142,7 +142,7 @@ def schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def model_named(name: str) -> type[BaseModel]:
     """Find a model by its name."""
-    return next(m for m in (getattr(x, name, None) for x in (settings, texts, entries)) if m)
+    return next(m for m in (getattr(x, name, None) for x in (settings, entries)) if m)
 
 
 def files() -> dict[Path, str]:

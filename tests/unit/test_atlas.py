@@ -12,8 +12,7 @@ from published_trainings import OF_MAIN, PYTHIA, SECOND
 from shape_of_learning.checkpoints import atlas
 from shape_of_learning.checkpoints.atlas import AtlasRow, find, merge_rows, read_atlas
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.entry_files import expand_seeds, read_entries
-from shape_of_learning.plan.models import read_models
+from shape_of_learning.plan.entries import expand_seeds, read_entries, read_models
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted((ROOT / "atlas").glob("*/*.csv"))

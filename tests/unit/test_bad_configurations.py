@@ -10,7 +10,7 @@ from made_claims import CLAIM
 from plans import MODELS, PLAIN, RECIPE, SIZE, refusal, run_of, tuned, twin
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.plan.entry_files import read_entries
+from shape_of_learning.plan.entries import read_entries
 from shape_of_learning.plan.papers import check_names, read_papers
 
 NAME = "must be up to 100 letters, digits"

@@ -32,7 +32,7 @@ from shape_of_learning.corpus.windows import (
     sample_windows,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.texts import Corpus
+from shape_of_learning.plan.settings import Corpus
 from shape_of_learning.random_streams import random_stream
 from shape_of_learning.validation import validate_yaml
 

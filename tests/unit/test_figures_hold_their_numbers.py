@@ -36,10 +36,9 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.configuration import add_defaults, read_run
 from shape_of_learning.plan.figures import describe_drawn_models, describe_figure, write_opening
-from shape_of_learning.plan.paper_models import choose_figure_measures
-from shape_of_learning.plan.papers import collect_figures, read_papers
+from shape_of_learning.plan.papers import choose_figure_measures, collect_figures, read_papers
+from shape_of_learning.plan.run import add_defaults, read_run
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 ROOT = Path(__file__).parents[2]

@@ -17,9 +17,8 @@ from shape_of_learning.checkpoints.lock import (
 )
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.curve import plan_curve
-from shape_of_learning.plan.entry_files import read_entries
-from shape_of_learning.plan.models import read_models
+from shape_of_learning.plan.entries import read_entries, read_models
+from shape_of_learning.plan.run import plan_curve
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), "log", 100)

@@ -20,7 +20,7 @@ from shape_of_learning.metrics.measure import (
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.selections import choose_measured_rows, shuffled_batches
-from shape_of_learning.plan.measures import choose_measures
+from shape_of_learning.plan.settings import choose_measures
 from shape_of_learning.random_streams import random_stream
 
 WINDOWS, LENGTH = 48, 10

@@ -14,11 +14,9 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
-from shape_of_learning.plan.configuration import add_defaults, read_run
-from shape_of_learning.plan.entry_files import expand_seeds, read_entries
-from shape_of_learning.plan.models import Model, read_models
+from shape_of_learning.plan.entries import Model, expand_seeds, read_entries, read_models
 from shape_of_learning.plan.papers import collect_figures
-from shape_of_learning.plan.run import Run
+from shape_of_learning.plan.run import Run, add_defaults, read_run
 from shape_of_learning.plan.settings import FOLDERS, Settings
 from shape_of_learning.plan.steps import RevisionTemplate, choose
 

@@ -16,11 +16,9 @@ from shape_of_learning.checkpoints.weight_evidence import (
     TensorDigests,
     WeightEvidence,
 )
-from shape_of_learning.plan.configuration import read_run
-from shape_of_learning.plan.curve import plan_curve
-from shape_of_learning.plan.entry_files import read_entries
-from shape_of_learning.plan.models import Model, read_models
+from shape_of_learning.plan.entries import Model, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.plan.run import plan_curve, read_run
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = read_entries(ROOT / "config/models")

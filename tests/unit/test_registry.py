@@ -9,7 +9,7 @@ from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import MEASURES, find_registered_measures
-from shape_of_learning.plan.measures import choose_measures
+from shape_of_learning.plan.settings import choose_measures
 
 
 def chosen(*names, last_layer="both", **parameters):

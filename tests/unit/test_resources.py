@@ -9,8 +9,7 @@ import yaml
 
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.entry_files import read_entries
-from shape_of_learning.plan.models import Model, read_models
+from shape_of_learning.plan.entries import Model, read_entries, read_models
 
 REPOSITORY = Path(__file__).parents[2]
 SETTINGS = read_yaml(REPOSITORY / "config/config.yaml")

@@ -9,8 +9,7 @@ from scipy import stats
 import figure_tables as made
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.seeds import join_seeds
-from shape_of_learning.plan.entry_files import expand_seeds
-from shape_of_learning.plan.models import read_models
+from shape_of_learning.plan.entries import expand_seeds, read_models
 
 ENTRY = {
     "repository": "org/bert-seed{seed}",

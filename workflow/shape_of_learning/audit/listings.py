@@ -34,11 +34,15 @@ from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.console import show_bar
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import compute_sha256, expand_home, read_yaml
-from shape_of_learning.plan.curve import list_offered_names
-from shape_of_learning.plan.entries import Entry
-from shape_of_learning.plan.entry_files import expand_seeds
-from shape_of_learning.plan.local_folders import STEP, list_local_checkpoints
-from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, list_hub_checkpoints
+from shape_of_learning.plan.entries import (
+    STEP,
+    Entry,
+    expand_seeds,
+    list_hub_checkpoints,
+    list_local_checkpoints,
+)
+from shape_of_learning.plan.run import list_offered_names
+from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 from shape_of_learning.validation import validate_yaml
 
 logger = logging.getLogger(__name__)

@@ -7,9 +7,8 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure, describe_for_figures
 from shape_of_learning.metrics.tidy import GROUPS
-from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.paper_models import sort_by_family_and_size
-from shape_of_learning.plan.papers import FigureSpecification, Paper
+from shape_of_learning.plan.entries import Model
+from shape_of_learning.plan.papers import FigureSpecification, Paper, sort_by_family_and_size
 from shape_of_learning.plan.run import Run
 
 LEFT_OUT = {

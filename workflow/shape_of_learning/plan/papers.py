@@ -1,15 +1,19 @@
-"""Papers: what each folder of ``workflow/papers`` says that its paper shows."""
+"""Papers: the figures, tables and claims in each folder of ``workflow/papers``, and the models that they show."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
+from shape_of_learning.metrics.measure_entry import WEIGHTS
+from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, list_functions, read_claims
+from shape_of_learning.plan.entries import Entries, Model
+from shape_of_learning.plan.settings import Figures
 from shape_of_learning.validation import (
     Section,
     Words,
@@ -198,3 +202,211 @@ def _find_function(name: str, folder: Path) -> str:
     return (
         f"papers.{folder.name}.{own.stem}:{name}" if is_own else f"{SHARED_MODULES}.{module}:{name}"
     )
+
+
+class Notice(NamedTuple):
+    """What a run leaves out: a model, or all or a part of a figure or table."""
+
+    words: str
+    target: str = ""  # the figure or table
+    is_left_out: bool = False  # as a whole; `words` are the reason
+    is_chosen: bool = False  # by the configuration, so that a user knows it
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.target, "is left out:" * self.is_left_out, self.words)))
+
+
+def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
+    """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key.
+    """
+    for target, listed in wanted.items():
+        if target not in targets:
+            raise make_unknown_name_error(
+                target, (*targets, *Figures.model_fields), "key", "key `figures`"
+            )
+        for name in listed if isinstance(listed, list) else ():
+            if name not in entries:
+                raise make_unknown_name_error(
+                    name, entries, "model", f"configuration key `figures.{target}`"
+                )
+
+
+def choose_papers(
+    names: Sequence[str] | None, wanted: Mapping[str, Any], papers: Sequence[Paper]
+) -> list[Paper]:
+    """Choose the papers whose figures and tables a run has.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Key ``papers`` of the configuration; None for those of which `wanted` names a target.
+    wanted : mapping
+        Section ``figures`` of the configuration.
+    papers : sequence of Paper
+
+    Raises
+    ------
+    InputError
+        If there is no paper of a name.
+    """
+    if names is None:
+        return [paper for paper in papers if {*paper.figures, *paper.tables} & wanted.keys()]
+    known = {paper.name: paper for paper in papers}
+    for name in names:
+        if name not in known:
+            raise make_unknown_name_error(name, known, "paper", "configuration key `papers`")
+    return [known[name] for name in names]
+
+
+def choose_figure_measures(
+    figures: Mapping[str, FigureSpecification], estimators: Sequence[str]
+) -> dict[str, FigureSpecification]:
+    """Say of each figure of `all` measures which they are: those of layers in ``measurement.estimators``."""
+    known = measure_names()
+    of_layers = [n for n in estimators if n in known and find_measure(n).family != WEIGHTS]
+    every = {"estimators": of_layers}
+    return {
+        target: figure.model_copy(update=every) if figure.estimators == ALL else figure
+        for target, figure in figures.items()
+    }
+
+
+def sort_by_family_and_size(models: Iterable[Model]) -> list[Model]:
+    """Order models as figures name them: families as they come, in each the smaller ones first."""
+    listed = list(models)
+    families = list(dict.fromkeys(model.family for model in listed))
+
+    def place(model: Model) -> tuple[int, int]:
+        layers, width = model.shape.layers or 0, model.shape.hidden_size or 0
+        return families.index(model.family), layers * width**2  # about a twelfth of its parameters
+
+    return sorted(listed, key=place)
+
+
+def choose_target_models(
+    wanted: Mapping[str, Any],
+    targets: Mapping[str, Specification],
+    models: Mapping[str, Model],
+    notices: list[Notice],
+) -> dict[str, tuple[str, ...]]:
+    """List the models of each figure or table, and note each that is left out for want of any.
+
+    Parameters
+    ----------
+    wanted : mapping
+        Section ``figures`` of the configuration. A target of which it names no model of the run shows all that
+        it can, or as many as there is room for.
+    targets : mapping of str to Specification
+    models : mapping of str to Model
+        Those of this run.
+    notices : list of Notice
+        Is added to.
+
+    Raises
+    ------
+    InputError
+        If two models of a figure have the same label, or it names more than there is room for.
+    """
+    found = {}
+    for target, shown in targets.items():
+        listed = wanted.get(target, ALL)
+        is_open = target not in wanted or (
+            listed not in (ALL, []) and models.keys().isdisjoint(listed)
+        )
+        listed = ALL if is_open else listed
+        of_run = [name for name in (models if listed == ALL else listed) if name in models]
+        kind, can_be_drawn = _find_demand(shown)
+        names = [name for name in of_run if can_be_drawn(models[name])]
+        if shown.draws == "twins":
+            names = _find_twins(names, models)
+        curves = _list_curves(models[name] for name in names)
+        if is_open and len(curves) > (most := shown.most_models or len(curves)):
+            kept = ", ".join(f"`{curve}`" for curve in curves[:most])
+            notices.append(
+                Notice(f"draws {kept} alone; key `figures.{target}` chooses others", target)
+            )
+            names = [name for name in names if _list_curves([models[name]])[0] in curves[:most]]
+        if names:
+            _check_drawn(target, [models[name] for name in names], shown)
+            found[target] = tuple(names)
+        asked = "no model" if listed == ALL else f"none of {', '.join(f'`{n}`' for n in listed)}"
+        others = ", ".join(f"`{name}`" for name in of_run if name not in names)
+        if names and others and listed != ALL:
+            notices.append(Notice(f"is drawn without {others}: it shows models{kind}", target))
+        elif listed == []:
+            why = f"key `figures.{target}` is an empty list"
+            notices.append(Notice(why, target, is_left_out=True, is_chosen=True))
+        elif not names:
+            why = f"key `models` names {asked}{kind}"
+            notices.append(Notice(why, target, is_left_out=True))
+    return found
+
+
+def _find_demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
+    """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
+    needs_steps, role = shown.checkpoints == "training", shown.role
+
+    def has_its_ends(model: Model) -> bool:
+        ends = {0, model.last_step}
+        return model.kind == "finetuning" and ends <= {
+            checkpoint.step for checkpoint in model.checkpoints
+        }
+
+    def has_steps(model: Model) -> bool:
+        return model.has_training_steps or not needs_steps
+
+    has: tuple[str, Callable[[Model], bool]]
+    if shown.draws == "twins":
+        has = " together with a twin, both at the last step", has_steps
+    elif shown.draws == "fine_tunings":
+        has = " with `finetuning`, measured at the first and the last step", has_its_ends
+    elif shown.is_of_entries:
+        has = " whose entry has `table_1`", lambda model: model.table_1 is not None
+    else:
+        has = " with training steps" if needs_steps else "", has_steps
+    are = f" that are {role}s" if role else ""
+    return are + has[
+        0
+    ], lambda model: (not role or model.shape.role in ("", role)) and has[1](model)
+
+
+def _find_twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
+    """Those of the models that stand for the same steps as a twin of theirs which is among them."""
+    recipes = {
+        name: models[name].recipe
+        for name in names
+        if models[name].kind == "pretraining"
+        and models[name].checkpoints[-1].step == models[name].last_step
+    }
+    pairs = [(name, recipe.get("twin_of")) for name, recipe in recipes.items()]
+    paired = {name for pair in pairs if pair[1] in recipes for name in pair}
+    return [name for name in names if name in paired]
+
+
+def _list_curves(models: Iterable[Model]) -> list[str]:
+    """Models as they are drawn: seeds of one entry are one curve."""
+    return list(dict.fromkeys(model.seeds_of or model.name for model in models))
+
+
+def _check_drawn(target: str, models: Sequence[Model], shown: Specification) -> None:
+    """Refuse more models than a figure has room for, and two that it could not tell apart."""
+    most, curves = shown.most_models, _list_curves(models)
+    if most is not None and len(curves) > most:
+        such = ", ".join(curves[:most])
+        raise InputError(
+            f"{target} has room for {most} of the {len(curves)} models that it would draw; say which in "
+            f"configuration key `figures.{target}`, such as [{such}]"
+        )
+    seen: dict[str, str] = {}
+    for model in models if isinstance(shown, FigureSpecification) else ():
+        if model.label in seen:
+            raise InputError(
+                f"models `{seen[model.label]}` and `{model.name}` both have the label `{model.label}`, by "
+                f"which {target} could not tell them apart; give one another `label` in its entry"
+            )
+        seen[model.label] = model.name

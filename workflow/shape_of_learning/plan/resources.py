@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shape_of_learning.metrics.measure_entry import count_searched_neighbours
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.entries import Model
 
 MB = 1e6
 LARGEST_VOCABULARY = 250_880  # BLOOM's, of a model whose entry does not say

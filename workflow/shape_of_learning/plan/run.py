@@ -1,23 +1,318 @@
-"""A run: which checkpoints its models have, and what of them tables, figures and claims ask for."""
+"""A run: the models, checkpoints, measures, figures and claims that a configuration asks for."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.lock import Checkpoint, write_lock
+from shape_of_learning.checkpoints.listed_files import folders_of
+from shape_of_learning.checkpoints.lock import (
+    EMPTY,
+    MAIN,
+    Checkpoint,
+    Lock,
+    Place,
+    read_lock,
+    write_lock,
+)
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judge_listing
 from shape_of_learning.checkpoints.weight_files import list_checkpoint_files, list_tokenizer_files
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.file_hashes import remember_sha256
+from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
-from shape_of_learning.plan.curve import CheckpointSeries, plan_curve
-from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.paper_models import Notice
-from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
-from shape_of_learning.validation import make_unknown_name_error
+from shape_of_learning.metrics.registry import measure_names
+from shape_of_learning.plan.entries import (
+    Entries,
+    Model,
+    expand_seeds,
+    find_origins,
+    read_entries,
+    read_models,
+)
+from shape_of_learning.plan.papers import (
+    FigureSpecification,
+    Notice,
+    Paper,
+    TableSpecification,
+    check_names,
+    check_targets,
+    choose_figure_measures,
+    choose_papers,
+    choose_target_models,
+    collect_figures,
+    collect_tables,
+)
+from shape_of_learning.plan.settings import Settings, TaskEntry, choose_measures
+from shape_of_learning.plan.steps import OfferedSteps
+from shape_of_learning.validation import make_unknown_name_error, validate_yaml
+
+
+@dataclass(frozen=True)
+class CheckpointSeries:
+    """All checkpoints that a model's entry asks for, ordered by step.
+
+    Attributes
+    ----------
+    model : Model
+        With its whole shape, whoever said it; as it was if no revision can be used.
+    checkpoints : tuple of Checkpoint
+    judged : mapping of str to JudgedCheckpoint
+        Name of a checkpoint -> what :func:`.judge_listing` says of it. Where nothing is listed, because it
+        is not from the Hub or this could not be asked, only reports condemn it.
+    lock : Lock
+        What pins them; empty for what is not from the Hub.
+    is_new : bool
+        Whether the lock file does not hold all of it yet.
+    unasked : str
+        Why the Hub could not be asked for what the lock lacks; empty if it has all.
+    """
+
+    model: Model
+    checkpoints: tuple[Checkpoint, ...]
+    judged: Mapping[str, JudgedCheckpoint]
+    lock: Lock = EMPTY
+    is_new: bool = False
+    unasked: str = ""
+
+    def list_bad(self) -> dict[str, str]:
+        """Names and verdicts of the checkpoints that are not what they should be, as far as is known yet."""
+        return {name: each.verdict for name, each in self.judged.items() if each.is_condemned}
+
+    @property
+    def bad_in_words(self) -> str:
+        """The same in a row."""
+        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_bad().items())
+
+    def list_measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
+        """Checkpoints that a run measures: those not known to be bad, and the `flagged` ones if asked for."""
+        locked = self.lock.revisions
+        unusable = {name for name in self.judged if name in locked and locked[name].problem}
+        bad = unusable if flagged else {*self.list_bad()}
+        return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
+
+    def describe_weights(self, name: str) -> str:
+        """What decides the weights of a checkpoint: the commit and the hashes that are pinned, and the tokenizer's."""
+        if name not in self.lock.revisions:
+            return ""
+        locked = self.lock.revisions[name]
+        tokenizer = self.lock.tokenizer.commit if self.lock.tokenizer else ""
+        hashes = [file.hash for file in locked.files.values()]
+        return " ".join([locked.commit, locked.subfolder, *hashes, tokenizer])
+
+    def describe_download(self, name: str) -> dict[str, Any]:
+        """What a download is told: of the revision, and of the tokenizer if it has another repository."""
+        locked, tokenizer = self.lock.revisions.get(name), self.lock.tokenizer
+        return {
+            "pinned": locked.model_dump() if locked else None,
+            "tokenizer": tokenizer.model_dump() if tokenizer else None,
+        }
+
+    def make_rows(self) -> list[list[object]]:
+        """What ``results/checkpoints/{model}.csv`` says of each; without a commit if nothing is pinned."""
+        rows: list[list[object]] = []
+        for checkpoint in self.checkpoints:
+            locked = self.lock.revisions.get(checkpoint.name)
+            files = dict(sorted(locked.files.items())) if locked else {}
+            size = sum(file.bytes for file in files.values()) if files else None
+            where = [
+                checkpoint.step,
+                checkpoint.tokens,
+                checkpoint.revision,
+                locked.commit if locked else None,
+            ]
+            listing = [" ".join(files), size, " ".join(file.hash for file in files.values())]
+            rows.append([*where, *listing, self.judged[checkpoint.name].verdict])
+        return rows
+
+
+def plan_curve(
+    model: Model, lock_file: Path, *, unreachable: str = "", say: Callable[[str], None] = print
+) -> CheckpointSeries:
+    """Resolve and judge the checkpoints of a model; writes nothing.
+
+    Parameters
+    ----------
+    model : Model
+    lock_file : Path
+        What it holds is not asked again; what it lacks is asked of the Hub.
+    unreachable : str
+        Why the Hub need not be tried, if it has been found out already.
+    say : callable
+        Shows a line on the terminal when the Hub is asked.
+
+    Raises
+    ------
+    InputError
+        If the lock is damaged, if the Hub refuses, or if it cannot be asked which steps there are or what
+        the model is like.
+    """
+    if model.kind != "repository":
+        return _judge_model(model, EMPTY)
+    lock = old = read_lock(lock_file) or EMPTY
+    is_pinned, unasked = _is_pinned(model, old), ""
+    if not is_pinned or _list_main_branches(plan_checkpoints(model, old) or [], old):
+        try:
+            if unreachable:
+                raise UnreachableError(unreachable)
+            say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
+            lock = pin_model(model, old)
+        except UnreachableError as error:
+            unasked = re.sub(r"^model `[^`]*`: ", "", str(error))
+            lock = old if is_pinned else EMPTY
+            is_unknown = model.offered is not None and not model.offered.is_list
+            if not is_pinned and (is_unknown or not model.shape.is_whole()):
+                raise InputError(
+                    f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
+                    "its shape"
+                ) from error
+    curve = _judge_model(model, lock)
+    return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
+
+
+def is_closed(model: Model) -> bool:
+    """Whether the Hub does not show a gated model to the token that there is, or there is none."""
+    from shape_of_learning.checkpoints import hub
+
+    place = model.checkpoints[-1] if model.checkpoints else model.offered
+    assert place is not None
+    return hub.is_closed(place.repository, where=f"model `{model.name}`")
+
+
+def plan_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
+    """List the checkpoints of a model by step; None if a lock does not say which they are."""
+    checkpoints = list(model.checkpoints)
+    if model.offered is not None and model.offered.is_list:
+        place = model.offered.repository, model.offered.subfolder
+        at_place = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
+        names = [each.revision for each in at_place]
+        if not model.offered.has_all(names):
+            return None
+        checkpoints = model.offered.name_steps(checkpoints, names)
+    elif model.offered is not None:
+        chosen = lock.chosen.get(str(model.offered))
+        if chosen is None or not set(chosen) <= set(lock.revisions):
+            return None
+        places = (lock.revisions[name].place for name in chosen)
+        in_folders = model.offered.folders_of
+        names = [place.subfolder if in_folders else place.revision for place in places]
+        checkpoints += map(model.offered.make_checkpoint, names)
+    return sorted(checkpoints, key=lambda each: each.step or 0)
+
+
+def _is_pinned(model: Model, lock: Lock) -> bool:
+    """Whether a lock answers all that a plan must know of a model."""
+    checkpoints = plan_checkpoints(model, lock)
+    return (
+        checkpoints is not None
+        and not _list_places(checkpoints, lock)
+        and model.tokenizer == (lock.tokenizer.repository if lock.tokenizer else "")
+        and (model.shape.is_whole() or lock.shape.layers > 0)
+    )
+
+
+def pin_model(model: Model, old: Lock) -> Lock:
+    """Ask the Hub for what an old lock does not hold, and add it.
+
+    Raises
+    ------
+    InputError
+        If the Hub refuses, or offers no such steps.
+    UnreachableError
+        If it cannot be asked.
+    """
+    # Imported here, since where locks answer nobody needs the Hub's client.
+    from shape_of_learning.checkpoints import hub
+
+    where = f"model `{model.name}`"
+    checkpoints, chosen, offered = plan_checkpoints(model, old), old.chosen, model.offered
+    if checkpoints is None:
+        assert offered is not None
+        commits = hub.list_commits(offered.repository, where=where)
+        names = list_offered_names(offered, commits, where)
+        if offered.is_list:
+            checkpoints = offered.name_steps(model.checkpoints, names)
+        elif new := [offered.make_checkpoint(branch) for branch in offered.choose(names)]:
+            checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
+            chosen = {**chosen, str(offered): [each.name for each in new]}
+        else:
+            raise InputError(
+                f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
+                "`repository` or `training.revision`"
+            )
+    asked, repositories = _list_places(checkpoints, old), _list_main_branches(checkpoints, old)
+    revisions, mains = dict(old.revisions), dict(old.mains)
+    if asked or repositories:
+        found, of_mains = hub.resolve(asked, repositories, where=where)
+        revisions |= found
+        mains |= of_mains
+    tokenizer = old.tokenizer if model.tokenizer else None
+    if model.tokenizer and (tokenizer is None or tokenizer.repository != model.tokenizer):
+        found, _ = hub.resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
+        if not found[""].commit:
+            raise InputError(
+                f"{where}: `{model.tokenizer}` has no main branch; correct `tokenizer`"
+            )
+        # Which weights lie beside it is nobody's concern.
+        tokenizer = found[""].model_copy(update={"files": {}, "other_format": {}, "problem": ""})
+    usable = [
+        revisions[checkpoint.name]
+        for checkpoint in checkpoints
+        if not revisions[checkpoint.name].problem
+    ]
+    shape = old.shape
+    if usable and (asked or not shape.layers):
+        shape = hub.read_listed_shape(usable[-1], where=where)
+    return Lock(shape=shape, chosen=chosen, revisions=revisions, mains=mains, tokenizer=tokenizer)
+
+
+def list_offered_names(
+    offered: OfferedSteps, commits: Mapping[str, str], where: str
+) -> Iterable[str]:
+    """The branches and tags among which steps are chosen, or the folders of one of them."""
+    from shape_of_learning.checkpoints import hub
+
+    if not offered.folders_of:
+        return commits
+    if offered.folders_of not in commits:
+        return []
+    commit = commits[offered.folders_of]
+    return folders_of(hub.list_files(offered.repository, offered.folders_of, commit, where=where))
+
+
+def _list_places(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
+    """Where the checkpoints are that a lock does not hold."""
+    places = {c.name: Place(c.repository, c.revision, c.subfolder) for c in checkpoints}
+    known = {name: each.place for name, each in lock.revisions.items()}
+    return {name: place for name, place in places.items() if known.get(name) != place}
+
+
+def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
+    """Repositories whose main branch should be compared, and was not asked for when the lock was written."""
+    return {
+        checkpoint.repository for checkpoint in checkpoints if checkpoint.revision != MAIN
+    } - set(lock.mains)
+
+
+def _judge_model(model: Model, lock: Lock) -> CheckpointSeries:
+    """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
+    checkpoints = plan_checkpoints(model, lock) or list(model.checkpoints)
+    last = model.last_step
+    if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
+        # A rule takes the last that there is.
+        last = max(
+            (checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None),
+            default=None,
+        )
+    judged = judge_listing(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
+    if lock.shape.layers or any(not revision.problem for revision in lock.revisions.values()):
+        model = model.complete_shape(lock.shape)
+    return CheckpointSeries(model, tuple(checkpoints), {each.name: each for each in judged})
+
 
 LEAST_STEPS = 1000  # ours: a pretraining of this run with fewer is asked no claim
 # Families of measures that are also taken of null models.
@@ -397,3 +692,165 @@ def collect_suspect_limits(measures: Mapping[str, Measure]) -> dict[str, float]:
     """The share of near-duplicates up to which the conditions of an estimator hold."""
     limits = {name: measure.suspect_above for name, measure in measures.items()}
     return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
+    """Complete what the user says by a file with all keys: sections key by key; lists are replaced."""
+    return merge_settings(read_yaml(defaults), given)
+
+
+def merge_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay what is given over defaults, key by key."""
+    both = {
+        key: merge_settings(defaults[key], value)
+        for key, value in given.items()
+        if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
+    }
+    return {**defaults, **given, **both}
+
+
+def read_run(
+    settings: Mapping[str, Any],
+    *model_folders: Path,
+    papers: Sequence[Paper],
+    locks: Path = Path("config/locks"),
+    say: Callable[[str], None] = print,
+    is_closed: Callable[[Model], bool] = lambda model: False,
+) -> Run:
+    """Validate the settings and the model entries that they name.
+
+    Parameters
+    ----------
+    settings : mapping
+        The merged configuration files and command line.
+    *model_folders : Path
+        Folders of the model list. Of two entries of one name that of the later folder is taken.
+    papers : sequence of Paper
+        All that there are: their figures and tables are keys of ``figures``.
+    locks : Path
+        Folder of the files that pin the revisions of models.
+    say : callable
+        Shows a line on the terminal: what is left out and why, and how planning goes on.
+    is_closed : callable
+        Whether the Hub does not show a gated model to us. By default it is not asked.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key.
+    """
+    entries: Entries = {}
+    for folder in model_folders:
+        entries |= read_entries(folder)
+    entries, settings = expand_seeds(entries, settings)
+    typed = validate_yaml(Settings, settings, "configuration")
+    settings = typed.model_dump(exclude_unset=True)
+    source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
+    if source not in sources:
+        raise make_unknown_name_error(source, sources, "source", "key `corpus.source`")
+    for paper in papers:
+        check_names(paper, measure_names(), entries)
+    figures = choose_figure_measures(collect_figures(papers), settings["measurement"]["estimators"])
+    tables = collect_tables(papers)
+    targets = {**figures, **tables}
+    check_targets(typed.figures.targets, targets, entries)
+    chosen = choose_papers(settings["papers"], settings["figures"], papers)
+    entries = _set_steps(entries, settings["training_steps"])
+    models = read_models(entries, settings["models"])
+    for each in [*models.values(), *find_origins(models.values()).values()]:
+        _check_task(each, typed.tasks)
+    reasons = {
+        name: why for name, each in models.items() if (why := _explain_absence(each, is_closed))
+    }
+    models = {name: model for name, model in models.items() if name not in reasons}
+    notices = [Notice(why) for why in reasons.values()]
+    if not models:
+        raise InputError(
+            f"configuration key `models` names only models that are left out: {'; '.join(reasons.values())}"
+        )
+    of_run = {name: targets[name] for name in (*collect_figures(chosen), *collect_tables(chosen))}
+    shown = choose_target_models(settings["figures"], of_run, models, notices)
+    measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
+    drawn = [name for target in shown if target in figures for name in figures[target].estimators]
+    measures = choose_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
+    run = Run(
+        settings=settings,
+        papers=papers,
+        models={**find_origins(models.values()), **models},
+        measured=list(models),
+        figures=figures,
+        tables=tables,
+        shown=shown,
+        every_measure=measures,
+        claims={paper.name: paper.claims for paper in chosen if paper.claims},
+        notices=notices,
+        locks=locks,
+        say=say,
+    )
+    for each in run.models.values():  # of which the run may have found the roles
+        _check_task(each, typed.tasks)
+    for words in _group_notices(notices):  # when nothing can be refused any more
+        say(f"NOTE: {words}")
+    return run
+
+
+def _group_notices(notices: Sequence[Notice]) -> list[str]:
+    """Say the notices that a user has not chosen, those on figures that are left out in one sentence."""
+    targets: dict[str, list[str]] = {}
+    others = []
+    for notice in notices:
+        if notice.is_left_out and not notice.is_chosen:
+            targets.setdefault(notice.words, []).append(notice.target)
+        elif not notice.is_left_out:
+            others.append(str(notice))
+    parts = [
+        f"{', '.join(of)} {'is' if len(of) == 1 else 'are'} left out: {why}"
+        for why, of in targets.items()
+    ]
+    return [*others, *(["; ".join(parts)] if parts else [])]
+
+
+def _explain_absence(model: Model, is_closed: Callable[[Model], bool]) -> str:
+    """Why a model cannot be had, or one that it is trained from; nothing if it can."""
+    for each in (model, *find_origins([model]).values()):
+        if each.gated and is_closed(each):
+            rests = "" if each is model else f" rests on `{each.name}`, which"
+            return (
+                f"model `{model.name}`{rests} is gated, and left out: accept its licence on the Hub and set "
+                "HF_TOKEN to a token of that account"
+            )
+    return ""
+
+
+def _check_task(model: Model, tasks: Mapping[str, TaskEntry]) -> None:
+    """Refuse a fine-tuning on an unknown task, or of a decoder on pairs of texts."""
+    if model.origin is None:
+        return
+    name, where = model.recipe["task"], f"model `{model.name}`: `finetuning.task`"
+    if name not in tasks:
+        raise make_unknown_name_error(name, tasks, "task", where)
+    if tasks[name].has_pairs and model.shape.role == "decoder":
+        raise InputError(
+            f"{where} is `{name}`, which has pairs of texts, but `{model.origin.name}` is a decoder; name a "
+            "task of single texts or an encoder"
+        )
+
+
+def _set_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
+    """Let the configuration choose the training steps of some models."""
+    changed = dict(entries)
+    for name, steps in training_steps.items():
+        if name not in entries:
+            raise make_unknown_name_error(
+                name, entries, "model", "configuration key `training_steps`"
+            )
+        file, entry = entries[name]
+        own = {"steps": "all"} if {"finetuning", "pretraining"} & entry.keys() else {}
+        training = entry.get("training", own)
+        if "steps" not in training:
+            raise InputError(
+                f"configuration key `training_steps.{name}`: the entry in {file} has no "
+                "`training.steps` in the place of which others could be chosen; remove the key"
+            )
+        changed[name] = file, {**entry, "training": {**training, "steps": steps}}
+    return changed

@@ -4,24 +4,197 @@ The tables of docs/reference/configuration.md and config/schema.json are written
 values of `config/config.yaml`, which users copy, are the same.
 """
 
+import math
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from shape_of_learning.metrics.registry import OF_THE_PAPER
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import expand_home
+from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
+from shape_of_learning.metrics.registry import OF_THE_PAPER, find_measure, measure_names
 from shape_of_learning.plan.entries import Precision
-from shape_of_learning.plan.texts import Corpus, TaskEntry
+from shape_of_learning.plan.identity import digest_code
 from shape_of_learning.training.recipe import Positive, Threads
 from shape_of_learning.validation import (
     Name,
     Names,
     Section,
     Words,
+    format_value,
+    make_unknown_name_error,
     make_validation_error,
     must_be,
+    read_number,
     unique,
     with_exponent,
 )
+
+Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
+Most = Annotated[int, Field(ge=2, le=100_000_000)]
+AlphabetSize = Annotated[int, Field(ge=1, le=1_114_112)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\Z"), must_be("64 small hexadecimal digits")]
+
+
+class Source(Section):
+    """An entry of `corpus.sources`.
+
+    Attributes
+    ----------
+    urls
+        mirrors, tried in order (to add one reruns nothing); http(s), `file://` or a path; plain, zip, gz,
+        bz2 or xz
+    builtin
+        instead of `urls`: `python_topics`, the help texts that come with Python
+    format
+        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is, but that lines end by LF)
+    member
+        which file of a zip
+    sha256
+        of the unpacked file; a file that does not match is refused. Without `sha256` or `git_blob`, any file
+        from the server is accepted
+    git_blob
+        its git blob id, if that is published instead
+    alphabet_size
+        most frequent characters that its text keeps, such as the 205 of enwik8; empty for all
+    """
+
+    urls: list[str] | None = Field(None, min_length=1)
+    builtin: Literal["python_topics"] | None = None
+    format: Literal["mediawiki", "text"]
+    member: str | None = None
+    sha256: Sha256 | None = None
+    git_blob: Sha1 | None = None
+    alphabet_size: AlphabetSize | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "Source":
+        if (self.urls is None) == (self.builtin is None):
+            raise make_validation_error("needs exactly one of `urls` or `builtin`")
+        return self
+
+
+class Corpus(Section):
+    """The text that windows are drawn from.
+
+    Attributes
+    ----------
+    source
+        which entry of `corpus.sources` is used; or the path of a text of your own, in UTF-8
+    first_bytes
+        how much of the corpus is used; empty for all
+    alphabet_size
+        most frequent characters that each text keeps; empty for what its source says
+    sources
+        texts by name; see below
+    """
+
+    source: Name = "enwik8"
+    first_bytes: int | None = Field(None, ge=1, le=10**15)
+    alphabet_size: AlphabetSize | None = None
+    sources: dict[Name, Source] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_text(cls, given: Any) -> Any:
+        """Let a file be a source without an entry."""
+        if not isinstance(given, dict) or not isinstance(stated := given.get("source"), str):
+            return given
+        sources = given.get("sources") or {}
+        file = expand_home(stated)
+        if stated in sources or not (file.exists() or os.sep in stated):
+            return given
+        if not file.is_file():
+            what = "a folder" if file.is_dir() else "a pipe or a device"
+            what = what if file.exists() else "missing"
+            raise make_validation_error(
+                f"names the source {format_value(stated)}, which is {what}; give the path of a text"
+            )
+        name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
+        own = {"urls": [str(file.absolute())], "format": "text"}
+        return {**given, "source": name, "sources": {**sources, name: own}}
+
+
+class Split(Section):
+    """Names of published splits."""
+
+    train: Name
+    held_out: Name
+
+    @model_validator(mode="after")
+    def _two(self) -> "Split":
+        if self.train == self.held_out:
+            twice = f"names `{self.train}` twice, so that nothing would be held out"
+            raise make_validation_error(f"{twice}; name another published split")
+        return self
+
+
+class HubTask(Section):
+    """A data set of the Hub."""
+
+    dataset: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*\Z"),
+        must_be("`organisation/name`"),
+    ]
+    config: Name
+    revision: Annotated[
+        str,
+        Field(pattern=r"^[0-9a-f]{40}\Z"),
+        must_be("a commit, 40 hexadecimal digits: a branch moves"),
+    ]
+    split: Split
+    text: str
+    text_2: str | None = None
+    label: str
+
+
+class TaskEntry(Section):
+    """An entry of `tasks`: labelled texts.
+
+    Attributes
+    ----------
+    builtin
+        made from the run's corpus, with labels by construction, equally many of each. `topic`: to which of
+        two groups of four articles a sentence belongs, among the eight longest; split by paragraph
+    hub
+        a data set that the library `datasets` reads without a script, such as Parquet files: `dataset`,
+        `config`, `revision` (a commit), `split` (the published split for each of `train` and `held_out`),
+        `text`, `text_2` (of pairs), `label`. A loading script is refused and never run. Offline
+        (`HF_HUB_OFFLINE=1`), what the library has in `HF_HOME` is read, if it is that commit. GLUE's
+        licence is not stated: do not pass the texts on
+    metric
+        `accuracy` and `matthews` of classes (whole numbers), `spearman` of grades; of a `hub` task,
+        `accuracy` by default
+    most
+        `{train: 2000, held_out: 500}`: so many examples of each split at most, drawn by the seed; these are
+        the defaults of built-in tasks, others have none
+    """
+
+    builtin: Literal["topic"] | None = None
+    hub: HubTask | None = None
+    metric: Literal["accuracy", "matthews", "spearman"] | None = None
+    most: dict[Literal["train", "held_out"], Most] | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "TaskEntry":
+        if (self.builtin is None) == (self.hub is None):
+            raise make_validation_error("needs exactly one of `builtin` or `hub`")
+        if self.builtin and self.metric:
+            raise make_validation_error(
+                "has a `metric`, but is `builtin`, which decides it; remove it"
+            )
+        return self
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether each example is a pair of texts."""
+        return bool(self.hub and self.hub.text_2)
+
 
 # What is in results/, so that no run may be called so.
 FOLDERS = frozenset(
@@ -397,3 +570,98 @@ class Settings(Section):
             other = f"results/{self.run} is there for something else"
             raise make_validation_error(f"has `run: {self.run}`, but {other}; choose another name")
         return self
+
+
+TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def choose_measures(
+    measurement: Mapping[str, Any], names: Collection[str], last_layer: str = "after_final_norm"
+) -> dict[str, Measure]:
+    """Look up measures and give them their settings.
+
+    Parameters
+    ----------
+    measurement : mapping
+        Section ``measurement`` of the configuration.
+    names : collection of str
+        What `measurement.estimators` lists, and figures draw.
+    last_layer : str
+        ``forward.last_layer``.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
+        than are searched or than a batch has, a state before the final norm that is not kept, or as
+        :func:`measure_names` and :func:`find_measure`.
+    """
+    known, settings = measure_names(), measurement["parameters"]
+    for key, listed in (("estimators", names), ("parameters", settings)):
+        for name in listed:
+            if name not in known:
+                raise make_unknown_name_error(name, known, "estimator", f"key `measurement.{key}`")
+    chosen = {
+        name: _choose_measure(name, measurement["neighbours"], settings.get(name, {}))
+        for name in dict.fromkeys([*names, *settings])
+    }
+    for name in names:
+        if "last_layer" in chosen[name].rows and last_layer != "both":
+            raise InputError(
+                f"measure `{name}` takes the last layer before the final norm, but configuration key "
+                f"`forward.last_layer` is `{last_layer}`; set it to `both`"
+            )
+    return {name: chosen[name] for name in names}
+
+
+def digest_measures(script: str, measures: Iterable[Measure]) -> str:
+    """Digest of a script with the modules of the measures that it takes."""
+    return digest_code(script, *sorted({measure.module for measure in measures}))
+
+
+def _choose_measure(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:
+    measure = find_measure(name)
+    checked = {key: _check_parameter(name, measure, key, value) for key, value in settings.items()}
+    chosen = measure.configure(name, checked)
+    _check_order(chosen)
+    if measure.family == "dimension" and not chosen.neighbours:
+        chosen = replace(chosen, neighbours=searched)
+    if measure.family == "dimension" and int(chosen.neighbours) > searched:
+        raise InputError(
+            f"measure `{name}` asks for {chosen.neighbours} neighbours, but `measurement.neighbours` is "
+            f"{searched}; raise the latter to {chosen.neighbours}"
+        )
+    return chosen
+
+
+def _check_order(measure: Measure) -> None:
+    """Refuse a parameter that is not above the one that it must be above."""
+    for key, allowed in measure.allowed.items():
+        other = allowed.above_parameter if isinstance(allowed, Interval) else ""
+        value, least = measure.parameters[key], measure.parameters.get(other, -math.inf)
+        if other and not value > least:  # type: ignore[operator]
+            raise InputError(
+                f"configuration key `measurement.parameters.{measure.name}`: `{key}` is {value}, but must be above "
+                f"`{other}`, which is {least}; raise the former or lower the latter"
+            )
+
+
+def _check_parameter(name: str, measure: Measure, key: str, value: Any) -> Value:
+    """Refuse what a parameter cannot be."""
+    where = f"configuration key `measurement.parameters.{name}"
+    if key not in measure.parameters:
+        raise make_unknown_name_error(key, measure.parameters, "parameter", f"{where}`")
+    kind = type(measure.parameters[key])
+    allowed: Any = measure.allowed.get(key)
+    if kind is float:
+        value = read_number(value)
+        value = float(value) if type(value) is int else value
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    if type(value) is kind and is_finite and (allowed is None or value in allowed):
+        return value
+    must = TYPES[kind]
+    if isinstance(allowed, Interval):
+        must = f"{must} {allowed}"
+    elif allowed:
+        must = f"one of {', '.join(f'`{choice}`' for choice in allowed)}"
+    raise InputError(f"{where}.{key}` is {format_value(value)}, but must be {must}")

@@ -12,7 +12,6 @@ from typing import Any
 from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.verdicts import LAST_STEP
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.entries import Entry
 from shape_of_learning.training.recipe import name_step
 
 PLACEHOLDERS = {"step", "kilosteps", "gigatokens", "stage"}
@@ -254,77 +253,3 @@ def name_folder(revision: str) -> str:
     if name == revision.replace("/", "--"):
         return name
     return f"{name}-{hashlib.sha256(revision.encode()).hexdigest()[:8]}"
-
-
-def list_hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], OfferedSteps | None]:
-    """List the checkpoints that an entry of the Hub names by itself, and the steps that it must be asked for.
-
-    Raises
-    ------
-    InputError
-        If no step's name can be made from the patterns; `where` names the entry.
-    """
-    training, repository, subfolder = entry.training, entry.repository or "", entry.subfolder or ""
-    if training is None:
-        revision = entry.revision or "main"
-        return [Checkpoint(name_folder(revision), revision, repository, subfolder)], None
-    per_step = training.tokens_per_step
-    checkpoints = [
-        Checkpoint(
-            each.name or name_folder(each.revision),
-            each.revision,
-            each.repository or repository,
-            each.subfolder or subfolder,
-            each.step,
-            (per_step and each.step * per_step) if each.tokens is None else each.tokens,
-        )
-        for each in training.checkpoints or ()
-    ]
-    steps: Any = training.steps
-    if steps is None:
-        return checkpoints, None
-    revisions, repositories, folders = (
-        RevisionTemplate(pattern) for pattern in (training.revision or "", repository, subfolder)
-    )
-    _check_templates(revisions, repositories, folders, steps, where)
-    if folders.has_step:
-        return checkpoints, OfferedSteps(
-            repository, "", folders, steps, per_step, training.revision or ""
-        )
-    steps = sorted(steps) if isinstance(steps, list) else steps
-    offered = OfferedSteps(repository, subfolder, revisions, steps, per_step)
-    if not offered.is_list:
-        return checkpoints, offered
-    for step in steps:
-        revision = revisions.name(step)
-        name = name_folder(revision) if revisions.has_step else name_step(step)
-        place = (repositories.name(step), subfolder)
-        checkpoints.append(Checkpoint(name, revision, *place, step, per_step and step * per_step))
-    return checkpoints, None if repositories.has_step else offered
-
-
-def _check_templates(
-    revisions: RevisionTemplate,
-    repositories: RevisionTemplate,
-    folders: RevisionTemplate,
-    steps: Any,
-    where: str,
-) -> None:
-    """Refuse patterns from which no step's name can be made."""
-    patterns = revisions.pattern, repositories.pattern, folders.pattern
-    placeholders = re.findall(r"\{(.*?)\}", "".join(patterns))
-    listed = steps if isinstance(steps, list) else []
-    problem = ""
-    if len({*placeholders} & PLACEHOLDERS) < len(placeholders):
-        known = ", ".join(f"`{{{each}}}`" for each in sorted(PLACEHOLDERS))
-        problem = (
-            f"`{revisions.pattern}` or `repository` may have each of {known} once, and no other"
-        )
-    elif revisions.has_step + repositories.has_step + folders.has_step != 1:
-        problem = "needs `{step}`, there, or in `repository` or `subfolder`, where each step has one of its own"
-    elif repositories.has_step and not listed:
-        problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
-    elif "kilosteps" in placeholders and any(step % 1000 for step in listed):
-        problem = "has `{kilosteps}`, but a step is no whole number of thousands"
-    if problem:
-        raise InputError(f"{where}: `training.revision` {problem}; correct the entry")

@@ -17,8 +17,8 @@ from shape_of_learning.metrics.measure_entry import (
     SampleVariant,
 )
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.measures import choose_measures
 from shape_of_learning.plan.run import Run, thin_checkpoints
+from shape_of_learning.plan.settings import choose_measures
 from shape_of_learning.validation import make_unknown_name_error
 
 # Names of other choices, and of columns of the tables of specifications.
