@@ -193,6 +193,7 @@ def test_two_papers_do_not_share_a_target(tmp_path):
 def write_paper(folder: Path, name: str, figures: dict, claims: dict | None = None) -> None:
     (folder / name).mkdir()
     (folder / name / "figures.py").write_text("def curve(inputs): ...\n")
+    (folder / name / "statistics.py").write_text("def compare(data, estimators, reference): ...\n")
     (folder / name / "claims.yaml").write_text(yaml.safe_dump(claims or {}))
     (folder / name / "paper.yaml").write_text(yaml.safe_dump({**PAPER, "figures": figures}))
 
@@ -205,7 +206,7 @@ RULE = CLAIM["rule"]
     [
         ({"statistic": "mean_over_layer"}, "did you mean `mean_over_layers`?"),
         ({"arguments": {"share": 1}}, "gives or lacks `share` of `mean_over_layers`, which takes estimators"),
-        ({"statistic": "weights_beside"}, "gives or lacks `reference` of `weights_beside`"),
+        ({"statistic": "compare"}, "gives or lacks `reference` of `compare`"),
         ({"rule": {"supported": {"above": 0}}}, "key `claims.c.rule.contradicted` is missing"),
         ({"rule": RULE | {"supported": {"beyond": 0}}}, "unknown key `beyond` in `claims.c.rule.supported`"),
         ({"rule": RULE | {"supported": {"of": "x"}}}, "needs exactly one of `above` or"),
@@ -215,8 +216,6 @@ RULE = CLAIM["rule"]
          "`claims.c.rule.supported` counts by `in` within another `in`"),
         ({"rule": RULE | {"supported": {"of": "x", "in": "all", "holds": {"above": 0}}}},
          "`claims.c.rule.supported` has an `of` beside conditions that have their own"),
-        ({"statistic": "rise_then_fall", "arguments": {"dip": 0.5}},
-         "is of a training; add `checkpoints: training`"),
         ({"others": [["a", "b"]]}, "`others` or `also` of another number of estimators"),
         ({"seen": {"from": 2}}, "`claims.c.seen.from`"),
         ({"changed": {"yesterday": "x"}}, "`claims.c.changed"),

@@ -8,13 +8,7 @@ import pytest
 
 import judge_claims
 from made_claims import CLAIM, CLAIMS, curve, judged, judged_models, parts
-from shape_of_learning.claims import (
-    bounds,
-    layer_statistics,
-    reading,
-    table_statistics,
-    training_statistics,
-)
+from shape_of_learning.claims import bounds, reading
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import judge, write_summary
@@ -26,6 +20,7 @@ from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
 RULE = {"supported": {"above": 0}, "contradicted": {"below": 0}}
 TRAINING = {
     "statistic": "change_over_training",
+    "paper": "linear",
     "checkpoints": "training",
     "arguments": {"back": 0.5},
     "rule": {key: {"of": "linearity", **RULE[key]} for key in RULE},
@@ -35,11 +30,7 @@ TRAINING = {
 def test_what_decides_verdicts_is_pinned():
     assert [needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
     assert pytest.approx(0.025) == bounds.TAIL
-    assert (GROUPS, layer_statistics.FEWEST_OF_RANGE, layer_statistics.FEWEST_OF_PEAK) == (16, 3, 5)
-    assert layer_statistics.OUTER == 0.2
-    assert (training_statistics.FEWEST_STEPS, training_statistics.MOST_STEPS_OF_RANKS) == (3, 8)
-    assert training_statistics.FEWEST_OF_CHANGES == 6
-    assert table_statistics.ELONGATED == 10
+    assert GROUPS == 16
     assert (reading.MANY, reading.FACTOR, reading.MOST_COPIES) == (0.25, 10, 0.5)
     assert reading.FURTHER_OUT == ("mada", "mom")
 
@@ -85,7 +76,11 @@ def test_bounds_of_the_kth_largest_share_the_errors():
 
 
 def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
-    growing = TRAINING | {"statistic": "growth_then_settling", "arguments": {"share": 0.25}}
+    growing = TRAINING | {
+        "statistic": "growth_then_settling",
+        "paper": "shape_of_learning",
+        "arguments": {"share": 0.25},
+    }
     with pytest.raises(InputError, match="names no part, but there are `growth`, `settling`"):
         judged([curve({0: [1], 1: [2], 2: [2]})], growing | {"rule": RULE})
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
@@ -136,7 +131,12 @@ def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
         of = curve({0: [first], 1: [0.3], 2: [0.2], 3: [0.1]})
         of.values[0] = curve({0: [first]}, spread).values[0]
         with np.errstate(invalid="ignore"):
-            claim = {"statistic": "rise_then_fall", "rule": rule, "arguments": {"dip": 0.5}}
+            claim = {
+                "statistic": "rise_then_fall",
+                "paper": "shape_of_learning",
+                "rule": rule,
+                "arguments": {"dip": 0.5},
+            }
             return judged([of], TRAINING | claim)
 
     assert rising_from(0.01, 0.0001).verdict == "supported"
@@ -193,7 +193,8 @@ def test_statistics_of_training_on_numbers_by_hand():
     def of(statistic, by_step, part, **arguments):
         holds = {"in": "all", "holds": {"of": part, "above": 0}}
         rule = {key: holds for key in ("supported", "contradicted")}
-        claim = {"statistic": statistic, "arguments": arguments, "rule": rule}
+        paper = "linear" if statistic == "change_over_training" else "shape_of_learning"
+        claim = {"statistic": statistic, "paper": paper, "arguments": arguments, "rule": rule}
         return judged([along(by_step)], TRAINING | claim)
 
     by_step = {0: 2, 1: 4, 4: 8, 8: 4}
@@ -242,7 +243,11 @@ def of_losses(values, losses):
         "weights": [of_model | {"revision": f"r{s}", "step": s, "value": values[s]} for s in steps],
         "verdicts": [{"model": "d", "revision": f"r{s}", "loss": losses[s]} for s in steps],
     }
-    claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": 1}}
+    claim = {
+        "statistic": "correlation_with_loss",
+        "paper": "inherent",
+        "arguments": {"from_step": 1},
+    }
     rule = {"supported": {"below": -0.3}, "contradicted": {"above": 0}}
     return judged([], claim | {"rule": rule}, tables)
 
@@ -272,7 +277,13 @@ def test_isotropy_of_weights_goes_with_the_loss_where_their_changes_do():
 )
 def test_models_that_weights_are_compared_with_may_be_missing(statistic, arguments, part):
     rule = {key: {"in": "all", "holds": {"of": part, **RULE[key]}} for key in RULE}
-    claim = {"statistic": statistic, "arguments": arguments, "needs": 1, "models": ["d", "e", "f"]}
+    claim = {
+        "statistic": statistic,
+        "paper": "inherent",
+        "arguments": arguments,
+        "needs": 1,
+        "models": ["d", "e", "f"],
+    }
 
     def of(**values):
         same = {"revision": "r", "step": np.nan, "matrix": "tied", "estimator": "linearity"}

@@ -30,6 +30,12 @@ all_choices = [
 ]
 
 
+def list_statistics(papers):
+    """List the modules of papers that have statistics of their own."""
+    files = [WORKFLOW / f"papers/{paper}/statistics.py" for paper in papers]
+    return [f"papers.{file.parent.name}.statistics" for file in files if file.exists()]
+
+
 rule judge_claims:
     """Judge the claims of one paper, by the rules of its claims.yaml."""
     input:
@@ -65,7 +71,7 @@ rule judge_claims:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=digest_code("judge_claims"),
+        code=lambda wildcards: digest_code("judge_claims", *list_statistics([wildcards.paper])),
         title=lambda wildcards: TITLES[wildcards.paper],
         claims=lambda wildcards: escape_for_report(
             [vars(claim) for claim in CLAIMS[wildcards.paper].values()]
@@ -175,7 +181,7 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=digest_code("judge_choices"),
+        code=digest_code("judge_choices", *list_statistics(CLAIMS)),
         claims=lambda wildcards: escape_for_report(exit_on_input_error(CHOICES.make_job)),
         models=escape_for_report(RUN.describe_evidence_models()),
         suspect_above=collect_suspect_limits(CHOICES.measures),

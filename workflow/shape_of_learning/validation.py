@@ -103,8 +103,8 @@ Names = Annotated[list[Name], unique]
 Words = Annotated[list[str], unique]
 
 
-def validate_yaml(kind: type[Kind], value: Any, where: str) -> Kind:
-    """Check what YAML holds.
+def validate_yaml(kind: type[Kind], value: Any, where: str, context: Any = None) -> Kind:
+    """Check what YAML holds; `context` is for the validators of `kind`.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def validate_yaml(kind: type[Kind], value: Any, where: str) -> Kind:
         One sentence: `where`, which names the file or the entry, the first offending key, and what to do.
     """
     try:
-        return kind.model_validate(value)
+        return kind.model_validate(value, context=context)
     except ValidationError as error:
         first = min(error.errors(), key=lambda each: [str(part) for part in each["loc"]])
         raise InputError(hide_secrets(f"{where}: {_format_error(dict(first))}")) from None

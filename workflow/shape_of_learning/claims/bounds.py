@@ -17,7 +17,6 @@ least number of units above it, and k the greatest number that may be needed; th
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -96,20 +95,6 @@ def bound_exactly(values: object) -> BoundedNumber:
     return bound_by_error(values, np.zeros_like(values))
 
 
-def bound_correlation(correlation: float, number: int) -> BoundedNumber:
-    """Give a correlation of independent pairs Fisher's interval, by the inverse hyperbolic tangent."""
-    from scipy.special import ndtri
-
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        with np.errstate(divide="ignore"):  # of a perfect one
-            middle = np.arctanh(correlation)
-        ends = middle + np.array([1, -1]) * ndtri([below, above]) / np.sqrt(number - 3)
-        low, high = np.tanh(ends)
-        return low, high
-
-    return BoundedNumber(np.asarray(correlation), bounds, (-1, 1))
-
-
 def bound_repetitions(values: object) -> BoundedNumber:
     """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
     values = np.asarray(values, dtype=np.float64)
@@ -141,43 +126,6 @@ def average_seeds(parts: Sequence[BoundedNumber], number: int) -> BoundedNumber:
         return low, high
 
     return BoundedNumber(each.mean(axis=-1), bounds, parts[0].limits)
-
-
-def peak(
-    values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
-) -> dict[str, BoundedNumber]:
-    """Whether a curve rises to one of some places, and from there falls.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (..., points, 17)
-    places : sequence of int
-        Where the peak may be; bounds allow for the choice.
-    around : sequence of int
-        The points above which its height is measured, the least one.
-    dip : float
-        Which share of the height a fall before the peak, or a rise after it, may have.
-
-    Returns
-    -------
-    dict of str to Bounded
-        ``height``, and ``one_peak``, the height less the deepest dip over this share; above zero where there is
-        no second peak that counts.
-    """
-    heights, whole = [], []
-    for place in places:
-        before = [
-            values[..., i, :] - values[..., j, :] for i, j in combinations(range(place + 1), 2)
-        ]
-        rest = range(place, values.shape[-2])
-        after = [values[..., j, :] - values[..., i, :] for i, j in combinations(rest, 2)]
-        height = values[..., [place], :] - values[..., list(around), :]
-        none = np.zeros_like(values[..., 0, :])
-        dips = np.stack([none, *before, *after], axis=-2)
-        less = height[..., :, None, :] - dips[..., None, :, :] / dip
-        heights.append(bound_by_jackknife(height).least())
-        whole.append(bound_by_jackknife(less.reshape(*less.shape[:-3], -1, less.shape[-1])).least())
-    return {"height": stack_bounds(heights).greatest(), "one_peak": stack_bounds(whole).greatest()}
 
 
 def apart(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:

@@ -13,9 +13,6 @@ from shape_of_learning.metrics.registry import find_measure, measure_names
 
 # By the names of choices, the options of each, of which the first is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
-# Modules of this package whose public functions a claim may name.
-STATISTICS = ("layer_statistics", "training_statistics", "table_statistics")
-OF_BLOCKS = ("peak_in_the_middle", "flatter")  # whichever layers are averaged over
 # Options of choices in words, where they are not yet.
 OPTION_WORDS = {
     ("text", "own"): "the run's windows",
@@ -36,7 +33,7 @@ class Claim:
     name, sentence, where : str
         Its key; what is claimed, in our words; where in the paper.
     statistic : str
-        A public function of the modules of `STATISTICS`.
+        A function of the paper's ``statistics.py`` or of :mod:`shape_of_learning.claims.statistics`.
     arguments : mapping
         Of that function, besides `estimators`.
     estimators : sequence of str
@@ -74,6 +71,10 @@ class Claim:
         Whether it is on what estimators say, so that suspect values count, too.
     average_over : {"block_outputs", "all_layers"}
         Which layers count.
+    of_blocks : bool
+        Whether the statistic is of blocks alone, whichever layers are averaged over.
+    paper : str
+        The folder of its paper.
     """
 
     name: str
@@ -96,6 +97,8 @@ class Claim:
     asked_of: str = ""
     on_estimators: bool = False
     average_over: str = "block_outputs"
+    of_blocks: bool = False
+    paper: str = ""
 
     @property
     def min_models(self) -> int:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from math import nan
 
 import numpy as np
 
-from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
+from shape_of_learning.claims import rules, statistics
 from shape_of_learning.claims.bounds import TAIL, BoundedNumber, apart, average_seeds
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
@@ -27,7 +28,6 @@ VERDICTS = (SUPPORTED, CONTRADICTED, DEPENDS, UNDECIDED, OUTSIDE, NOT_MEASURED)
 DECIDED = {SUPPORTED, CONTRADICTED}
 UNJUDGED = {OUTSIDE, NOT_MEASURED}
 OTHER_SEEDS = " and other seeds"
-MODULES = (layer_statistics, training_statistics, table_statistics)
 
 
 @dataclass(frozen=True)
@@ -274,10 +274,12 @@ def uncapitalise(words: str) -> str:
 
 
 def evaluate_statistic(claim: Claim, reading: ClaimData) -> rules.Units:
-    """Evaluate the statistic of a claim."""
+    """Evaluate the statistic of a claim, which several papers have or its own."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
-    functions = {name: of for module in MODULES for name, of in vars(module).items()}
-    units: rules.Units = functions[claim.statistic](reading, **given, **claim.arguments)
+    statistic = getattr(statistics, claim.statistic, None)
+    if statistic is None:
+        statistic = getattr(import_module(f"papers.{claim.paper}.statistics"), claim.statistic)
+    units: rules.Units = statistic(reading, **given, **claim.arguments)
     if not units:
         raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
     return units

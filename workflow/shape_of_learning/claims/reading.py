@@ -4,12 +4,16 @@ import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import NO_ROWS, Evidence, LayerValues
+from shape_of_learning.claims.rules import PAIR
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 MOST_NAMED = 4
@@ -328,3 +332,19 @@ def list_names(names: Sequence[str]) -> str:
     named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{named} and {more} more" if more > 0 else named
+
+
+def average_layers(curve: LayerValues) -> BoundedNumber:
+    """The mean over layers at the last checkpoint."""
+    return bound_by_jackknife(curve.means[..., -1, :])
+
+
+def has_last_layer(data: ClaimData, model: str, curve: LayerValues) -> bool:
+    """Whether the last layer is defined, or else another one would stand in its place."""
+    return bool(curve.layers[-1] == data.models[model].layers)
+
+
+def pair_models(data: ClaimData, measured: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
+    """What is measured of two models, one of each role, by the name of their unit."""
+    named = [[name for name in measured if data.models[name].role == role] for role in roles]
+    return {PAIR.join(pair): [measured[name] for name in pair] for pair in product(*named)}

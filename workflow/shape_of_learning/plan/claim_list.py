@@ -1,12 +1,12 @@
 """Claims of a paper: what its ``claims.yaml`` says, checked before any job."""
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
-from shape_of_learning.claims import claim
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.files import read_yaml
 from shape_of_learning.validation import (
@@ -20,7 +20,8 @@ from shape_of_learning.validation import (
     validate_yaml,
 )
 
-CLAIMS = "claims.yaml"
+CLAIMS, STATISTICS = "claims.yaml", "statistics.py"
+SHARED_STATISTICS = Path(__file__).parents[1] / "claims" / STATISTICS
 
 
 def list_functions(file: Path) -> dict[str, ast.FunctionDef]:
@@ -29,12 +30,6 @@ def list_functions(file: Path) -> dict[str, ast.FunctionDef]:
     return {n.name: n for n in nodes if isinstance(n, ast.FunctionDef) and n.name[0] != "_"}
 
 
-# Statistics by name, each with its module.
-STATISTICS = {
-    name: (module, function)
-    for module in claim.STATISTICS
-    for name, function in list_functions(Path(claim.__file__).with_name(f"{module}.py")).items()
-}
 Text = Annotated[str, Field(min_length=1)]
 Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
 In = Annotated[
@@ -43,14 +38,6 @@ In = Annotated[
     | Annotated[float, Field(gt=0, lt=1)],
     must_be("`all`, `any`, `most`, a number of them, or a share above 0 and below 1"),
 ]
-
-
-def _check_statistic(statistic: str) -> str:
-    if statistic not in STATISTICS:
-        raise make_validation_error(
-            f"is {format_value(statistic)}, which is no statistic; {suggest_name(statistic, [*STATISTICS])}"
-        )
-    return statistic
 
 
 class Condition(Section):
@@ -140,7 +127,7 @@ class ClaimEntry(Section):
 
     sentence: Text
     where: Text
-    statistic: Annotated[str, AfterValidator(_check_statistic)]
+    statistic: str
     estimators: Annotated[Words, Field(min_length=1)] | None = None
     others: list[Words] = []
     also: dict[str, Words] = {}
@@ -159,25 +146,32 @@ class ClaimEntry(Section):
     checkpoints: Literal["last", "training"] | None = None
     seen: Seen = Seen()
     on_estimators: bool = False
+    of_blocks: bool = False
     matters: Text | None = None
     changed: dict[Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d\Z")], Text] = {}
     rule: Rule
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> "ClaimEntry":
-        module, function = STATISTICS[self.statistic]
-        taken = [each.arg for each in function.args.args[1:]]  # the first is the run's numbers
-        needed = taken[: len(taken) - len(function.args.defaults)]
+    def _check_statistic(self, info: ValidationInfo) -> "ClaimEntry":
+        statistics: Mapping[str, ast.FunctionDef] = info.context or {}
+        if self.statistic not in statistics:
+            raise make_validation_error(
+                f"has the statistic {format_value(self.statistic)}, which is in neither the paper's {STATISTICS} nor "
+                f"shape_of_learning.claims.statistics; {suggest_name(self.statistic, [*statistics])}"
+            )
+        arguments = statistics[self.statistic].args
+        taken = [argument.arg for argument in arguments.args[1:]]  # the first is the run's numbers
+        needed = taken[: len(taken) - len(arguments.defaults)]
         given = {*self.arguments, *(["estimators"] if self.estimators else [])}
         if wrong := sorted(given.symmetric_difference(needed) - given.intersection(taken)):
             of = f"`{self.statistic}`, which takes {' and '.join(taken) or 'nothing'}"
             raise make_validation_error(
                 f"gives or lacks `{wrong[0]}` of {of}; correct its `arguments`"
             )
-        if module == "training_statistics" and self.checkpoints != "training":
-            raise make_validation_error(
-                f"has `{self.statistic}`, which is of a training; add `checkpoints: training`"
-            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_models_and_estimators(self) -> "ClaimEntry":
         if any(len(of) != len(self.estimators or ()) for of in [*self.others, *self.also.values()]):
             raise make_validation_error(
                 "has `others` or `also` of another number of estimators than `estimators`, whose places they "
@@ -207,5 +201,8 @@ def read_claims(file: Path) -> dict[str, Claim]:
     if not file.exists():
         return {}
     written = read_yaml(file)
-    validate_yaml(ClaimsFile, {"claims": written}, str(file))
-    return {name: Claim(name=name, **entry) for name, entry in written.items()}
+    own = file.with_name(STATISTICS)
+    statistics = list_functions(SHARED_STATISTICS) | (list_functions(own) if own.exists() else {})
+    validate_yaml(ClaimsFile, {"claims": written}, str(file), statistics)
+    paper = file.parent.name
+    return {name: Claim(name=name, paper=paper, **entry) for name, entry in written.items()}

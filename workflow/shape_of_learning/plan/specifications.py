@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint
-from shape_of_learning.claims.claim import OF_BLOCKS, Claim, ClaimGrid, EvidenceModel
+from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import (
     AFTER,
@@ -119,7 +119,7 @@ class SpecificationGrid:
             untouched.add("batch_share")
         if not any(measure.family == "dimension" for measure in listed):
             untouched.add("same_window")
-        if all(measure.first_layer == 1 for measure in listed) or claim.statistic in OF_BLOCKS:
+        if all(measure.first_layer == 1 for measure in listed) or claim.of_blocks:
             untouched.add("average_over")
         choices, decided_by = dict(self.rows), {}
         for family, variants in self.families.items():

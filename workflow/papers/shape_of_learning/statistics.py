@@ -1,4 +1,4 @@
-"""Statistics of training, of means over layers by step. As in :mod:`.layer_statistics`."""
+"""What the paper says of profiles over layers and of curves over training, as numbers with bounds."""
 
 import math
 from collections import defaultdict
@@ -6,52 +6,62 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
 from shape_of_learning.claims.bounds import (
     ROUNDING,
     TAIL,
     BoundedNumber,
+    apart,
     bound_by_jackknife,
-    bound_correlation,
     bound_exactly,
     make_undecided,
-    peak,
     stack_bounds,
 )
-from shape_of_learning.claims.reading import ClaimData, NotMeasured, subtract_each
+from shape_of_learning.claims.reading import ClaimData, pair_models, subtract_each
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 from shape_of_learning.errors import InputError
 
+FEWEST_OF_RANGE = 3  # blocks
+FEWEST_OF_PEAK = 5  # one with two on each side
+OUTER = 0.2  # of the layers, at each end
 FEWEST_STEPS = 3  # for a curve to have something between its ends
-FEWEST_OF_CHANGES = 6  # steps, for five changes
 MOST_STEPS_OF_RANKS = 8
 
 
-def change_over_training(reading: ClaimData, estimators: Sequence[str], back: float) -> Units:
-    """Mean over layers at the last step less that at the first one; by the ends, and by the whole curve.
+def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
+    """Whether a profile rises to a layer of its middle and falls from it (:func:`.peak`).
 
-    Returns
-    -------
-    Units
-        Of each model and estimator, ``ESTIMATOR``, the change; and ``ESTIMATOR_throughout``, this change and
-        the largest rise on the way over `back`, below zero where no more than this share of a fall comes back.
+    The middle is the layers without a fifth of them at each end, two at least, above each of which its height
+    is measured. So a plateau with a low layer at each end has none, and neither has a fall from the second
+    layer on.
     """
-    units: dict[str, dict[str, BoundedNumber]] = {}
-    for name, curves in reading.select_curves(*estimators).items():
-        units[name] = {}
-        for estimator, of in zip(estimators, curves, strict=True):
-            means = of.means
-            change = means[..., -1, :] - means[..., 0, :]
-            pairs = combinations(range(means.shape[-2]), 2)
-            rises = np.stack([means[..., j, :] - means[..., i, :] for i, j in pairs], axis=-2)
-            units[name][estimator] = bound_by_jackknife(change)
-            throughout = bound_by_jackknife(change[..., None, :] + rises / back).greatest()
-            units[name][f"{estimator}_throughout"] = throughout
+    units = {}
+    for name, values in _profiles(data, estimators, FEWEST_OF_PEAK).items():
+        number = values.shape[-2]
+        outer = max(2, round(OUTER * number))
+        middle, ends = range(outer, number - outer), [*range(outer), *range(number - outer, number)]
+        units[name] = peak(values, middle, ends, dip)
     return units
 
 
-def growth_then_settling(reading: ClaimData, estimators: tuple[str], share: float) -> Units:
+def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
+    """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
+
+    The range is the largest difference of two blocks, with bounds that allow for its choice, so that noise alone
+    makes no profile uneven.
+    """
+    ranges = {}
+    for name, values in _profiles(data, estimators, FEWEST_OF_RANGE).items():
+        differences = subtract_each(values, values)
+        pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
+        ranges[name] = bound_by_jackknife(pairs).greatest()
+    return {
+        pair: {"range_over_range": apart(decoder, encoder)}
+        for pair, (decoder, encoder) in pair_models(data, ranges, "decoder", "encoder").items()
+    }
+
+
+def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) -> Units:
     """Growth over training, and whether it is on the way to its end, and little of it left for the second half.
 
     Returns
@@ -66,8 +76,8 @@ def growth_then_settling(reading: ClaimData, estimators: tuple[str], share: floa
         in the first half is left out.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
-    for name, (steps, (curve,)) in _select_curves(reading, *estimators).items():
-        middle = _find_end(reading, name, steps) / 2
+    for name, (steps, (curve,)) in _select_curves(data, *estimators).items():
+        middle = _find_end(data, name, steps) / 2
         if steps[0] <= middle:
             last, first = curve[..., -1:, :], curve[..., :1, :]
             before = max(place for place, step in enumerate(steps) if step <= middle)
@@ -86,26 +96,26 @@ def growth_then_settling(reading: ClaimData, estimators: tuple[str], share: floa
                 "moving_on": bound_by_jackknife(surely).greatest(),
                 **{part: bound_by_jackknife(each).greatest() for part, each in kinds.items()},
             }
-    reading.require(units, "a sound step in the first half of its training")
+    data.require(units, "a sound step in the first half of its training")
     return units
 
 
-def rise_then_fall(reading: ClaimData, estimators: tuple[str], dip: float) -> Units:
+def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
     """Whether a curve rises to a step of the first half of training and falls from it (:func:`.peak`).
 
     In logarithms of means over layers, above the first step and the last one, whichever is less.
     """
     units = {}
-    for name, (steps, (curve,)) in _select_curves(reading, *estimators).items():
-        half = _find_end(reading, name, steps) / 2
+    for name, (steps, (curve,)) in _select_curves(data, *estimators).items():
+        half = _find_end(data, name, steps) / 2
         early = [place for place in range(1, len(steps) - 1) if steps[place] <= half]
         if early:
             units[name] = peak(np.log(curve), early, [0, -1], dip)
-    reading.require(units, "a sound step between the first one and the middle of its training")
+    data.require(units, "a sound step between the first one and the middle of its training")
     return units
 
 
-def peak_beside_warm_up(reading: ClaimData, estimators: tuple[str]) -> Units:
+def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
     """Whether curves that rise and fall have their peaks where the warm-up of the learning rate puts them.
 
     Returns
@@ -125,10 +135,10 @@ def peak_beside_warm_up(reading: ClaimData, estimators: tuple[str]) -> Units:
     NotMeasured
         If the warm-up of no model is known.
     """
-    curves = _select_curves(reading, *estimators)
-    warm_ups = {name: reading.models[name].warmup_steps for name in curves}
+    curves = _select_curves(data, *estimators)
+    warm_ups = {name: data.models[name].warmup_steps for name in curves}
     ends = {name: end for name, end in warm_ups.items() if end}
-    reading.require(ends, "a known `warmup_steps`")
+    data.require(ends, "a known `warmup_steps`")
     units: dict[str, dict[str, BoundedNumber]] = {}
     peaks: dict[str, list[tuple[BoundedNumber, float]]] = defaultdict(list)
     for name, end in ends.items():
@@ -144,9 +154,9 @@ def peak_beside_warm_up(reading: ClaimData, estimators: tuple[str]) -> Units:
             units[name] = {"elsewhere": elsewhere.greatest(), "at_warm_up": at.greatest()}
             low, _ = stack_bounds([*units[name].values()]).greatest().bounds(TAIL, TAIL)
             if np.all(low > 0):  # else it has no peak that could be anywhere
-                training = reading.models[name].training or name
+                training = data.models[name].training or name
                 peaks[training].append((_find_peak(logarithm, steps), -np.log(end)))
-    reading.require(units, "sound steps beside the ends and those around the end of the warm-up")
+    data.require(units, "sound steps beside the ends and those around the end of the warm-up")
     none = make_undecided(bound_exactly(math.nan))
     together = (
         {
@@ -161,15 +171,15 @@ def peak_beside_warm_up(reading: ClaimData, estimators: tuple[str]) -> Units:
     return {**units, TOGETHER: together}
 
 
-def higher_at_peak_and_end(reading: ClaimData, estimators: tuple[str]) -> Units:
+def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
     """The first model over the second, at the highest point of each curve and at their ends.
 
     Both parts, ``peak`` and ``end``, are logarithms of ratios of means over layers.
     """
-    curves = _select_curves(reading, *estimators)
+    curves = _select_curves(data, *estimators)
     if len(curves) != 2:
         raise InputError(
-            f"claim `{reading.claim.name}`: `{reading.claim.statistic}` is of two models, and needs both; "
+            f"claim `{data.claim.name}`: `{data.claim.statistic}` is of two models, and needs both; "
             "name two under `models`"
         )
     apart = subtract_each(*(np.log(curve) for _, (curve,) in curves.values()))
@@ -180,7 +190,7 @@ def higher_at_peak_and_end(reading: ClaimData, estimators: tuple[str]) -> Units:
     return {PAIR.join(curves): {"peak": peak, "end": end}}
 
 
-def concordance(reading: ClaimData, estimators: Sequence[str]) -> Units:
+def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
     """Whether estimators agree on how training changes a mean over layers.
 
     Returns
@@ -192,7 +202,7 @@ def concordance(reading: ClaimData, estimators: Sequence[str]) -> Units:
         three quarters of them reach. Changes are logarithms of ratios.
     """
     units = {}
-    for name, (steps, curves) in _select_curves(reading, *estimators).items():
+    for name, (steps, curves) in _select_curves(data, *estimators).items():
         logarithms = np.stack([np.log(curve) for curve in curves], axis=-2)
         last = len(steps) - 1
         thirds = [(0, last // 2), (last // 2, last)]
@@ -210,42 +220,74 @@ def concordance(reading: ClaimData, estimators: Sequence[str]) -> Units:
     return units
 
 
-def correlation_with_loss(reading: ClaimData, estimators: tuple[str], from_step: int) -> Units:
-    """Pearson's correlation of changes of a measure of the output embeddings with changes of the loss.
+def peak(
+    values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
+) -> dict[str, BoundedNumber]:
+    """Whether a curve rises to one of some places, and from there falls.
 
-    From each step to the next, from `from_step` on. Values themselves drift: of two independent curves that
-    rise and fall throughout, the correlation is beyond .8 in nine of ten.
+    Parameters
+    ----------
+    values : ndarray of float64, shape (..., points, 17)
+    places : sequence of int
+        Where the peak may be; bounds allow for the choice.
+    around : sequence of int
+        The points above which its height is measured, the least one.
+    dip : float
+        Which share of the height a fall before the peak, or a rise after it, may have.
+
+    Returns
+    -------
+    dict of str to Bounded
+        ``height``, and ``one_peak``, the height less the deepest dip over this share; above zero where there is
+        no second peak that counts.
     """
-    losses = pd.concat(reading.select_rows("verdicts").values())[["model", "revision", "loss"]]
-    units = {}
-    for name, rows in reading.select_rows("weights").items():
-        is_meant = rows["estimator"].isin(estimators) & rows["matrix"].isin(("output", "tied"))
-        measured = rows[is_meant & (rows["step"] >= from_step)]
-        both = measured.merge(losses, on=["model", "revision"]).dropna(subset=["value", "loss"])
-        if len(both) < FEWEST_OF_CHANGES:
-            raise NotMeasured(
-                f"`{name}` has both `{estimators[0]}` and a loss at {len(both)} of its steps from step "
-                f"{from_step:,} on, and {FEWEST_OF_CHANGES} are needed"
-            )
-        value, loss = both.sort_values("step")[["value", "loss"]].diff().iloc[1:].to_numpy().T
-        with np.errstate(invalid="ignore"):  # undefined where one does not vary
-            units[name] = {
-                "correlation": bound_correlation(np.corrcoef(value, loss)[0, 1], len(value))
-            }
-    return units
+    heights, whole = [], []
+    for place in places:
+        before = [
+            values[..., i, :] - values[..., j, :] for i, j in combinations(range(place + 1), 2)
+        ]
+        rest = range(place, values.shape[-2])
+        after = [values[..., j, :] - values[..., i, :] for i, j in combinations(rest, 2)]
+        height = values[..., [place], :] - values[..., list(around), :]
+        none = np.zeros_like(values[..., 0, :])
+        dips = np.stack([none, *before, *after], axis=-2)
+        less = height[..., :, None, :] - dips[..., None, :, :] / dip
+        heights.append(bound_by_jackknife(height).least())
+        whole.append(bound_by_jackknife(less.reshape(*less.shape[:-3], -1, less.shape[-1])).least())
+    return {"height": stack_bounds(heights).greatest(), "one_peak": stack_bounds(whole).greatest()}
+
+
+def _profiles(data: ClaimData, estimators: Sequence[str], fewest: int) -> dict[str, np.ndarray]:
+    """Values of the blocks at the last checkpoint, as the plots that the authors released have them.
+
+    These have no layer 0, which is no block, and not the last one, which most models give after their final
+    norm; it counts where it is known to be from before. A profile in which a block is undefined has no shape.
+    """
+    found = {}
+    for name, (curve,) in data.select_curves(*estimators).items():
+        last = data.models[name].layers - (not curve.before_norm)
+        is_block = (curve.layers >= 1) & (curve.layers <= last)
+        if last >= fewest and is_block.sum() == last:
+            found[name] = curve.last[..., is_block, :]
+    data.require(found, f"`{estimators[0]}` at all blocks before the last one, {fewest} at least,")
+    return found
 
 
 def _select_curves(
-    reading: ClaimData, *estimators: str
+    data: ClaimData, *estimators: str
 ) -> dict[str, tuple[list[float], list[np.ndarray]]]:
     """Steps that all estimators of a model have, and means over layers of each, (..., steps, 17)."""
+    if data.claim.checkpoints != "training":
+        raise InputError(
+            f"claim `{data.claim.name}`: `{data.claim.statistic}` is of a training; add `checkpoints: training`"
+        )
     found = {}
-    for name, curves in reading.select_curves(*estimators).items():
+    for name, curves in data.select_curves(*estimators).items():
         common = [step for step in curves[0].steps.tolist() if all(step in c.steps for c in curves)]
         if len(common) >= FEWEST_STEPS:
             means = [c.means[..., np.isin(c.steps, common), :] for c in curves]
             found[name] = common, means
-    reading.require(found, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
+    data.require(found, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
     return found
 
 
@@ -257,9 +299,9 @@ def _rises_and_falls(
     return bound_by_jackknife(subtract_each(at, beside)).least()
 
 
-def _find_end(reading: ClaimData, model: str, steps: Sequence[float]) -> float:
+def _find_end(data: ClaimData, model: str, steps: Sequence[float]) -> float:
     """The last step of a training; the last one that was seen where nothing tells."""
-    return max(reading.models[model].last_step or 0, steps[-1])
+    return max(data.models[model].last_step or 0, steps[-1])
 
 
 def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:

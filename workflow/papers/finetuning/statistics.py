@@ -1,0 +1,116 @@
+"""What fine-tuning changes in the last layer, as numbers with intervals over seeds."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from shape_of_learning.claims.bounds import BoundedNumber, bound_repetitions
+from shape_of_learning.claims.reading import ClaimData, NotMeasured
+from shape_of_learning.claims.rules import Units
+
+ELONGATED = 10  # times the median eigenvalue of the layer at the first step
+
+
+def isotropy_after_less_before(data: ClaimData) -> Units:
+    """Of each fine-tuning the change of ln I of the last layer, mean over its seeds."""
+
+    def grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        return float(after["value"].iloc[0] - before["value"].iloc[0])
+
+    is_meant = "estimator == 'log_partition_isotropy'"
+    changes = _average_change(data, "finetuning_layers", is_meant, grown)
+    return {family: {"change": of} for family, of in changes.items()}
+
+
+def change_of_local_structure(data: ClaimData) -> Units:
+    """Of each fine-tuning the change of two shares of variance in the last layer, mean over seeds.
+
+    The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, absolute changes relative
+    to the start, and ``..._by``, these changes themselves.
+    """
+
+    def absolute(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        return float(abs(after["value"].iloc[0] - before["value"].iloc[0]))
+
+    def relative(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        start = before["value"].iloc[0]
+        return absolute(before, after) / start if start else np.nan
+
+    units: dict[str, dict[str, BoundedNumber]] = defaultdict(dict)
+    for quantity in ("share_between_token_types", "share_between_frequency_bands"):
+        is_meant = f"quantity == '{quantity}'"
+        for name, change in ((quantity, relative), (f"{quantity}_by", absolute)):
+            for family, of in _average_change(
+                data, "finetuning_structure", is_meant, change
+            ).items():
+                units[family][name] = of
+    return units
+
+
+def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> Units:
+    """Of each fine-tuning how many more elongated directions it has, and what their removal comes to cost.
+
+    Returns
+    -------
+    Units
+        Of each family, means over its seeds: ``doublings``, how often the number of elongated directions of
+        the last layer doubles, with one added before and after; ``cost_before`` and ``cost_after``, the probe
+        score with no direction removed less the mean of those without so many `directions`.
+    """
+
+    def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        bound = ELONGATED * before["median"].iloc[0]
+        numbers = [1 + (of["eigenvalue"] > bound).sum() for of in (before, after)]
+        return float(np.log2(numbers[1] / numbers[0]))
+
+    def cost(rows: pd.DataFrame) -> float:
+        is_whole = rows["adjustment"] == "none"
+        left = rows[~is_whole].set_index("directions")["score"].reindex(directions)
+        return float(rows.loc[is_whole, "score"].iloc[0] - left.to_numpy().mean())
+
+    removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
+    is_meant = f"adjustment == 'none' or ({removals})"
+    more = _average_change(data, "finetuning_spectra", "place > 0", doublings)
+    before, after = (
+        _average_change(data, "finetuning_probes", is_meant, of)
+        for of in (lambda before, after: cost(before), lambda before, after: cost(after))
+    )
+    return {
+        family: {
+            "doublings": more[family],
+            "cost_before": before[family],
+            "cost_after": after[family],
+        }
+        for family in more
+        if family in before
+    }
+
+
+def _average_change(
+    data: ClaimData,
+    table: str,
+    is_meant: str,
+    change: Callable[[pd.DataFrame, pd.DataFrame], float],
+) -> dict[str, BoundedNumber]:
+    """A change of the last layer from the first step to the last, by family; of those with several seeds.
+
+    Rows are those for which `is_meant` holds, a query of pandas.
+    """
+    changes = defaultdict(list)
+    for name, rows in data.select_rows(table).items():
+        own = rows[rows["layer"] == rows["layer"].max()].query(is_meant)
+        own = own[own["sample"].isin(own["sample"].head(1))]  # the first of its samples
+        if own["step"].nunique() > 1:
+            ends = own["step"].min(), own["step"].max()
+            before, after = (own[own["step"] == step] for step in ends)
+            model = data.models[name]
+            changes[f"{model.origin} on {model.treatment}"].append(change(before, after))
+    several = {family: bound_repetitions(of) for family, of in changes.items() if len(of) > 1}
+    if not several:
+        raise NotMeasured(
+            f"no fine-tuning has tables/{table} at its first and its last step with two seeds or more, "
+            "without which nothing tells a change from chance"
+        )
+    return several

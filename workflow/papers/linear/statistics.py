@@ -1,0 +1,178 @@
+"""What the paper says of the linearity of blocks, of changed blocks and of twins, as numbers with bounds.
+
+Tables of changed blocks have no jackknife values: their numbers are compared as they are. Twins have an interval over
+seeds.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from shape_of_learning.claims.bounds import (
+    BoundedNumber,
+    apart,
+    bound_by_jackknife,
+    bound_exactly,
+    bound_repetitions,
+)
+from shape_of_learning.claims.reading import (
+    ClaimData,
+    NotMeasured,
+    average_layers,
+    pair_models,
+    select_common_layers,
+)
+from shape_of_learning.claims.rules import Units
+
+CHANGES = ("dropped", "replaced")
+ORDERS = ("most_linear_first", "least_linear_first")
+
+
+def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
+    """Means over layers of each ``encoder`` and each ``decoder``, and the ``difference`` of their intervals."""
+    means = {
+        name: average_layers(curve) for name, (curve,) in data.select_curves(*estimators).items()
+    }
+    return {
+        pair: {"difference": apart(encoder, decoder), "encoder": encoder, "decoder": decoder}
+        for pair, (encoder, decoder) in pair_models(data, means, "encoder", "decoder").items()
+    }
+
+
+def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) -> Units:
+    """Norm ratios of blocks, and whether they go with what the residual connection adds to linearity.
+
+    Parameters
+    ----------
+    data : Reading
+    estimators : sequence of str
+        A norm ratio; the linearity of blocks, with and without the residual connection.
+
+    Returns
+    -------
+    Units
+        Of each model ``norm_ratio``, its mean over blocks, and ``rank_correlation``, over its blocks, of the
+        ratio and the first linearity less the second.
+    """
+    units = {}
+    for name, curves in data.select_curves(*estimators).items():
+        ratio, whole, increment = select_common_layers(curves)
+        correlation = bound_by_jackknife(_rank_correlation(ratio, whole - increment))
+        units[name] = {
+            "norm_ratio": bound_by_jackknife(ratio.mean(axis=-2)),
+            "rank_correlation": replace(correlation, limits=(-1, 1)),
+        }
+    return units
+
+
+def change_over_training(data: ClaimData, estimators: Sequence[str], back: float) -> Units:
+    """Mean over layers at the last step less that at the first one; by the ends, and by the whole curve.
+
+    Returns
+    -------
+    Units
+        Of each model and estimator, ``ESTIMATOR``, the change; and ``ESTIMATOR_throughout``, this change and
+        the largest rise on the way over `back`, below zero where no more than this share of a fall comes back.
+    """
+    units: dict[str, dict[str, BoundedNumber]] = {}
+    for name, curves in data.select_curves(*estimators).items():
+        units[name] = {}
+        for estimator, of in zip(estimators, curves, strict=True):
+            means = of.means
+            change = means[..., -1, :] - means[..., 0, :]
+            pairs = combinations(range(means.shape[-2]), 2)
+            rises = np.stack([means[..., j, :] - means[..., i, :] for i, j in pairs], axis=-2)
+            units[name][estimator] = bound_by_jackknife(change)
+            throughout = bound_by_jackknife(change[..., None, :] + rises / back).greatest()
+            units[name][f"{estimator}_throughout"] = throughout
+    return units
+
+
+def cost_of_edits(data: ClaimData, share: float) -> Units:
+    """Perplexity with a share of the blocks changed.
+
+    Returns
+    -------
+    Units
+        Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, by
+        the order of linearity. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio
+        less that by the reverse order.
+    """
+    units: dict[str, dict[str, BoundedNumber]] = {}
+    for name, rows in data.select_rows("edits").items():
+        changed = max(1, round(share * data.models[name].layers))
+        perplexity = rows.set_index(["order", "kind", "k"])["perplexity"].to_dict()
+        parts = units[name] = {}
+        for kind in CHANGES:
+            ratio = []
+            for order in ORDERS:
+                if (order, kind, changed) not in perplexity:
+                    raise NotMeasured(
+                        f"{changed} {kind} blocks of `{name}`, {order.replace('_', ' ')}, are not "
+                        "measured (`most_blocks`, `orders` and `kinds` of `block_editing`)"
+                    )
+                ratio.append(perplexity[order, kind, changed] / perplexity[order, kind, 0])
+            parts[kind] = bound_exactly(ratio[0])
+            less = ratio[0] - ratio[1] if ratio[0] != ratio[1] else 0.0  # of two infinite ones
+            parts[f"{kind}_over_reverse"] = bound_exactly(less)
+    return units
+
+
+def twins_less_originals(
+    data: ClaimData, estimators: tuple[str], regulariser: str, pairs: int
+) -> Units:
+    """Mean over layers of a twin with a regulariser less that without, mean over pairs of one seed each."""
+    values = {}
+    for name, (twin,) in data.select_curves(*estimators).items():
+        for original in data.find_curves(data.models[name].origin, *estimators):
+            if original.steps[-1] == twin.steps[-1]:
+                of_twin, of_original = select_common_layers([twin, original])
+                values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
+    return _average_pairs(data, values, regulariser, pairs, f"`{estimators[0]}`")
+
+
+def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> Units:
+    """Held-out loss of a twin less that of its original, as :func:`twins_less_originals`."""
+    values = {}
+    for name, rows in data.select_rows("training").items():
+        original = data.find_rows(data.models[name].origin, "training")
+        both = rows.nlargest(1, "step").merge(original.nlargest(1, "step"), on="step")
+        difference = (both["held_out_loss_x"] - both["held_out_loss_y"]).dropna()
+        if len(difference):
+            values[name] = difference.to_numpy()[0]
+    return _average_pairs(data, values, regulariser, pairs, "a held-out loss")
+
+
+def _average_pairs(
+    data: ClaimData, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
+) -> Units:
+    """Means over the pairs of each treatment by a regulariser, if there are enough of one."""
+    treatments = defaultdict(list)
+    for name, value in values.items():
+        treatment = data.models[name].treatment
+        if treatment.split()[0] == regulariser:
+            treatments[treatment].append(value)
+    most = max(map(len, treatments.values()), default=0)
+    if most < pairs:
+        raise NotMeasured(
+            f"the run has {most} of the {pairs} pairs needed; a pair is a twin trained with the term "
+            f"`{regulariser}` and its original, of one seed, both with {what} at the same last step"
+        )
+    return {
+        treatment: {"difference": bound_repetitions(np.stack(of, axis=-1))}
+        for treatment, of in treatments.items()
+        if len(of) >= pairs
+    }
+
+
+def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Spearman's correlation along the last but one axis; NaN where all of one are equal."""
+    from scipy.stats import rankdata
+
+    x, y = (rankdata(each, axis=-2) for each in (x, y))
+    x, y = (each - each.mean(axis=-2, keepdims=True) for each in (x, y))
+    with np.errstate(invalid="ignore"):
+        return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))

@@ -1,0 +1,42 @@
+"""Statistics of claims that several papers use, at the last checkpoint of each model.
+
+A statistic is a function of a :class:`.ClaimData`, the claim's estimators if it names any, and its arguments. It
+returns the numbers of each unit, such as a model, with bounds. Contrasts are fixed beforehand: no layer, step or model
+is chosen by its value, or else bounds allow for all that might have been chosen. The statistics of one paper
+are in its ``statistics.py``.
+"""
+
+from collections.abc import Sequence
+
+from shape_of_learning.claims.bounds import bound_by_jackknife
+from shape_of_learning.claims.reading import (
+    ClaimData,
+    average_layers,
+    has_last_layer,
+    select_common_layers,
+)
+from shape_of_learning.claims.rules import Units
+
+
+def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:
+    """Of each model the mean over layers at the last checkpoint; the parts are the estimators."""
+    return {
+        name: dict(zip(estimators, map(average_layers, curves), strict=True))
+        for name, curves in data.select_curves(*estimators).items()
+    }
+
+
+def difference_of_estimators(
+    data: ClaimData, estimators: tuple[str, str], last_layer_only: bool = False
+) -> Units:
+    """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
+    units = {}
+    for name, curves in data.select_curves(*estimators).items():
+        first, second = select_common_layers(curves)
+        difference = first - second
+        if last_layer_only:
+            difference = difference[..., -1:, :]
+        if not last_layer_only or all(has_last_layer(data, name, curve) for curve in curves):
+            units[name] = {"difference": bound_by_jackknife(difference.mean(axis=-2))}
+    data.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
+    return units
