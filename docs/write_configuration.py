@@ -1,7 +1,7 @@
 """Write what the reference pages have from the code, and the schemas for editors: `make reference`.
 
 Types, defaults, bounds and words are those of shape_of_learning/plan, settings.py and entries.py, of
-training/recipe.py and of checkpoints/verdicts.py.
+training/recipe.py and of checkpoints/verdicts.py; those of a paper's sections are in its settings.py.
 """
 
 import json
@@ -18,10 +18,13 @@ from shape_of_learning.checkpoints import atlas
 from shape_of_learning.metrics.measure_entry import FAMILIES, WEIGHTS, Measure
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan import entries, settings
+from shape_of_learning.plan.papers import collect_sections, read_papers
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 CONFIG = REFERENCE.parents[1] / "config"
 PAGES = [REFERENCE / f"{name}.md" for name in ("configuration", "measures", "api")]
+SECTIONS = collect_sections(read_papers(CONFIG.parent / "workflow/papers"))
+SETTINGS = settings.add_sections(SECTIONS)
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
@@ -73,10 +76,9 @@ def table_of(name: str) -> str:
     if name == "others":
         others = shape_of_learning.__all__
         return documented(sorted({public(each) for each in others} - {*map(function, MEASURES)}))
-    model = model_named(name)
     if name == "Settings":
-        return table(["key", "meaning", "default"], rows(model))
-    said = descriptions(model)
+        return table(["key", "meaning", "default"], rows(SETTINGS))
+    said = descriptions(model_named(name))
     return table(["key", "meaning"], [(f"`{name}`", words) for name, words in said.items()])
 
 
@@ -142,7 +144,9 @@ def schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def model_named(name: str) -> type[BaseModel]:
     """Find a model by its name."""
-    return next(m for m in (getattr(x, name, None) for x in (settings, entries)) if m)
+    known = [vars(module) for module in (settings, entries)]
+    known.append({section.__name__: section for section in SECTIONS.values()})
+    return next(models[name] for models in known if name in models)
 
 
 def files() -> dict[Path, str]:
@@ -157,7 +161,7 @@ def files() -> dict[Path, str]:
     of_models = {"$defs": entry.pop("$defs"), "type": "object", "additionalProperties": entry}
     return {
         **pages,
-        CONFIG / "schema.json": f"{json.dumps(schema(settings.Settings), indent=1)}\n",
+        CONFIG / "schema.json": f"{json.dumps(schema(SETTINGS), indent=1)}\n",
         CONFIG / "models/schema.json": f"{json.dumps(of_models, indent=1)}\n",
         CONFIG.parent / "atlas/schema.json": f"{json.dumps(atlas.schema(), indent=1)}\n",
     }

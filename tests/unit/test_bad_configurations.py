@@ -25,14 +25,14 @@ CONFIGURATIONS = {
     # types
     "sampling: {windows: '8'}": "is '8': input should be a valid integer; leave out quotes",
     "models: gpt2": "`models` is 'gpt2': input should be a valid list; write [gpt2]",
-    "block_editing: {learning_rate: .nan}": "is nan: input should be a finite number",
+    "sampling: {vectors_per_dimension: .nan}": "is nan: input should be a finite number",
     # ranges
     "seed: -1": "`seed` is -1: input should be greater than or equal to 0",
     "forward: {precision: float8}": "input should be 'float32', 'bfloat16' or 'float16'",
     "models: []": "`models` is []: value should have at least 1 item",
     "models: [gpt2, gpt2]": "`models` names 'gpt2' twice; remove one",
     "sampling: {windows: 1e3}": "is '1e3': input should be a valid integer; write it without an exp",
-    "block_editing: {learning_rate: 1e999}": "is inf: input should be a finite number",
+    "sampling: {vectors_per_dimension: 1e999}": "is inf: input should be a finite number",
     "measurement: {parameters: {two_nn: {kept: .nan}}}": "two_nn.kept` is nan, but must be a number",
     "measurement: {parameters: {alpha_req: {first: 40, last: 11}}}": (
         "`last` is 11, but must be above `first`, which is 40"
@@ -40,7 +40,6 @@ CONFIGURATIONS = {
     # what contradicts itself
     "embeddings: {dump: false, keep: true}": "`embeddings` has `keep: true`, but with `dump: false`",
     "measurement: {batch_vectors: 100}": "has batches of 100 vectors",
-    "block_editing: {distillation_windows: 65}": "draws 65 windows for an update",
     "choices: {batch_share: [0.01]}": "`choices.batch_share` has 0.01",
     "choices: {estimators: {dimension: [mada: {k: many}]}}": "mada.k` is 'many', but must be a whole",
     "tasks: {sst2: {hub: {split: {held_out: train}}}}": "`tasks.sst2.hub.split` names `train` twice",
@@ -131,10 +130,10 @@ def test_a_bad_entry_is_refused_in_one_sentence(tmp_path, entry, sentence):
 def test_numbers_with_an_exponent_are_numbers(tmp_path):
     """The YAML that Snakemake reads takes 1e-4 for text, and 1.0e-4 for a number."""
     recipe = {**RECIPE, "learning_rate": "1e-4"}
-    changes = {"models": ["mine"], "block_editing": {"learning_rate": "2E-5"}}
+    changes = {"models": ["mine"], "sampling": {"vectors_per_dimension": "2E-5"}}
     run = run_of(changes, tmp_path, {"mine": {**SIZE, "pretraining": recipe}})
     assert run.models["mine"].recipe["learning_rate"] == 1e-4
-    assert run.settings["block_editing"]["learning_rate"] == 2e-5
+    assert run.settings["sampling"]["vectors_per_dimension"] == 2e-5
 
 
 def test_a_folder_whose_number_is_no_step_is_refused(tmp_path):
@@ -186,7 +185,9 @@ def test_a_wrong_figure_of_a_paper_is_one_sentence_with_the_file(tmp_path, key, 
 def test_two_papers_do_not_share_a_target(tmp_path):
     for name in "xy":
         write_paper(tmp_path, name, {"figure_1": FIGURE})
-    with pytest.raises(InputError, match="`x` and `y` both have the target or claim `x_figure_1`"):
+    with pytest.raises(
+        InputError, match="`x` and `y` both have the target, claim or section `x_figure_1`"
+    ):
         read_papers(tmp_path)
 
 

@@ -16,14 +16,7 @@ SETTINGS = read_yaml(REPOSITORY / "config/config.yaml")
 ENTRIES = read_entries(REPOSITORY / "config/models")
 MODEL = read_models(ENTRIES, ["llama-2-7b"])["llama-2-7b"]
 TUNED = replace(MODEL, kind="finetuning", recipe={"epochs": 3, "batch_size": 16, "task": "sst2"})
-JOBS = [
-    needs.forward,
-    needs.estimate_layer,
-    needs.estimate_checkpoint,
-    needs.estimate_task,
-    needs.estimate_training,
-    needs.estimate_editing,
-]
+JOBS = [needs.forward, needs.estimate_layer, needs.estimate_checkpoint, needs.estimate_training]
 
 
 def of_shape(model: Model, **shape: int) -> Model:

@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 # Name -> content of case.yaml, further arguments, and the sentence.
-EDITS = "results/tables/edits/{}.csv"
 CASES = {
     "no YAML": ("models: [gpt2\n", (), "not valid JSON or YAML"),
     "key twice": ("seed: 1\nseed: 2", (), "case.yaml, line 2: the key 'seed' occurs twice"),
@@ -57,16 +56,6 @@ CASES = {
         {},
         ("--config", "models=gpt2"),
         "input should be a valid list; write [gpt2]",
-    ),
-    "blocks of an encoder": (
-        {},
-        ("--", EDITS.format("minilm-l6")),
-        "model `minilm-l6` is an encoder, but blocks are changed of decoders only",
-    ),
-    "too few blocks": (
-        {"block_editing": {"most_blocks": 99}},
-        ("--", EDITS.format("demo-decoder")),
-        "`block_editing.most_blocks` is 99, but model `demo-decoder` has",
     ),
 }
 

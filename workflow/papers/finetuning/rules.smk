@@ -10,6 +10,7 @@ STEPS: measure_on_task, one job per model.
 """
 
 from papers.finetuning.columns import TASK_COLUMNS
+from papers.finetuning.resources import estimate_task
 
 
 def list_task_files(model):
@@ -50,7 +51,7 @@ rule measure_on_task:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **request_resources(needs.estimate_task),
+        **request_resources(estimate_task),
         gpu=1,
     params:
         code=digest_code("papers.finetuning.measure_on_task"),

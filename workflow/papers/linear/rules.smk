@@ -7,6 +7,8 @@ OUTPUTS:
 STEPS: edit_blocks, which loads the model once.
 """
 
+from papers.linear.resources import estimate_editing
+
 
 def ask_last_checkpoint(function):
     """What a function says of the checkpoint that is edited: a model's last one that is what it should be."""
@@ -45,7 +47,7 @@ rule edit_blocks:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **request_resources(needs.estimate_editing),
+        **request_resources(estimate_editing),
         gpu=1,
         checkpoint=lambda wildcards, input: weights_folder(
             wildcards.model,

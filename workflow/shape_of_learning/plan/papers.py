@@ -1,6 +1,8 @@
 """Papers: the figures, tables and claims in each folder of ``workflow/papers``, and the models that they show."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -116,10 +118,15 @@ class PaperFile(Section):
 
 
 class Paper(PaperFile):
-    """A paper; figures and tables by names of targets, which begin with its prefix, claims by their own."""
+    """A paper.
+
+    Figures and tables have the names of targets, which begin with its prefix; claims have their own names, and
+    sections of the configuration are named by their keys.
+    """
 
     name: str
     claims: dict[str, Claim]
+    sections: dict[str, type[Section]] = {}
 
 
 def read_papers(folder: Path) -> list[Paper]:
@@ -134,11 +141,11 @@ def read_papers(folder: Path) -> list[Paper]:
     papers = [_read_paper(file) for file in sorted(folder.glob("*/paper.yaml"))]
     owners: dict[str, str] = {}
     for paper in papers:
-        for name in (*paper.figures, *paper.tables, *paper.claims):
+        for name in (*paper.figures, *paper.tables, *paper.claims, *paper.sections):
             if name in owners:
                 raise InputError(
-                    f"papers `{owners[name]}` and `{paper.name}` both have the target or claim `{name}`; give "
-                    "one another `prefix` in its paper.yaml, or rename the claim"
+                    f"papers `{owners[name]}` and `{paper.name}` both have the target, claim or section "
+                    f"`{name}`; give one another `prefix` in its paper.yaml, or rename the claim or section"
                 )
             owners[name] = paper.name
     return papers
@@ -152,6 +159,11 @@ def collect_figures(papers: Sequence[Paper]) -> dict[str, FigureSpecification]:
 def collect_tables(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
     """Collect the tables of all papers."""
     return {target: table for paper in papers for target, table in paper.tables.items()}
+
+
+def collect_sections(papers: Sequence[Paper]) -> dict[str, type[Section]]:
+    """Collect the sections of the configuration that papers add."""
+    return {key: section for paper in papers for key, section in paper.sections.items()}
 
 
 def check_names(paper: Paper, measures: Collection[str], models: Collection[str]) -> None:
@@ -186,7 +198,21 @@ def _read_paper(file: Path) -> Paper:
         read = {"write": _find_function(table.write, file.parent)}
         tables[content.prefix + name] = table.model_copy(update=read)
     read = {"figures": figures, "tables": tables, "claims": claims, "name": file.parent.name}
+    read["sections"] = _read_sections(file.with_name("settings.py"))
     return Paper.model_construct(**{**dict(content), **read})
+
+
+def _read_sections(file: Path) -> dict[str, type[Section]]:
+    """Return the classes of a paper's `settings.py`, by their keys; there may be no file."""
+    if not file.exists():
+        return {}
+    module = import_module(f"papers.{file.parent.name}.settings")
+    sections = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    return {re.sub(r"\B(?=[A-Z])", "_", section.__name__).lower(): section for section in sections}
 
 
 def _find_function(name: str, folder: Path) -> str:

@@ -68,7 +68,7 @@ class Work:
             model.shape.layers,
             model.shape.hidden_size,
             model.vocabulary or LARGEST_VOCABULARY,
-            tokens or model.count_windows(settings["sampling"]) * _count_window_tokens(settings),
+            tokens or model.count_windows(settings["sampling"]) * count_window_tokens(settings),
         )
 
     @property
@@ -95,7 +95,7 @@ def forward(model: Model, settings: Mapping[str, Any], threads: int, tokens: int
     loaded, in host memory. Masked text is run twice.
     """
     work = Work.make_work(model, settings, tokens)
-    of_batch = (work.layers + 2) * WINDOWS_AT_ONCE * _count_window_tokens(settings) * work.width
+    of_batch = (work.layers + 2) * WINDOWS_AT_ONCE * count_window_tokens(settings) * work.width
     values = 2 * work.weights + 3 * (threads + 1) * of_batch
     moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
     seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved
@@ -142,54 +142,33 @@ def estimate_controls(model: Model, settings: Mapping[str, Any], threads: int) -
     return one._replace(minutes=(1 + len(settings["controls"]["kinds"])) * one.minutes)
 
 
-def estimate_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
-    """Likewise all checkpoints of a fine-tuning, one after the other, on the texts of its task."""
-    tokens = sum(_count_examples(model, settings).values()) * EXAMPLE_TOKENS
-    memory, minutes = estimate_checkpoint(model, settings, threads, tokens)
-    return Needs(memory, minutes * len(model.checkpoints))
-
-
 def estimate_training(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """A pretraining or a fine-tuning, which is evaluated at each step that it saves."""
     recipe = model.recipe
     if model.kind == "pretraining":
         of_step = recipe["batch_size"] * recipe["context"]
-        return _estimate_updates(
+        return estimate_updates(
             Work.make_work(model, settings), of_step, recipe["last_step"] * of_step, threads
         )
-    examples = _count_examples(model, settings)
+    examples = count_examples(model, settings)
     shown = recipe["epochs"] * examples["train"] + len(model.saved_steps) * examples["held_out"]
     of_step = recipe["batch_size"] * EXAMPLE_TOKENS
-    return _estimate_updates(
+    return estimate_updates(
         Work.make_work(model, settings), of_step, shown * EXAMPLE_TOKENS, threads
     )
 
 
-def estimate_editing(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
-    """Blocks that are changed, by as many orders, kinds and numbers of blocks as are asked for."""
-    given, window = settings["block_editing"], _count_window_tokens(settings)
-    sets = len(given["orders"]) * given["most_blocks"] + model.shape.layers
-    distilled = sum(kind.endswith("distilled") for kind in given["kinds"])
-    shown = distilled * given["distillation_steps"] * given["distillation_windows"]
-    # To evaluate takes a third of what an update does.
-    windows = sets * (len(given["kinds"]) * given["evaluation_windows"] // 3 + shown)
-    work = Work.make_work(model, settings, given["fitting_windows"] * window)
-    tokens = (windows + given["fitting_windows"]) * window
-    memory, minutes = _estimate_updates(
-        work, given["distillation_windows"] * window, tokens, threads
-    )
-    return Needs(work.states_mb + forward(model, settings, 1).memory + memory, minutes)
-
-
-def _count_window_tokens(settings: Mapping[str, Any]) -> int:
+def count_window_tokens(settings: Mapping[str, Any]) -> int:
+    """Bound the number of tokens of a window."""
     return math.ceil(settings["sampling"]["window_characters"] / CHARACTERS_PER_TOKEN)
 
 
-def _count_examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
+def count_examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
+    """Bound the numbers of examples of the task that a model is fine-tuned on, by split."""
     return {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
 
 
-def _estimate_updates(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
+def estimate_updates(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
     """Weights, gradients, two moments and the saved copy; activations; six operations per weight and token.
 
     A block keeps about 34 bytes per token and coordinate where values have two (Korthikanti et al. 2022, Reducing

@@ -45,9 +45,10 @@ from shape_of_learning.plan.papers import (
     choose_papers,
     choose_target_models,
     collect_figures,
+    collect_sections,
     collect_tables,
 )
-from shape_of_learning.plan.settings import Settings, TaskEntry, choose_measures
+from shape_of_learning.plan.settings import TaskEntry, add_sections, choose_measures
 from shape_of_learning.plan.steps import OfferedSteps
 from shape_of_learning.validation import make_unknown_name_error, validate_yaml
 
@@ -743,8 +744,10 @@ def read_run(
     for folder in model_folders:
         entries |= read_entries(folder)
     entries, settings = expand_seeds(entries, settings)
-    typed = validate_yaml(Settings, settings, "configuration")
+    sections = collect_sections(papers)
+    typed = validate_yaml(add_sections(sections), settings, "configuration")
     settings = typed.model_dump(exclude_unset=True)
+    settings |= {key: getattr(typed, key).model_dump() for key in sections}
     source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
     if source not in sources:
         raise make_unknown_name_error(source, sources, "source", "key `corpus.source`")

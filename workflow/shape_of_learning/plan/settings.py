@@ -1,5 +1,7 @@
 """The configuration: each key with its type, its default, its bounds and what it means.
 
+A paper adds a section by a class in its `settings.py`, such as `BlockEditing` for `block_editing`.
+
 The tables of docs/reference/configuration.md and config/schema.json are written from here (`make reference`);
 values of `config/config.yaml`, which users copy, are the same.
 """
@@ -11,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home
@@ -19,7 +21,7 @@ from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import OF_THE_PAPER, find_measure, measure_names
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.plan.identity import digest_code
-from shape_of_learning.training.recipe import Positive, Threads
+from shape_of_learning.training.recipe import Threads
 from shape_of_learning.validation import (
     Name,
     Names,
@@ -222,8 +224,6 @@ Switch = Literal["keep", "drop"]
 TokenTypes = Literal["all", "one"]
 AverageOver = Literal["block_outputs", "all_layers"]
 LastLayer = Literal["after_final_norm", "before_final_norm"]
-Order = Literal["most_linear_first", "least_linear_first", "smallest_contribution_first", "alone"]
-Change = Literal["dropped", "replaced", "maps_distilled", "all_distilled"]
 some = (Field(min_length=1), unique)
 
 
@@ -341,58 +341,6 @@ class Measurement(Section):
                 f"has batches of {self.batch_vectors} vectors (`measurement.batch_vectors`), but the "
                 f"neighbour search looks for {self.neighbours} others (`measurement.neighbours`); "
                 f"raise the former to {self.neighbours + 1} or more"
-            )
-        return self
-
-
-class BlockEditing(Section):
-    """How blocks of decoders are changed.
-
-    Attributes
-    ----------
-    fitting_windows
-        windows on which affine maps are fitted to blocks, from the text without its held-out end (the last
-        5 %, on which local models are not pretrained); their length is `sampling.window_characters`. They
-        must have more tokens than a hidden state has coordinates, and should have several times as many
-    evaluation_windows
-        windows of the held-out end, on which perplexity is measured
-    most_blocks
-        how many blocks of a decoder are changed at most, counted from none
-    orders
-        in which order blocks are changed: `most_linear_first`, `least_linear_first`,
-        `smallest_contribution_first` (median norm of what a block adds, over that of its output), and
-        `alone`, each by itself
-    kinds
-        how: `dropped`, `replaced` by the affine map, and replaced and distilled: the maps
-        (`maps_distilled`) or all parameters (`all_distilled`), which takes five times the memory of the
-        weights
-    distillation_steps
-        updates of a distillation by Adam
-    distillation_windows
-        windows of each update, of those that maps are fitted on
-    learning_rate
-        at the start of a distillation; it falls to zero
-    """
-
-    fitting_windows: Count = 512
-    evaluation_windows: Count = 256
-    most_blocks: Threads = 8
-    orders: Annotated[list[Order], *some] = [
-        *("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone")
-    ]
-    kinds: Annotated[list[Change], *some] = [
-        *("dropped", "replaced", "maps_distilled", "all_distilled")
-    ]
-    distillation_steps: Count = 200
-    distillation_windows: Count = 8
-    learning_rate: Positive = 0.0001
-
-    @model_validator(mode="after")
-    def _windows_suffice(self) -> "BlockEditing":
-        if self.distillation_windows > self.fitting_windows:
-            raise make_validation_error(
-                f"draws {self.distillation_windows} windows for an update (`distillation_windows`) of "
-                f"{self.fitting_windows} (`fitting_windows`); lower the former"
             )
         return self
 
@@ -532,7 +480,7 @@ class Settings(Section):
     training_steps
         steps that replace those of an entry, by model: `{pythia-14m: {log: 8}}`; for a `pretraining` or
         `finetuning`, also if the entry has none
-    corpus, sampling, forward, embeddings, measurement, block_editing, controls, choices
+    corpus, sampling, forward, embeddings, measurement, controls, choices
         sections; see below
     tasks
         labelled texts by name, made when a fine-tuning asks for them; see below
@@ -558,7 +506,6 @@ class Settings(Section):
     forward: Forward = Forward()
     embeddings: Embeddings = Embeddings()
     measurement: Measurement = Measurement()
-    block_editing: BlockEditing = BlockEditing()
     tasks: dict[Name, TaskEntry] = {}
     figures: Figures = Figures()
     controls: Controls = Controls()
@@ -570,6 +517,15 @@ class Settings(Section):
             other = f"results/{self.run} is there for something else"
             raise make_validation_error(f"has `run: {self.run}`, but {other}; choose another name")
         return self
+
+
+def add_sections(sections: Mapping[str, type[Section]]) -> type[Settings]:
+    """Return the configuration with the sections that papers add, all of whose keys have defaults."""
+    fields: dict[str, Any] = {
+        name: (section, Field(section(), description="a section; see below"))
+        for name, section in sections.items()
+    }
+    return create_model("Settings", __base__=Settings, __doc__=Settings.__doc__, **fields)
 
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}

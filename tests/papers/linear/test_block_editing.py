@@ -1,0 +1,73 @@
+"""The section `block_editing`: what is refused, what jobs ask for, and which models its figures draw."""
+
+from dataclasses import replace
+
+import pytest
+
+from papers.linear.resources import estimate_editing
+from plans import refusal, run_of
+
+CONFIGURATIONS = {
+    "a rate that is no number": (
+        {"learning_rate": float("nan")},
+        "input should be a finite number",
+    ),
+    "more windows than there are": ({"distillation_windows": 65}, "draws 65 windows for an update"),
+    "an unknown key": ({"most_block": 3}, "did you mean `most_blocks`?"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_bad_section_is_refused_in_one_sentence(name):
+    section, sentence = CONFIGURATIONS[name]
+    said = refusal({"block_editing": section})
+    assert "`block_editing" in said
+    assert sentence in said
+
+
+def test_keys_that_are_left_out_have_their_defaults():
+    section = run_of({"block_editing": {"learning_rate": "2E-5"}}).settings["block_editing"]
+    assert section["learning_rate"] == 2e-5
+    assert section["orders"][-1] == "alone"
+
+
+@pytest.mark.parametrize(
+    ("section", "model", "sentence"),
+    [
+        ({}, "minilm-l6", "`minilm-l6` is an encoder, but blocks are changed of decoders only"),
+        (
+            {"most_blocks": 99},
+            "demo-decoder",
+            "`block_editing.most_blocks` is 99, but model `demo-decoder` has",
+        ),
+    ],
+    ids=["an encoder", "too few blocks"],
+)
+def test_blocks_that_there_are_not_are_refused_before_any_job(checkout, section, model, sentence):
+    checkout.write("case.yaml", {"block_editing": section})
+    configured = ("--configfile", "config/demo.yaml", "case.yaml")
+    target = f"results/tables/edits/{model}.csv"
+    said = checkout.snakemake("--dry-run", *configured, "--", target, succeeds=False)
+    assert said.count(sentence) == 1
+    assert "Traceback" not in said
+
+
+def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
+    run = run_of({})
+    model = run.models["demo-decoder"]
+    needs = estimate_editing(model, run.settings, 8)
+    shape = replace(model.shape, hidden_size=2 * model.shape.hidden_size)
+    wide = estimate_editing(replace(model, shape=shape), run.settings, 8)
+    assert wide.memory > needs.memory > 0
+    assert wide.minutes > 1.2 * needs.minutes > 0
+    more = run_of({"block_editing": {"most_blocks": 6}}).settings
+    assert estimate_editing(model, more, 8).minutes > needs.minutes
+
+
+def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
+    chosen = {"linear_figure_4": "all", "linear_figure_9": ["minilm-l6", "demo-decoder"]}
+    run = run_of({"figures": chosen})
+    assert run.shown["linear_figure_9"] == ("demo-decoder",)
+    without = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
+    assert without in map(str, run.notices)
+    assert run.shown["linear_figure_4"] == ("demo-decoder", "demo-twin")

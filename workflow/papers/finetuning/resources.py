@@ -1,0 +1,19 @@
+"""Memory and minutes that a job asks for which measures a fine-tuning on its task."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shape_of_learning.plan.entries import Model
+from shape_of_learning.plan.resources import (
+    EXAMPLE_TOKENS,
+    Needs,
+    count_examples,
+    estimate_checkpoint,
+)
+
+
+def estimate_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """All checkpoints of a fine-tuning, one after the other, on the texts of its task."""
+    tokens = sum(count_examples(model, settings).values()) * EXAMPLE_TOKENS
+    memory, minutes = estimate_checkpoint(model, settings, threads, tokens)
+    return Needs(memory, minutes * len(model.checkpoints))
