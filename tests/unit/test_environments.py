@@ -15,21 +15,23 @@ from packaging.requirements import Requirement
 from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan.identity import WORKFLOW, _list_imports, list_files
+from shape_of_learning.plan.papers import collect_figures, collect_tables, read_papers
 
 REPOSITORY = WORKFLOW.parent
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
 
 
 def scripts_by_environment() -> dict[str, set[str]]:
-    """Files of environments -> names of the scripts of their rules."""
+    """Files of environments -> the scripts of their rules, as names of modules."""
     found = defaultdict(set)
     for file in WORKFLOW.rglob("*.smk"):
         for rule in re.split(r"^ *rule ", file.read_text(), flags=re.MULTILINE)[1:]:
             environment = re.search(r'conda:\s+"[./]+envs/(\S+)"', rule)
-            script = re.search(r'script:\s+"[./]+scripts/(\S+)"', rule)
+            script = re.search(r'script:\s+"(\S+)\.py"', rule)
             assert bool(environment) == bool(script), rule
             if environment and script:
-                found[environment[1]].add(script[1].removesuffix(".py"))
+                path = (file.parent / script[1]).resolve().relative_to(WORKFLOW)
+                found[environment[1]].add(".".join(path.parts))
     return found
 
 
@@ -41,18 +43,19 @@ def imported(script: str) -> set[str]:
 
     Measures and papers, which it finds by name, are included.
     """
-    files, chosen = list_files(f"scripts.{script}"), set()
+    files, chosen = list_files(script), set()
     if "shape_of_learning.metrics.measure_entry.Measure" in _list_imports(
-        WORKFLOW / f"scripts/{script}.py"
+        WORKFLOW.joinpath(*script.split(".")).with_suffix(".py")
     ):
         chosen = {measure.function.partition(":")[0] for measure in MEASURES.values()}
     if WORKFLOW / "shape_of_learning/figures/output.py" in files:
-        papers = WORKFLOW.glob("papers/*/*.py")
-        chosen = {f"papers.{file.parent.name}.{file.stem}" for file in papers}
-    names = {
-        name for file in list_files(f"scripts.{script}", *chosen) for name in _list_imports(file)
-    }
-    return {n.split(".")[0] for n in names} - sys.stdlib_module_names - {"shape_of_learning"}
+        papers = read_papers(WORKFLOW / "papers")
+        drawn = [figure.draw for figure in collect_figures(papers).values()]
+        written = [table.write for table in collect_tables(papers).values()]
+        chosen = {function.partition(":")[0] for function in (*drawn, *written)}
+    names = {name for file in list_files(script, *chosen) for name in _list_imports(file)}
+    ours = {"shape_of_learning", "papers"}
+    return {name.split(".")[0] for name in names} - sys.stdlib_module_names - ours
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
