@@ -170,7 +170,7 @@ def measured(kind: str, number: int) -> dict[str, np.ndarray]:
         for row in measure_layer(states, states.layers, family, measures, protocol)
     ]
     return {
-        row.estimator: np.array([row.effective_windows, row.value, *row.without])
+        row.estimator: np.array([row.effective_windows, row.value, *row.jackknife_values])
         for row in rows
         if row.batch is None
     }

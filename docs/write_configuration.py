@@ -94,7 +94,7 @@ def measure_row(measure: Measure) -> tuple[str, ...]:
         share = f"{100 * measure.suspect_above:g} %"
         warnings.append(f"trust it where more than {share} of the vectors have a near-duplicate")
     where_few = "unless few windows decide" if measure.moments else "yes"
-    interval = where_few if measure.interval and measure.family != WEIGHTS else "none"
+    interval = where_few if measure.has_interval and measure.family != WEIGHTS else "none"
     settings = settings_of(measure.parameters)
     return f"`{measure.name}`", settings, what, "; ".join(warnings), interval
 

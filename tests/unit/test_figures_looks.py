@@ -33,9 +33,9 @@ from shape_of_learning.figures.tables import select_averages
 from shape_of_learning.plan.entries import Entry, Printed
 from shape_of_learning.validation import validate_yaml
 
-PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
+PROFILES, HEAT_MAPS = "curves:profiles_by_step", "curves:heat_maps"
 PAPER = "papers.shape_of_learning.figures"
-MEANS, LOSS = "by_step:means_by_step", f"{PAPER}:loss_by_step"
+MEANS, LOSS = "curves:means_by_step", f"{PAPER}:loss_by_step"
 STEPS = [0, 1, 8, 64, 512]
 TRAINED = made.rows_of_model("a", steps=STEPS) + made.rows_of_model("b", steps=[2, 100], layers=5)
 BROKEN = ("broken: perplexity 6,000 times that of earlier steps", "no")
@@ -118,7 +118,7 @@ def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
 
 def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
     rows = [row | made.NO_INTERVAL for row in TRAINED]
-    measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
+    measures = [replace(each, has_interval=False) for each in made.measures_named("two_nn")]
     for function in (MEANS, PROFILES):
         drawing = drawn(function, rows, estimators=measures)
         assert not bands(drawing).size
@@ -195,7 +195,7 @@ def test_an_average_with_a_suspect_layer_has_an_open_ring():
 
 
 @pytest.mark.parametrize(
-    "function", [PROFILES, MEANS, HEAT_MAPS, "by_layer:overview", f"{PAPER}:measures_by_depth"]
+    "function", [PROFILES, MEANS, HEAT_MAPS, "curves:overview", f"{PAPER}:measures_by_depth"]
 )
 def test_a_suspect_value_is_an_open_ring_in_every_figure_whatever_the_model(function):
     rows = [row | made.SUSPECT for row in TRAINED if row["step"] == 2]
@@ -212,7 +212,7 @@ def test_a_suspect_value_is_an_open_ring_in_every_figure_whatever_the_model(func
 WIDE = [(1, -40.0), (3, 0.01), (50, 2.0), (100, 60.0)]  # values of layers, and lower ends of bands
 
 
-@pytest.mark.parametrize("function", [PROFILES, "by_layer:overview"])
+@pytest.mark.parametrize("function", [PROFILES, "curves:overview"])
 def test_a_log_axis_holds_all_values_and_never_begins_at_zero(function):
     rows = made.rows_of_model("a", estimators=["two_nn"])
     for row in rows:
@@ -309,7 +309,7 @@ WITHOUT = "anisotropy_without_massive_tokens"
 def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel():
     names = ("anisotropy", WITHOUT, "two_nn")
     rows = made.rows_of_model("a", estimators=names)
-    drawing = made.draw("by_layer:overview", made.inputs_of(["a"], *names, rows=rows))
+    drawing = made.draw("curves:overview", made.inputs_of(["a"], *names, rows=rows))
     panels = [axes for axes in drawing.figure.axes if axes.axison]
     assert len(panels) == 2
     for axes, measures in zip(panels, (names[:2], names[2:]), strict=True):
@@ -317,7 +317,7 @@ def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel()
         own = drawing.table.groupby("estimator")["value"].apply(list)
         assert lines == [own[name] for name in measures]
     both = rows + made.rows_of_model("b", estimators=names)
-    drawing = made.draw("by_layer:overview", made.inputs_of(["a", "b"], *names, rows=both))
+    drawing = made.draw("curves:overview", made.inputs_of(["a", "b"], *names, rows=both))
     assert len([axes for axes in drawing.figure.axes if axes.axison]) == 3
 
 
@@ -348,7 +348,7 @@ def test_a_note_counts_vectors_by_measure_where_they_differ():
         for row in made.rows_of_model("a", estimators=names)
     ]
     inputs = replace(made.inputs_of(["a"], *names, rows=rows), sample="9 windows")
-    said = made.words_of(made.draw("by_layer:overview", inputs))
+    said = made.words_of(made.draw("curves:overview", inputs))
     wanted = "4,818 vectors a batch (Anisotropy); 4,096 vectors a batch (TwoNN, MADA)"
     assert wanted in said
 
@@ -383,7 +383,7 @@ def test_colours_of_a_heat_map_span_the_blocks():
     assert f"{beyond.min():.3g} to {beyond.max():.3g}" in made.words_of(drawing)
 
 
-@pytest.mark.parametrize("function", [HEAT_MAPS, "by_layer:overview"])
+@pytest.mark.parametrize("function", [HEAT_MAPS, "curves:overview"])
 def test_a_model_without_steps_is_drawn(function):
     rows = made.rows_of_model("a")
     judged = made.verdicts_on("a", [0])[0] | {"revision": "main", "step": "", "tokens": ""}
@@ -488,7 +488,7 @@ def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence():
 
 
 LABELS = [f"{HARD[0]} {HARD[2]}", HARD[1], "W" * 60]
-OF = {"by_layer:heat_maps": ["anisotropy", "two_nn"], PROFILES: ["two_nn"]}
+OF = {"curves:heat_maps": ["anisotropy", "two_nn"], PROFILES: ["two_nn"]}
 OF |= {MEANS: ["two_nn", "mada"], "papers.shape_of_learning.figures:loss_by_step": []}
 
 
@@ -575,9 +575,9 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
 
 def test_a_single_layer_has_a_whole_number():
     rows = [r for r in made.rows_of_model("a", layers=1, estimators=["linearity"]) if r["layer"]]
-    axes = made.draw(
-        "by_layer:overview", made.inputs_of(["a"], "linearity", rows=rows)
-    ).figure.axes[0]
+    axes = made.draw("curves:overview", made.inputs_of(["a"], "linearity", rows=rows)).figure.axes[
+        0
+    ]
     low, high = axes.get_xlim()
     ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
     assert ticks == [1]

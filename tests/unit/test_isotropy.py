@@ -55,8 +55,8 @@ def test_fewer_than_two_directions_are_undefined():
 
 
 BOTH = [
-    (intra_window_cosine, cosines.intra_window_cosine_without),
-    (inter_window_cosine, cosines.inter_window_cosine_without),
+    (intra_window_cosine, cosines.intra_window_cosine_jackknife),
+    (inter_window_cosine, cosines.inter_window_cosine_jackknife),
 ]
 
 
@@ -94,8 +94,8 @@ def test_values_without_parts_of_windows_are_those_of_the_rows_that_are_left(who
     parts = [np.flatnonzero(windows == name) for name in names]
     if not whole_windows:
         parts = [np.arange(start, 290, 5) for start in range(5)]
-    for function, leaving_out in BOTH:
-        value, without = leaving_out(X, windows, parts)
+    for function, jackknife_function in BOTH:
+        value, without = jackknife_function(X, windows, parts)
         assert value == pytest.approx(function(X, windows), abs=1e-15)
         left = [np.delete(np.arange(300), part) for part in parts]
         expected = [function(X[rows], windows[rows]) for rows in left]
@@ -106,7 +106,9 @@ def test_without_pairs_they_are_undefined():
     X = hidden_states(6)
     assert math.isnan(intra_window_cosine(X, range(6)))
     assert math.isnan(inter_window_cosine(X, [4] * 6))
-    assert math.isnan(cosines.inter_window_cosine_without(X, [4] * 5 + [9], [np.array([5])])[1][0])
+    assert math.isnan(
+        cosines.inter_window_cosine_jackknife(X, [4] * 5 + [9], [np.array([5])])[1][0]
+    )
     assert math.isnan(intra_window_cosine(np.zeros((4, 3)), [0, 0, 1, 1]))
 
 
@@ -120,7 +122,7 @@ def test_windows_are_one_whole_number_for_each_row(windows):
 
 def test_two_vectors_that_are_left_near_each_other_still_have_a_cosine():
     X = [[1e6, 0.0], [1e6 + 1, 0.0], [-5e6, 3.0]]
-    found = cosines.average_cosine_without(X, [np.array([2])], center=True)[1]
+    found = cosines.average_cosine_jackknife(X, [np.array([2])], center=True)[1]
     assert found == pytest.approx([-1])
 
 

@@ -9,8 +9,8 @@ from clouds import distances_by_brute_force, gaussian, hidden_states
 from hard_clouds import CLOUDS
 from made_states import MadeStates
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
-from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
-from shape_of_learning.estimators.cosine import average_cosine_without as cosines
+from shape_of_learning.estimators.anisotropy import anisotropy_jackknife as anisotropies
+from shape_of_learning.estimators.cosine import average_cosine_jackknife as cosines
 from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.batches import Batch, NeighbourLists
 from shape_of_learning.metrics.intervals import standard_error
@@ -52,7 +52,7 @@ HARD = {
 
 def grouped(n, windows=40):
     window_of = np.arange(n) * windows // n
-    return window_of, selections.window_groups(windows, 0)
+    return window_of, selections.group_windows(windows, 0)
 
 
 def lists_of(X, k):
@@ -113,12 +113,14 @@ VECTORS = {**CLOUDS, "no_gap": lambda: gaussian(700, 300), "one_row": one_direct
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize(
-    ("leaving_out", "function"), [(anisotropies, anisotropy), (cosines, average_cosine)]
+    ("jackknife_function", "function"), [(anisotropies, anisotropy), (cosines, average_cosine)]
 )
-def test_values_of_vectors_are_those_of_the_rows_that_are_left(leaving_out, function, name, center):
+def test_values_of_vectors_are_those_of_the_rows_that_are_left(
+    jackknife_function, function, name, center
+):
     X = np.asarray(VECTORS[name](), dtype=np.float64)
     parts = np.array_split(random_stream(0, "parts").permutation(len(X)), min(GROUPS, len(X)))
-    value, without = leaving_out(X, parts, center)
+    value, without = jackknife_function(X, parts, center)
     assert value == function(X, center)
     expected = np.array([value_or_nan(function, np.delete(X, p, axis=0), center) for p in parts])
     spread = expected.std() if np.isfinite(expected).all() else 0
@@ -159,11 +161,11 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name, function):
     X = hidden_states(650).astype(np.float32)
     window_of, groups = grouped(650)
     estimate = layer(X, name)[1]
-    batches = selections.contiguous_batches(650, 200)
+    batches = selections.divide_contiguously(650, 200)
     for group in range(GROUPS):
         left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
         values = [function(rows) for rows in left]
-        assert estimate.without[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
+        assert estimate.jackknife_values[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
     assert estimate.windows == 40
     assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
 
@@ -174,28 +176,28 @@ def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
     _, enough = layer(hidden_states(600), name, windows=16)
     assert math.isfinite(few.value)
     assert few.windows == 15
-    assert np.isnan(few.without).all()
-    assert np.isfinite(enough.without).all() == ALL[name].left_out
+    assert np.isnan(few.jackknife_values).all()
+    assert np.isfinite(enough.jackknife_values).all() == ALL[name].has_jackknife
 
 
 def test_a_batch_of_one_group_says_nothing_without_it():
     """Of 17 windows of 50, a batch of 50 has one or two."""
     _, estimate = layer(hidden_states(850), "anisotropy", windows=17, size=50)
-    assert np.isfinite(estimate.without).all()
+    assert np.isfinite(estimate.jackknife_values).all()
 
 
 def test_left_out_values_of_neighbours_are_of_both_kinds():
     X = with_duplicates().astype(np.float32)
     window_of, groups = grouped(600)
     batches = []
-    for rows in selections.shuffled_batches(600, 200, random_stream(0, "batches", model="m")):
+    for rows in selections.divide_shuffled(600, 200, random_stream(0, "batches", model="m")):
         windows = window_of[rows]
         batches.append(Batch(windows, windows, groups[windows], 0, lists_of(X[rows], 128)))
     for name in ("two_nn", "mada"):
         kinds = np.mean([measure_batch(batch, ALL[name])[1:] for batch in batches], axis=0)
         # Of MADA, shrunk ones would make intervals that are too short.
         expected = combine_jackknife_values(*kinds) if name == "two_nn" else kinds[1]
-        assert layer(X, name)[1].without == pytest.approx(expected, rel=RELATIVE)
+        assert layer(X, name)[1].jackknife_values == pytest.approx(expected, rel=RELATIVE)
 
 
 def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():

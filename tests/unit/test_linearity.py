@@ -149,19 +149,19 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
         assert value == pytest.approx(refit(slice(None)), abs=1e-9)
         assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
 
-    check(scores.linearity_without(pair), lambda r: by_svd(X[r], Y[r]))
-    adjusted = scores.linearity_adjusted_without(pair)
+    check(scores.linearity_jackknife(pair), lambda r: by_svd(X[r], Y[r]))
+    adjusted = scores.linearity_adjusted_jackknife(pair)
     check(adjusted, lambda r: adjusted_by_svd(X[r], Y[r], second[r]))
     assert sol.linearity_adjusted(X, Y) == pytest.approx(by_svd(X, Y, adjusted=True), abs=1e-9)
-    held_out = scores.linearity_held_out_without(pair)
+    held_out = scores.linearity_held_out_jackknife(pair)
     check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r]))
     if name == "wider":
-        assert math.isnan(scores.linearity_increment_without(pair)[0])
+        assert math.isnan(scores.linearity_increment_jackknife(pair)[0])
         assert math.isnan(sol.block_norm_ratio(X, Y))
         assert math.isnan(sol.block_cosine(X, Y))
         return
-    check(scores.linearity_increment_without(pair), lambda r: by_svd(X[r], Y[r], True))
-    held_out = scores.linearity_increment_held_out_without(pair)
+    check(scores.linearity_increment_jackknife(pair), lambda r: by_svd(X[r], Y[r], True))
+    held_out = scores.linearity_increment_held_out_jackknife(pair)
     check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r], True))
 
 
@@ -192,8 +192,8 @@ def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
     X, Y = block()
     parts = np.array_split(np.arange(len(X)), 16)
     for plain in (sol.block_norm_ratio, sol.block_cosine):
-        leaving_out = getattr(scores, f"{plain.__name__}_without")
-        value, without = leaving_out(Pair(X, Y, parts=parts))
+        jackknife_function = getattr(scores, f"{plain.__name__}_jackknife")
+        value, without = jackknife_function(Pair(X, Y, parts=parts))
         assert value == plain(X, Y)
         expected = [plain(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]
         assert without == pytest.approx(expected, rel=1e-12)
@@ -241,7 +241,7 @@ def test_sums_of_rounding_over_many_parts_are_no_variance():
     random = np.random.default_rng(0)
     X = random.standard_normal((1600, 3))
     Y = 1 + 32 * np.finfo(float).eps * random.choice([-1, 1], (1600, 2))
-    value, without = scores.linearity_without(Pair(X, Y, parts=np.split(np.arange(1600), 16)))
+    value, without = scores.linearity_jackknife(Pair(X, Y, parts=np.split(np.arange(1600), 16)))
     assert math.isnan(value)
     assert np.isnan(without).all()
 

@@ -19,7 +19,7 @@ from shape_of_learning.metrics.measure import (
 )
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
-from shape_of_learning.metrics.selections import choose_measured_rows, shuffled_batches
+from shape_of_learning.metrics.selections import choose_measured_rows, divide_shuffled
 from shape_of_learning.plan.settings import choose_measures
 from shape_of_learning.random_streams import random_stream
 
@@ -50,7 +50,7 @@ class States:
 def chosen_rows(states, parts, *place):
     """Rows of a layer, with the choices that they are of."""
     for part, _, rows in measure_parts(states, parts, *place):
-        yield from ((choice, row) for row in rows if row.batch is None for choice in part.choices)
+        yield from ((choice, row) for row in rows if row.batch is None for choice in part.variants)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_neighbours_of_the_same_window_can_be_left_out(sample):
     assert (choices[1], "anisotropy") not in found  # which has no neighbours
     stream = random_stream(HOW.seed, "batches", model=HOW.model)
     values = []
-    for batch in shuffled_batches(len(rows["windows"]), HOW.batch_vectors, stream):
+    for batch in divide_shuffled(len(rows["windows"]), HOW.batch_vectors, stream):
         distances = cdist(states[1][batch], states[1][batch])
         same = rows["windows"][batch][:, None] == rows["windows"][batch]
         np.fill_diagonal(same, True)

@@ -69,10 +69,10 @@ def with_copies(X):
 def expected(name, X):
     """(n, distinct, value) of each batch, by the functions of the library."""
     chosen = ALL[name]
-    batches = [X[rows] for rows in selections.contiguous_batches(len(X), BATCH_VECTORS)]
+    batches = [X[rows] for rows in selections.divide_contiguously(len(X), BATCH_VECTORS)]
     if chosen.family == "dimension":
         stream = random_stream(0, "batches", model="m")
-        batches = [X[rows] for rows in selections.shuffled_batches(len(X), BATCH_VECTORS, stream)]
+        batches = [X[rows] for rows in selections.divide_shuffled(len(X), BATCH_VECTORS, stream)]
     for batch in batches:
         if chosen.family == "dimension":
             taken = nearest_distances(batch, NEIGHBOURS) if chosen.collapse else with_copies(batch)
@@ -118,7 +118,7 @@ def test_where_few_windows_decide_second_moments_have_no_left_out_values(massive
     found = measured(MadeStates(X + Y, X), names, layer=1)
     found |= measured(MadeStates(X, X + Y), [*blocks], layer=1)
     for name, (*_, of_layer) in found.items():
-        assert np.isfinite(of_layer.without).all() == known[name], name
+        assert np.isfinite(of_layer.jackknife_values).all() == known[name], name
         assert np.isfinite(of_layer.value), name
         assert np.isnan(of_layer.effective_windows) == (not ALL[name].moments), name
     assert found["anisotropy"][-1].effective_windows == pytest.approx(massive, rel=0.1)
@@ -130,7 +130,7 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
     assert measured(states, ["reach"], 0) == {"reach": []}
     ends = {"reach": layers[2], "later": layers[2], "before": before}
     found = {block: measured(states, ends, block) for block in (1, 2)}
-    groups = selections.window_groups(20, 0)[np.arange(TOKENS) // 50]
+    groups = selections.group_windows(20, 0)[np.arange(TOKENS) // 50]
     for name, last in ends.items():
         kept = (np.arange(TOKENS) % 50 > 0) if name == "later" else np.ones(TOKENS, bool)
         for block, x, y in ((1, layers[0], layers[1]), (2, layers[1], last)):
@@ -140,7 +140,7 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
             assert batch.value == pytest.approx(np.vdot(x[kept], y[kept]), rel=1e-5)
             left = [kept & (groups != g) for g in range(GROUPS)]
             without = [np.vdot(x[some], y[some]) for some in left]
-            assert of_layer.without == pytest.approx(without, rel=1e-4)
+            assert of_layer.jackknife_values == pytest.approx(without, rel=1e-4)
     names = {name: found[1][name][0].selection for name in ends}
     assert names == {"reach": "all", "later": "without_first_token", "before": "before_final_norm"}
 
@@ -153,8 +153,10 @@ def test_a_block_is_measured_without_tokens_that_are_massive_before_or_after_it(
     assert (batch.n, batch.selection) == (TOKENS - 2, "without_massive_tokens")
     assert batch.value == pytest.approx(np.vdot(before[kept], after[kept]), rel=1e-5)
     # Which tokens are massive is not found anew without a group.
-    others = kept[selections.window_groups(20, 0)[kept // 50] != 3]
-    assert of_layer.without[3] == pytest.approx(np.vdot(before[others], after[others]), rel=1e-4)
+    others = kept[selections.group_windows(20, 0)[kept // 50] != 3]
+    assert of_layer.jackknife_values[3] == pytest.approx(
+        np.vdot(before[others], after[others]), rel=1e-4
+    )
 
 
 def test_massive_tokens_may_leave_less_than_a_batch():
@@ -178,8 +180,8 @@ def test_vectors_and_their_windows_are_one_batch():
     kept = np.flatnonzero(np.arange(TOKENS) % 50)
     assert (batch.n, batch.n_unique) == (len(kept), len(kept))
     assert batch.value == apart(X[kept], kept // 50)
-    others = kept[selections.window_groups(20, 0)[kept // 50] != 3]
-    assert of_layer.without[3] == apart(X[others], others // 50)
+    others = kept[selections.group_windows(20, 0)[kept // 50] != 3]
+    assert of_layer.jackknife_values[3] == apart(X[others], others // 50)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -192,7 +194,7 @@ def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
         assert sorted(undefined) == [False, False, True], name
     blocks = [measured(states, ["reach"], block)["reach"] for block in (1, 2, 3)]
     assert [np.isnan(batch.value) for batch, _ in blocks] == [True, True, False]
-    assert np.isnan(blocks[0][1].without).all()
+    assert np.isnan(blocks[0][1].jackknife_values).all()
 
 
 def test_too_few_vectors_are_refused_before_a_model_is_run():

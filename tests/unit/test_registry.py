@@ -12,28 +12,28 @@ from shape_of_learning.metrics.registry import MEASURES, find_registered_measure
 from shape_of_learning.plan.settings import choose_measures
 
 
-def chosen(*names, last_layer="both", **parameters):
+def choose(*names, last_layer="both", **parameters):
     measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": parameters}
     return choose_measures(measurement, names, last_layer)
 
 
 def refusal(*names, **options):
     with pytest.raises(InputError) as caught:
-        chosen(*names, **options)
+        choose(*names, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_our_measures_have_functions_and_reach_jobs_whole():
-    for measure in chosen(*MEASURES).values():
+    for measure in choose(*MEASURES).values():
         assert callable(measure.load())
-        assert not measure.leaving_out or callable(measure.load_leaving_out())
-        told = Measure(**json.loads(json.dumps(measure.make_job())))
-        assert (told.function, told.arguments) == (measure.function, measure.arguments)
+        assert not measure.jackknife_function or callable(measure.load_jackknife())
+        copy = Measure(**json.loads(json.dumps(measure.make_job())))
+        assert (copy.function, copy.arguments) == (measure.function, measure.arguments)
 
 
 def test_settings_reach_function_and_words():
-    measures = chosen("two_nn", "mada", two_nn={"kept": 0.35}, mada={"k": 4})
+    measures = choose("two_nn", "mada", two_nn={"kept": 0.35}, mada={"k": 4})
     assert measures["mada"].description == "MADA takes k = 4 neighbours (combine: mean)"
     assert measures["mada"].neighbours == 4
     # r_4 = 2 r_2: dimension 1.
@@ -45,7 +45,7 @@ def test_settings_reach_function_and_words():
     [
         ({"family": "pairs"}, "`family` must be one of isotropy, dimension, spectrum, linearity"),
         ({"family": "weights", "rows": {"first_token": "drop"}}, "not for the family weights"),
-        ({"family": "spectrum", "leaving_out": "without"}, "not for the family spectrum"),
+        ({"family": "spectrum", "jackknife_function": "without"}, "not for the family spectrum"),
         ({"family": "linearity", "rows": {"first_token": "lose"}}, "{'first_token': 'lose'}"),
         ({"family": "isotropy", "collapse": False}, "`collapse` may be false for a measure of two"),
     ],
@@ -58,22 +58,22 @@ def test_an_entry_that_means_nothing_is_refused(changes, said):
 def test_a_state_that_is_not_kept_is_refused_with_the_key():
     said = r"takes .*`forward\.last_layer` is .*; set it to `both`"
     with pytest.raises(InputError, match=said):
-        chosen("intra_window_cosine_before_norm", last_layer="before_final_norm")
+        choose("intra_window_cosine_before_norm", last_layer="before_final_norm")
 
 
 def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
-    suspect = {name for name, measure in chosen(*MEASURES).items() if measure.suspect_above}
+    suspect = {name for name, measure in choose(*MEASURES).items() if measure.suspect_above}
     assert suspect == {"two_nn", "two_nn_authors", "gride_1"}
-    assert chosen("two_nn")["two_nn"].suspect_above == 0.1
+    assert choose("two_nn")["two_nn"].suspect_above == 0.1
 
 
 def test_measures_whose_intervals_do_not_cover_have_none():
-    """docs/explanation/statistics.md says how often they do, and of which neighbours left-out values are not shrunk."""
+    """docs/explanation/statistics.md says how often they do, and for which measures jackknife values are not shrunk."""
     isotropies = {name for name in MEASURES if name.startswith("log_partition_isotropy")}
-    assert {name for name, measure in MEASURES.items() if not measure.interval} == {
+    assert {name for name, measure in MEASURES.items() if not measure.has_interval} == {
         *(*isotropies, "directions_for_90", "gride_16", "gride_32", "gride_64")
     }
-    unshrunk = {name for name, measure in MEASURES.items() if not measure.shrunk}
+    unshrunk = {name for name, measure in MEASURES.items() if not measure.shrinks_jackknife}
     assert unshrunk == {"mada", "mom", *(f"gride_{2**power}" for power in range(7))}
 
 
@@ -97,7 +97,7 @@ def test_a_setting_that_cannot_be_is_one_sentence(parameters, sentence):
 def test_gride_measures_at_the_scale_of_its_name():
     r = np.arange(1.0, 129.0) ** (1 / np.arange(2.0, 12.0))[:, None]
     for n1 in (1, 2, 4, 8, 16, 32, 64):
-        assert chosen(f"gride_{n1}")[f"gride_{n1}"].load()(r) == gride(r, n1)
+        assert choose(f"gride_{n1}")[f"gride_{n1}"].load()(r) == gride(r, n1)
 
 
 @pytest.fixture
@@ -123,17 +123,17 @@ def install(tmp_path, monkeypatch):
     ("value", "reason"),
     [
         ("nowhere:SPAN", "cannot be loaded (ModuleNotFoundError: No module named 'nowhere')"),
-        ("shapes:SPAN", "cannot be loaded (TypeError: it is no Measure but int)"),
+        ("shapes:SPAN", "cannot be loaded (TypeError: it is a int, not a Measure)"),
     ],
 )
 def test_a_broken_entry_names_its_package(install, value, reason):
     install("span", value)
     message = refusal("span")
     assert f"measure `span`: {value} {reason}" in message
-    assert chosen("two_nn"), "whoever does not ask for it is not disturbed"
+    assert choose("two_nn"), "other measures still load"
 
 
 def test_a_name_that_is_taken_is_refused(install):
     install("two_nn", "shapes:X")
-    message = "package `shapes` registers the measure `two_nn`, a name that is taken already"
+    message = "package `shapes` registers the measure `two_nn`, but this name is taken"
     assert message in refusal("mada")

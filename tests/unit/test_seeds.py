@@ -8,7 +8,7 @@ from scipy import stats
 
 import figure_tables as made
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.seeds import join_seeds
+from shape_of_learning.figures.tables import join_seeds
 from shape_of_learning.plan.entries import expand_seeds, read_models
 
 ENTRY = {
@@ -81,7 +81,7 @@ def test_a_curve_of_seeds_is_their_mean_with_students_interval_over_them():
     # A step that one seed alone has is no point of the curve; others are as they were.
     assert set(after.loc[after["model"] == "bert-1", "step"]) == {0, 8}
     assert rows(after, "gpt")["value"].tolist() == rows(before, "gpt")["value"].tolist()
-    drawing = made.draw("by_step:means_by_step", joined)
+    drawing = made.draw("curves:means_by_step", joined)
     assert set(drawing.table["label"]) == {"Bert", "gpt"}
     assert np.isfinite(drawing.table["value"]).all()
 

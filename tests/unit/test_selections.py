@@ -14,7 +14,7 @@ from shape_of_learning.random_streams import random_stream, stream_seed
 SPECIAL = np.array([True, False, False, True, False, False])
 TOKEN_IDS = np.array([2, 7, 8, 3, 7, 7])
 POSITIONS = np.array([0, 1, 2, 3, 0, 1])  # the second window begins with a token of its text
-GROUPS = selections.window_groups(100, 0)
+GROUPS = selections.group_windows(100, 0)
 
 
 def chosen(selection, sample, seed=0):
@@ -140,7 +140,7 @@ SIZES = st.tuples(st.integers(50, 2000), st.integers(1, 50))
 @given(SIZES)
 def test_contiguous_batches_cover_all_vectors_in_order_and_are_large_enough(vectors_and_size):
     vectors, size = vectors_and_size
-    batches = selections.contiguous_batches(vectors, size)
+    batches = selections.divide_contiguously(vectors, size)
     rows = np.concatenate([np.arange(vectors)[batch] for batch in batches])
     np.testing.assert_array_equal(rows, np.arange(vectors))
     lengths = [batch.stop - batch.start for batch in batches]
@@ -151,7 +151,7 @@ def test_contiguous_batches_cover_all_vectors_in_order_and_are_large_enough(vect
 @given(SIZES)
 def test_shuffled_batches_are_disjoint_and_of_exactly_one_size(vectors_and_size):
     vectors, size = vectors_and_size
-    batches = selections.shuffled_batches(vectors, size, random_stream(0, "batches"))
+    batches = selections.divide_shuffled(vectors, size, random_stream(0, "batches"))
     assert [len(batch) for batch in batches] == [size] * (vectors // size)
     rows = np.concatenate(batches)
     assert len(np.unique(rows)) == len(rows)
@@ -159,13 +159,13 @@ def test_shuffled_batches_are_disjoint_and_of_exactly_one_size(vectors_and_size)
 
 
 def test_a_shuffled_batch_is_of_all_parts_of_the_text():
-    batch, *_ = selections.shuffled_batches(1000, 100, random_stream(0, "batches"))
+    batch, *_ = selections.divide_shuffled(1000, 100, random_stream(0, "batches"))
     assert batch.tolist() == sorted(batch)
     assert set(batch // 200) == set(range(5))
 
 
 @pytest.mark.parametrize(
-    "divide", [selections.contiguous_batches, lambda *a: selections.shuffled_batches(*a, None)]
+    "divide", [selections.divide_contiguously, lambda *a: selections.divide_shuffled(*a, None)]
 )
 def test_too_few_vectors_are_refused(divide):
     said = r"100 vectors, fewer than one batch of 4096; raise `sampling.*token_types"
@@ -182,7 +182,7 @@ def test_a_random_stream_belongs_to_its_name_alone():
 
 @given(windows=st.integers(1, 300), seed=st.integers(0, 100))
 def test_groups_are_as_equal_as_can_be(windows, seed):
-    sizes = np.bincount(selections.window_groups(windows, seed), minlength=16)
+    sizes = np.bincount(selections.group_windows(windows, seed), minlength=16)
     assert (len(sizes), sizes.sum()) == (16, windows)
     assert sizes.max() - sizes.min() <= 1
 

@@ -261,7 +261,7 @@ def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
     batch, layer = tidy.read_tidy(tmp_path / "t.csv")
     assert (batch[:6], batch.value) == (rows[0][:6], 0.1 + 0.2)
     assert (layer[:9], layer.effective_windows) == (rows[1][:9], 7.5)
-    np.testing.assert_array_equal(layer.without, without)
+    np.testing.assert_array_equal(layer.jackknife_values, without)
     (tmp_path / "t.csv").write_text("batch,n\n0,1\n")
     with pytest.raises(InputError, match=r"t\.csv has the columns .*; delete it"):
         tidy.read_tidy(tmp_path / "t.csv")

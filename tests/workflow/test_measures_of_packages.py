@@ -52,7 +52,7 @@ def gap(distances, k):
 from shape_of_learning.metrics.measure_entry import Interval, Measure
 
 NORM_BEFORE = Measure("more_shapes:largest_norm", "isotropy", rows={"last_layer": "before_final_norm"})
-MOVED = Measure("more_shapes:moved", "linearity", "Moved", "Distance", leaving_out="moved_without")
+MOVED = Measure("more_shapes:moved", "linearity", "Moved", "Distance", jackknife_function="moved_without")
 GAP = Measure(
     "gap_of_shapes:gap", "dimension", "Gap {k}", "Distance", {"k": 10}, {"k": Interval(least=2)},
     neighbours="k",

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 import tiny_runs
 from checkouts import Checkout, check_out
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.registry import OF_THE_PAPER
+from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.checkpoint import measure_checkpoint
 from shape_of_learning.random_streams import random_stream
@@ -155,11 +155,11 @@ def test_one_model_without_the_workflow_has_the_same_rows_to_the_byte(two_cores,
     write_table(tmp_path / "estimates.csv", ESTIMATE_COLUMNS, found.estimates)
     own = (tmp_path / "estimates.csv").read_text().splitlines()
     table = (two_cores.folder / "results/tables/estimates.csv").read_text().splitlines()
-    measures = {f",{name}," for name in OF_THE_PAPER}
+    measures = {f",{name}," for name in DEFAULT_MEASURES}
     of_both = [
         row for row in table if row.startswith("minilm,") and any(m in row for m in measures)
     ]
-    assert len(own) == 1 + len(OF_THE_PAPER) * 8
+    assert len(own) == 1 + len(DEFAULT_MEASURES) * 8
     assert sorted(own[1:]) == sorted(of_both)
 
 

@@ -10,8 +10,8 @@ from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.figures.captions import join_sentences
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import save
-from shape_of_learning.figures.seeds import join_seeds
 from shape_of_learning.figures.style import use_theme
+from shape_of_learning.figures.tables import join_seeds
 from shape_of_learning.job import run_job
 
 logger = logging.getLogger("shape_of_learning")

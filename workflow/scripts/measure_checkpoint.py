@@ -102,7 +102,7 @@ def main(
                 (*names.values(), *astuple(choice), last, *row.cells)
                 for row in rows
                 if row.batch is None
-                for choice in part.choices
+                for choice in part.variants
             ]
         logger.info("%s at %s: text %s is measured", names["model"], names["revision"], text)
     if choices:

@@ -30,7 +30,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import find_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_sentences
 from shape_of_learning.machine import count_cores, read_total_memory
-from shape_of_learning.metrics.registry import OF_THE_PAPER
+from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.defaults import (
     BATCH_VECTORS,
@@ -407,7 +407,7 @@ def _measure(
     model: str, revision: str, sample: Sample, name: str, shuffled_as: str
 ) -> "MeasurementResult":
     if sample.measures.strip() == ALL:
-        chosen = [*OF_THE_PAPER]
+        chosen = [*DEFAULT_MEASURES]
     else:
         chosen = [measure.strip() for measure in sample.measures.split(",") if measure.strip()]
     if not chosen:

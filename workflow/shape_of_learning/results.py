@@ -13,7 +13,7 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, find_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_all_sentences
-from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
 # Of pictures that equal results give equal bytes of; the caption is put to it.
@@ -146,7 +146,7 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
                     for column, place in zip(ESTIMATE_COLUMNS, places, strict=True)
                 ]
             )
-        known = measure_names()
+        known = list_measure_names()
         estimators = {row[ESTIMATE_COLUMNS.index("estimator")] for row in rows}
         if not rows or not estimators <= {*known}:
             unknown = ", ".join(sorted(estimators - {*known}))

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from shape_of_learning.figures import captions, marks, scales, style
-from shape_of_learning.figures.by_layer import draw_columns
+from shape_of_learning.figures.curves import draw_columns
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
 
 # By the names of choices, the options of each, of which the first is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
@@ -230,7 +230,7 @@ def format_choice(choice: str) -> str:
 def format_option(choice: str, option: str) -> str:
     """Write an option in words: an estimator by its label and the settings that it has there."""
     name, _, settings = option.rstrip(")").partition("(")
-    if name in measure_names():
+    if name in list_measure_names():
         return find_measure(name).label + (f" ({settings.replace('=', ' = ')})" if settings else "")
     if choice.endswith("_share"):
         return f"{100 * float(option):g} %"

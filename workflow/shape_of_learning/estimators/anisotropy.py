@@ -81,10 +81,10 @@ def anisotropy(X: ArrayLike, center: bool = True) -> float:
     >>> anisotropy([[2, 0], [-2, 0], [0, 1], [0, -1]])
     0.8
     """
-    return anisotropy_without(X, [], center)[0]
+    return anisotropy_jackknife(X, [], center)[0]
 
 
-def anisotropy_without(
+def anisotropy_jackknife(
     X: ArrayLike, parts: Sequence[np.ndarray], center: bool = True
 ) -> tuple[float, np.ndarray]:
     """:func:`anisotropy` of all rows, and of those that are left without each of some parts.

@@ -79,7 +79,7 @@ def _average_cosine(X: Any, center: bool) -> float:
     return _average_directions((X[rows] - first - rest for rows in _split_rows(X)), noise)
 
 
-def average_cosine_without(
+def average_cosine_jackknife(
     X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False
 ) -> tuple[float, np.ndarray]:
     r""":func:`average_cosine` of all rows, and of those that are left without each of some parts.
@@ -215,7 +215,7 @@ def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     >>> intra_window_cosine([[1, 0], [2, 0], [0, 1], [0, -1]], [0, 0, 1, 1])
     0.0
     """
-    return intra_window_cosine_without(X, windows, [])[0]
+    return intra_window_cosine_jackknife(X, windows, [])[0]
 
 
 def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
@@ -235,7 +235,7 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     >>> inter_window_cosine([[1, 0], [2, 0], [0, 1], [0, -1]], [0, 0, 1, 1])
     0.0
     """
-    return inter_window_cosine_without(X, windows, [])[0]
+    return inter_window_cosine_jackknife(X, windows, [])[0]
 
 
 def _average_by_window(
@@ -272,8 +272,8 @@ def _average_by_window(
     return value, np.array(without)
 
 
-intra_window_cosine_without = partial(_average_by_window, between=False)
-inter_window_cosine_without = partial(_average_by_window, between=True)
+intra_window_cosine_jackknife = partial(_average_by_window, between=False)
+inter_window_cosine_jackknife = partial(_average_by_window, between=True)
 
 
 def _within_and_between(

@@ -78,12 +78,12 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     >>> round(linearity(X, [[1.0], [3.0], [5.0], [7.0]]), 12)
     1.0
     """
-    return linearity_without(Pair(X, Y))[0]
+    return linearity_jackknife(Pair(X, Y))[0]
 
 
 def linearity_increment(X: ArrayLike, Y: ArrayLike) -> float:
     """:func:`linearity` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return linearity_increment_without(Pair(X, Y))[0]
+    return linearity_increment_jackknife(Pair(X, Y))[0]
 
 
 def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = None) -> float:
@@ -115,7 +115,7 @@ def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = N
     window and of the others, from which that bias is gone (Quenouille, Biometrika 43, 1956).
     """
     pair = Pair(X, Y, None if windows is None else read_windows(windows, np.shape(X)[0]))
-    return linearity_adjusted_without(pair)[0]
+    return linearity_adjusted_jackknife(pair)[0]
 
 
 def linearity_increment_adjusted(
@@ -123,7 +123,7 @@ def linearity_increment_adjusted(
 ) -> float:
     """:func:`linearity_increment`, adjusted as :func:`linearity_adjusted`."""
     pair = Pair(X, Y, None if windows is None else read_windows(windows, np.shape(X)[0]))
-    return linearity_increment_adjusted_without(pair)[0]
+    return linearity_increment_adjusted_jackknife(pair)[0]
 
 
 def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
@@ -149,14 +149,14 @@ def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     ValueError
         Also if `windows` does not hold one whole number for each row.
     """
-    return linearity_held_out_without(Pair(X, Y, read_windows(windows, np.shape(X)[0])))[0]
+    return linearity_held_out_jackknife(Pair(X, Y, read_windows(windows, np.shape(X)[0])))[0]
 
 
 def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     """:func:`linearity_held_out` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return linearity_increment_held_out_without(Pair(X, Y, read_windows(windows, np.shape(X)[0])))[
-        0
-    ]
+    return linearity_increment_held_out_jackknife(
+        Pair(X, Y, read_windows(windows, np.shape(X)[0]))
+    )[0]
 
 
 def _scores(pair: Pair, *, increment: bool, held_out: bool = False) -> tuple[float, np.ndarray]:
@@ -182,12 +182,12 @@ def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool = False
     return 1 - unexplained * ((squares.n - 1) / freedom if adjusted else 1)
 
 
-linearity_without = partial(_scores, increment=False)
-linearity_increment_without = partial(_scores, increment=True)
-linearity_adjusted_without = partial(_adjusted_scores, increment=False)
-linearity_increment_adjusted_without = partial(_adjusted_scores, increment=True)
-linearity_held_out_without = partial(_scores, increment=False, held_out=True)
-linearity_increment_held_out_without = partial(_scores, increment=True, held_out=True)
+linearity_jackknife = partial(_scores, increment=False)
+linearity_increment_jackknife = partial(_scores, increment=True)
+linearity_adjusted_jackknife = partial(_adjusted_scores, increment=False)
+linearity_increment_adjusted_jackknife = partial(_adjusted_scores, increment=True)
+linearity_held_out_jackknife = partial(_scores, increment=False, held_out=True)
+linearity_increment_held_out_jackknife = partial(_scores, increment=True, held_out=True)
 
 
 def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
@@ -240,7 +240,7 @@ def block_norm_ratio(X: ArrayLike, Y: ArrayLike) -> float:
     >>> block_norm_ratio([[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [0.0, 4.0]])
     0.5
     """
-    return block_norm_ratio_without(Pair(X, Y))[0]
+    return block_norm_ratio_jackknife(Pair(X, Y))[0]
 
 
 def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
@@ -262,15 +262,15 @@ def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
     >>> block_cosine([[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [1.0, 0.0]])
     0.5
     """
-    return block_cosine_without(Pair(X, Y))[0]
+    return block_cosine_jackknife(Pair(X, Y))[0]
 
 
-def block_norm_ratio_without(pair: Pair) -> tuple[float, np.ndarray]:
+def block_norm_ratio_jackknife(pair: Pair) -> tuple[float, np.ndarray]:
     """:func:`block_norm_ratio` of a pair, and without each part of its rows, shape (parts,)."""
     return _averages(pair.ratios_and_cosines[0], np.median, pair.parts)
 
 
-def block_cosine_without(pair: Pair) -> tuple[float, np.ndarray]:
+def block_cosine_jackknife(pair: Pair) -> tuple[float, np.ndarray]:
     """:func:`block_cosine` of a pair, and without each part of its rows, shape (parts,)."""
     return _averages(pair.ratios_and_cosines[1], np.mean, pair.parts)
 

@@ -137,7 +137,9 @@ def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str
 
 def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     """Say why values have no interval."""
-    labels = {measure.name: measure.label for measure in inputs.measures if not measure.interval}
+    labels = {
+        measure.name: measure.label for measure in inputs.measures if not measure.has_interval
+    }
     not_covering = bare["estimator"].isin(labels)
     few = ~not_covering & (bare["windows"] < GROUPS)
     least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
-from shape_of_learning.figures.by_layer import log_measures
+from shape_of_learning.figures.curves import log_measures
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.style import LineStyle
@@ -63,7 +63,7 @@ def controls_by_layer(inputs: FigureInputs) -> Drawing:
     found = _select_controls(inputs)
     found = _add_intervals(found.merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT))
     bare = found["estimator"].isin(
-        [measure.name for measure in inputs.measures if not measure.interval]
+        [measure.name for measure in inputs.measures if not measure.has_interval]
     )
     found.loc[bare, ["low", "high"]] = np.nan
     table = pd.concat([own, found], ignore_index=True)

@@ -75,7 +75,7 @@ class DrawnMeasure:
     label: str
     axis: str
     from_zero: bool = True
-    interval: bool = True
+    has_interval: bool = True
     per_dimension: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 

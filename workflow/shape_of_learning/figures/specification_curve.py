@@ -27,7 +27,7 @@ from shape_of_learning.figures import marks
 from shape_of_learning.figures.captions import enumerate_items, format_range, join_sentences
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
-from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
 
 # Told apart by shape and by lightness, too.
 LOOKS = {
@@ -175,7 +175,9 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> N
         if of:
             axes.axhline(of[1], color=LOOKS[verdict]["color"], linewidth=0.6, zorder=1)
     words = textwrap.fill(claim.statistic.replace("_", " "), 24)
-    if units := sorted({find_measure(n).axis for n in claim.estimators if n in measure_names()}):
+    if units := sorted(
+        {find_measure(n).axis for n in claim.estimators if n in list_measure_names()}
+    ):
         words += f"\n({textwrap.fill(', '.join(units), 24)})"
     axes.set_ylabel(words if bound else f"{words}:\ndistance to the bounds")
     axes.spines["bottom"].set_visible(False)

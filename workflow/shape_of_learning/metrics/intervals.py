@@ -1,12 +1,12 @@
-r"""Standard errors and intervals from leaving out groups of whole windows.
+r"""Standard errors and intervals by the delete-a-group jackknife.
 
-Tokens of one window depend on each other, so nothing is left out but whole windows: the delete-a-group
-jackknife. With the value :math:`v_g` without group g, of G groups,
+The tokens of a window depend on each other, so the jackknife leaves out groups of whole windows. With the value
+:math:`v_g` without group g, of G groups,
 
 .. math:: s^2 = \frac{G - 1}{G} \sum_g (v_g - \bar v)^2, \qquad v \pm t_{0.975, G - 1} \, s
 
-An average over layers, or a difference between steps, has the averages or differences of the left-out values
-for its own, since the groups are the same everywhere.
+All layers and steps have the same groups. So the jackknife values of an average over layers, or of a difference
+between steps, are the averages or differences of the jackknife values.
 
 References
 ----------
@@ -24,45 +24,45 @@ from shape_of_learning.metrics.tidy import GROUPS
 LEVEL = 0.95
 
 
-def standard_error(left_out: np.ndarray) -> np.ndarray:
-    """Standard error from left-out values, the first formula at the top.
+def standard_error(jackknife_values: np.ndarray) -> np.ndarray:
+    """Return the standard error, the first formula at the top.
 
     Parameters
     ----------
-    left_out : array_like of float, shape (..., G)
-        Values without one group each.
+    jackknife_values : array_like of float, shape (..., G)
+        The values without each of the groups.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        NaN where one of them is NaN.
+        NaN if one of the values is NaN.
     """
-    left_out = np.asarray(left_out, dtype=np.float64)
-    groups = left_out.shape[-1]
-    deviations = left_out - left_out.mean(axis=-1, keepdims=True)
+    jackknife_values = np.asarray(jackknife_values, dtype=np.float64)
+    groups = jackknife_values.shape[-1]
+    deviations = jackknife_values - jackknife_values.mean(axis=-1, keepdims=True)
     return np.sqrt((groups - 1) / groups * np.square(deviations).sum(axis=-1))
 
 
-def interval(value: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """95 % interval of values, the second formula at the top.
+def interval(value: np.ndarray, jackknife_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the 95 % interval of values, the second formula at the top.
 
     Parameters
     ----------
     value : array_like of float, shape (...)
-        With all windows.
-    left_out : array_like of float, shape (..., G)
-        Without one group each.
+        The values of all windows.
+    jackknife_values : array_like of float, shape (..., G)
+        The values without each of the groups.
 
     Returns
     -------
     low, high : ndarray of float64, shape (...)
     """
-    half = quantile(np.shape(left_out)[-1]) * standard_error(left_out)
+    half = quantile(np.shape(jackknife_values)[-1]) * standard_error(jackknife_values)
     return np.asarray(value) - half, np.asarray(value) + half
 
 
 def quantile(groups: int = GROUPS) -> float:
-    """Quantile of Student's t that bounds the interval: 2.131 for 16 groups."""
+    """Return the quantile of Student's t for the interval: 2.131 for 16 groups."""
     from scipy.special import stdtrit
 
     return float(stdtrit(groups - 1, (1 + LEVEL) / 2))

@@ -1,7 +1,7 @@
-"""All measures of a layer, also as the choices of an analysis have it, with left-out values."""
+"""Measure one layer, for every variant of the sample, with jackknife values."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,15 +22,21 @@ from shape_of_learning.metrics.measure_entry import (
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.selections import (
     HiddenStates,
+    choose_first_windows,
     choose_measured_rows,
     group_by_selection,
+    group_windows,
     require_batches,
-    share_of_windows,
-    window_groups,
 )
-from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
+from shape_of_learning.metrics.tidy import (
+    FEWEST_WINDOWS,
+    GROUPS,
+    UNDEFINED,
+    TidyRow,
+    shorten_number,
+)
 
-SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
+SMALLEST_BATCH = 3  # vectors, in a sample variant with smaller batches
 
 
 def measure_layer(
@@ -40,69 +46,67 @@ def measure_layer(
     measures: Iterable[Measure],
     protocol: MeasuringProtocol,
 ) -> list[TidyRow]:
-    """Measure one layer with all measures of a family, which share its one expensive step.
+    """Measure one layer with all measures of a family.
 
-    That is one neighbour search, one set of spectra or one fit of each batch and selection of rows.
+    They share one neighbour search, one set of spectra or one fit per batch and selection of rows.
 
     Parameters
     ----------
     states : HiddenStates
-        Of a checkpoint. Where they are on a GPU, that measures.
+        The hidden states of a checkpoint. If they are on a GPU, the GPU measures them.
     layer : int
-        Which; of blocks (linearity) the one that gives this hidden state, from 1: there is none at 0.
+        The number of the hidden state. For blocks (linearity), the number of the block whose output it is, from 1;
+        layer 0 has no block.
     family : str
-        Which, as the registry says.
+        One of :data:`.FAMILIES`.
     measures : iterable of Measure
-        Those of other families are passed over.
+        Measures of other families are skipped.
     protocol : MeasuringProtocol
-        How.
 
     Returns
     -------
     list of TidyRow
-        For each measure a row per batch, and one of the layer.
+        For each measure one row per batch, then one row for the layer.
     """
-    measured: list[TidyRow] = []
+    table: list[TidyRow] = []
     if family == "linearity" and layer == 0:
-        return measured
-    wanted = (measure for measure in measures if measure.family == family)
-    for selection, chosen in group_by_selection(wanted, protocol.selection):
-        own = layer + (selection.before_final_norm and layer == states.layers)
-        numbers = [layer - 1, own] if family == "linearity" else [own]
-        taken = [states[number] for number in numbers]
-        kept = choose_measured_rows(protocol, states.rows, selection, taken)
-        how = replace(protocol, selection=selection)
-        if (
-            len(kept)
-            < protocol.batch_vectors
-            <= len(choose_measured_rows(protocol, states.rows, selection))
-        ):
-            # Massive tokens leave less than a batch of what was enough for one.
-            how = replace(how, batch_vectors=max(len(kept), protocol.neighbours + 1))
-        if len(kept) < len(taken[0]):
-            taken = [state[kept] for state in taken]
-        told = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
-        windows = told["windows"]
-        batches = make_batches(taken, told, chosen, how)
+        return table
+    of_family = (measure for measure in measures if measure.family == family)
+    for selection, group in group_by_selection(of_family, protocol.selection):
+        number = layer + (selection.before_final_norm and layer == states.layers)
+        numbers = [layer - 1, number] if family == "linearity" else [number]
+        arrays = [states[number] for number in numbers]
+        selected = replace(protocol, selection=selection)
+        kept = choose_measured_rows(protocol, states.rows, selection, arrays)
+        if len(kept) < protocol.batch_vectors:
+            with_massive_tokens = choose_measured_rows(protocol, states.rows, selection)
+            if len(with_massive_tokens) >= protocol.batch_vectors:
+                # Without its massive tokens the sample is smaller than a batch; it is then one batch.
+                size = max(len(kept), protocol.neighbours + 1)
+                selected = replace(selected, batch_vectors=size)
+        if len(kept) < len(arrays[0]):
+            arrays = [array[kept] for array in arrays]
+        rows = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
+        batches = make_batches(arrays, rows, group, selected)
         effective = {
-            moments: _count_effective_windows(taken, windows, moments)
-            for moments in {measure.moments for measure in chosen}
+            moments: _count_effective_windows(arrays, rows["windows"], moments)
+            for moments in {measure.moments for measure in group}
         }
-        for measure in chosen:
-            rows = _measure_batches(batches, measure, selection.name, layer)
-            number = effective[measure.moments]
-            few = number < min(FEWEST_WINDOWS, len(np.unique(windows)) / 2)
-            without = UNDEFINED if few else rows[-1].without
-            rows[-1] = rows[-1]._replace(effective_windows=number, without=without)
-            measured += rows
-    return measured
+        fewest = min(FEWEST_WINDOWS, len(np.unique(rows["windows"])) / 2)
+        for measure in group:
+            *of_batches, of_layer = _measure_batches(batches, measure, selection.name, layer)
+            of_layer = of_layer._replace(effective_windows=effective[measure.moments])
+            if of_layer.effective_windows < fewest:
+                of_layer = of_layer._replace(jackknife_values=UNDEFINED)
+            table += [*of_batches, of_layer]
+    return table
 
 
-def _count_effective_windows(taken: Sequence[Any], windows: np.ndarray, moments: str) -> float:
-    """How many windows decide measures of such moments, NaN of none and of broken checkpoints."""
-    if not moments or not all(map(is_finite, taken)):
+def _count_effective_windows(arrays: Sequence[Any], windows: np.ndarray, moments: str) -> float:
+    """Count the windows that hold the largest variance; NaN if no moments are used or a state is broken."""
+    if not moments or not all(is_finite(array) for array in arrays):
         return math.nan
-    X = taken[-1] - taken[0] if moments == "increments" else taken[-1]
+    X = arrays[-1] - arrays[0] if moments == "increments" else arrays[-1]
     return effective_windows(X, windows)
 
 
@@ -112,228 +116,241 @@ def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np
     Returns
     -------
     value : float
-        NaN where it is undefined.
-    rows, anew : ndarray of float64, shape (16,)
-        Two kinds for measures of neighbours, as :func:`.combine_jackknife_values` describes them; for others the same.
-        The value itself without a group that the batch has no vectors of; NaN where undefined.
+        NaN if it is undefined.
+    reused, recomputed : ndarray of float64, shape (16,)
+        Jackknife values, the two kinds of :func:`.combine_jackknife_values` for measures of neighbours and twice the
+        same for other measures. A group without vectors in this batch has `value`; undefined values are NaN.
     """
     if batch.content is None:
         return math.nan, np.full(GROUPS, math.nan), np.full(GROUPS, math.nan)
     if measure.family == "dimension":
-        value, rows, anew = _measure_neighbours(batch, measure)
+        value, reused, recomputed = _measure_neighbours(batch, measure)
     elif measure.family == "spectrum":
-        value, *rows = map(_allow_empty(measure.load()), batch.content)
-        anew = rows
+        function = measure.load()
+        values = [function(spectrum) if len(spectrum) else math.nan for spectrum in batch.content]
+        value, reused = values[0], values[1:]
+        recomputed = reused
     else:
-        value, rows = _measure_states(batch, measure)
-        anew = rows
-    without = np.full((2, GROUPS), value)
-    without[0, batch.groups], without[1, batch.groups] = rows, anew
-    return value, *without
-
-
-def _allow_empty(function: Callable[..., float]) -> Callable[..., float]:
-    """Let a function be undefined where nothing is left."""
-    return lambda left: function(left) if len(left) else math.nan
+        value, reused = _measure_states(batch, measure)
+        recomputed = reused
+    jackknife_values = np.full((2, GROUPS), value)
+    jackknife_values[0, batch.groups] = reused
+    jackknife_values[1, batch.groups] = recomputed
+    return value, *jackknife_values
 
 
 def _measure_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[float], list[float]]:
-    of_distances, k, collapse = measure.load(), int(measure.neighbours), measure.collapse
+    function, k, collapse = measure.load(), int(measure.neighbours), measure.collapse
     lists: NeighbourLists = batch.content
 
-    def function(nearest: np.ndarray) -> float:
-        # In a small batch some vectors have too few neighbours in other windows.
-        return of_distances(nearest) if len(nearest) and not np.isnan(nearest).any() else math.nan
+    def estimate(nearest: np.ndarray) -> float:
+        # In a small batch some vectors have fewer than k neighbours in other windows.
+        return function(nearest) if len(nearest) and not np.isnan(nearest).any() else math.nan
 
     nearest = lists.find_nearest(k, collapse)
-    left = [batch.group_of != group for group in batch.groups]
-    rows = [function(lists.reuse_neighbours(some, nearest, collapse)) for some in left]
-    return (
-        function(nearest),
-        rows,
-        list(map(function, lists.recompute_neighbours(left, k, collapse))),
-    )
+    remaining = [batch.group_of != group for group in batch.groups]
+    reused = [estimate(lists.reuse_neighbours(rows, nearest, collapse)) for rows in remaining]
+    recomputed = [estimate(x) for x in lists.recompute_neighbours(remaining, k, collapse)]
+    return estimate(nearest), reused, recomputed
 
 
 def _measure_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
     block = batch.content if isinstance(batch.content, Pair) else None
-    taken = (block.x, block.y) if block else batch.content
+    arrays = (block.x, block.y) if block else batch.content
     function = measure.load()
-    if not measure.left_out:
-        return function(*taken), math.nan
-    if measure.leaving_out:
-        # All measures of a block share what one of them has found.
-        return measure.load_leaving_out()(*((block,) if block else (*taken, batch.list_parts())))
-    without = []
-    for left in batch.list_remaining():
+    if not measure.has_jackknife:
+        return function(*arrays), math.nan
+    if measure.jackknife_function:
+        if block:  # which caches the fits that its measures share
+            return measure.load_jackknife()(block)
+        return measure.load_jackknife()(*arrays, batch.list_parts())
+    values = []
+    for rows in batch.list_remaining():
         try:
-            without.append(function(*(each[left] for each in taken)) if len(left) > 1 else math.nan)
-        except ValueError:  # which says that these are too few
-            without.append(math.nan)
-    return function(*taken), without
+            remaining = [array[rows] for array in arrays]
+            values.append(function(*remaining) if len(rows) > 1 else math.nan)
+        except ValueError:  # too few rows
+            values.append(math.nan)
+    return function(*arrays), values
 
 
 def _measure_batches(
     batches: Sequence[Batch], measure: Measure, selection: str, layer: int
 ) -> list[TidyRow]:
-    """Measure the batches of a layer, with all windows and without each group of them."""
-    values, *kinds = map(np.array, zip(*(measure_batch(b, measure) for b in batches), strict=True))
+    """Return the rows of the batches, then that of the layer with its jackknife values."""
+    values, reused, recomputed = (
+        np.array(column)
+        for column in zip(*(measure_batch(batch, measure) for batch in batches), strict=True)
+    )
     counts = np.array([batch.counts for batch in batches])
-    left_out = np.full(GROUPS, math.nan)
+    jackknife_values = np.full(GROUPS, math.nan)
     if counts.any() and not np.isnan(values).any():
-        # Without its only group, a batch says nothing.
-        speaks = counts < counts.sum(axis=1, keepdims=True)
-        rows, anew = (_average_where(kind, speaks) for kind in kinds)
-        left_out = combine_jackknife_values(rows, anew) if measure.shrunk else anew
+        # A batch with vectors of one group only has no value without this group.
+        has_value = counts < counts.sum(axis=1, keepdims=True)
+        jackknife_values = _average_where(recomputed, has_value)
+        if measure.shrinks_jackknife:
+            reused = _average_where(reused, has_value)
+            jackknife_values = combine_jackknife_values(reused, jackknife_values)
     lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
-    named = (measure.name, selection, layer)
-    return [
-        *(
-            TidyRow(*named, number, batch.n, batch.n_unique, math.nan, math.nan, None, value)
-            for number, (batch, value) in enumerate(zip(batches, values.tolist(), strict=True))
-        ),
+    rows = [
         TidyRow(
-            *named,
-            batch=None,
-            n=whole(sum(batch.n for batch in batches) / len(batches)),
-            n_unique=whole(sum(batch.n_unique for batch in batches) / len(batches)),
-            near_duplicates=float(
-                np.mean([one.near_duplicate_share() for one in lists] or math.nan)
-            ),
-            same_token=float(np.mean([one.same_token_share() for one in lists] or math.nan)),
-            windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
-            value=float(values.mean()),
-            without=tuple(left_out.tolist()),
-        ),
+            estimator=measure.name,
+            selection=selection,
+            layer=layer,
+            batch=number,
+            n=batch.n,
+            n_unique=batch.n_unique,
+            near_duplicates=math.nan,
+            same_token=math.nan,
+            windows=None,
+            value=value,
+        )
+        for number, (batch, value) in enumerate(zip(batches, values.tolist(), strict=True))
     ]
+    of_layer = rows[0]._replace(
+        batch=None,
+        n=shorten_number(sum(batch.n for batch in batches) / len(batches)),
+        n_unique=shorten_number(sum(batch.n_unique for batch in batches) / len(batches)),
+        near_duplicates=float(np.mean([x.near_duplicate_share() for x in lists] or math.nan)),
+        same_token=float(np.mean([x.same_token_share() for x in lists] or math.nan)),
+        windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
+        value=float(values.mean()),
+        jackknife_values=tuple(jackknife_values.tolist()),
+    )
+    return [*rows, of_layer]
 
 
-def _average_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    """Means of columns over the rows that count; NaN where none does."""
-    totals = np.where(counted, values, 0).sum(axis=0)
-    return totals / np.where(counted.any(axis=0), counted.sum(axis=0), np.nan)
+def _average_where(values: np.ndarray, is_counted: np.ndarray) -> np.ndarray:
+    """Average the counted values of each column; NaN if a column has none."""
+    totals = np.where(is_counted, values, 0).sum(axis=0)
+    return totals / np.where(is_counted.any(axis=0), is_counted.sum(axis=0), np.nan)
 
 
-def combine_jackknife_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
-    r"""Combine two kinds of left-out values of a measure of neighbours into those that intervals come from.
+def combine_jackknife_values(reused: np.ndarray, recomputed: np.ndarray) -> np.ndarray:
+    r"""Combine the two kinds of jackknife values of a measure of neighbours.
 
     Parameters
     ----------
-    rows : ndarray of float64, shape (16,)
-        Values without the vectors of a group, their distances as found with all.
-    anew : ndarray of float64, shape (16,)
-        Values without a group, neighbours found anew among the others.
+    reused : ndarray of float64, shape (16,)
+        Values without the vectors of a group; the others keep their neighbours, also those in the group.
+    recomputed : ndarray of float64, shape (16,)
+        Values without a group; neighbours are searched again among the other vectors.
 
     Returns
     -------
     ndarray of float64, shape (16,)
-        `anew`, with deviations from its mean that are shrunk so that the standard error becomes
-        :math:`\sqrt{s_\text{rows} \, s_\text{anew}}`. For other measures, where both kinds are the same,
-        nothing changes.
+        `recomputed`, with its deviations from the mean shrunk so that the standard error is
+        :math:`\sqrt{s_\text{reused} \, s_\text{recomputed}}`. Equal kinds stay as they are.
 
     Notes
     -----
-    A window bears on an estimate in two ways: by its own vectors, and as the neighbour of others. `rows` sees
-    the first only, and is too small where neighbours lie in other windows. `anew` sees both, and by the
-    inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
-    counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
-    the geometric mean comes near it is found by trying, on simulated and on real hidden states
-    (docs/explanation/statistics.md). For MADA, MOM and Gride it is too small, so they have `anew` as it is.
+    A window affects an estimate by its own vectors and as the neighbour of others. `reused` has the first effect
+    only, and is too small if neighbours lie in other windows. `recomputed` has both, and by the inequality of Efron
+    and Stein it is too large in the mean: a joint effect of k groups counts k times, and many groups decide jointly
+    which vector is the nearest. The truth lies between. The geometric mean comes near it in trials on simulated and
+    on real hidden states (docs/explanation/statistics.md). For MADA, MOM and Gride it is too small, so these use
+    `recomputed`.
     """
-    shrinkage = _measure_spread(rows) / _measure_spread(anew) if _measure_spread(anew) else 1.0
-    return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())
-
-
-def _measure_spread(values: np.ndarray) -> float:
-    return float(np.linalg.norm(values - values.mean()))
+    mean = recomputed.mean()
+    spread = np.linalg.norm(recomputed - mean)
+    shrinkage = np.linalg.norm(reused - reused.mean()) / spread if spread else 1.0
+    return mean + np.sqrt(shrinkage) * (recomputed - mean)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Measures of the same rows in batches of one size, and the choices that have these rows.
+    """Measures of the same rows in batches of one size.
 
     Attributes
     ----------
-    how : MeasuringProtocol
+    protocol : MeasuringProtocol
     measures : sequence of Measure
-    choices : list of Rows
-        Different ones may leave the same rows.
+    variants : list of SampleVariant
+        All variants of the sample that have these rows; several may have the same.
     """
 
-    how: MeasuringProtocol
+    protocol: MeasuringProtocol
     measures: Sequence[Measure]
-    choices: list[SampleVariant] = field(default_factory=list)
+    variants: list[SampleVariant] = field(default_factory=list)
 
 
-def choose_windows(choices: Iterable[SampleVariant], how: MeasuringProtocol) -> np.ndarray:
-    """Numbers of the windows that any of some choices looks at, ascending; without choices all."""
-    shares = (float(choice.windows_share) for choice in choices)
-    return share_of_windows(window_groups(how.windows, how.seed), max(shares, default=1.0))
+def choose_windows(variants: Iterable[SampleVariant], protocol: MeasuringProtocol) -> np.ndarray:
+    """Return the ascending numbers of the windows that any variant uses; without variants, of all windows."""
+    shares = (float(variant.windows_share) for variant in variants)
+    groups = group_windows(protocol.windows, protocol.seed)
+    return choose_first_windows(groups, max(shares, default=1.0))
 
 
 def divide_sample(
     rows: Mapping[str, np.ndarray],
-    choices: Sequence[SampleVariant],
+    variants: Sequence[SampleVariant],
     measures: Sequence[Measure],
-    how: MeasuringProtocol,
+    protocol: MeasuringProtocol,
 ) -> list[Part]:
-    """Divide what is wanted of a sample into parts, each of which is measured once.
+    """Divide the measurements of a sample into parts; each part is measured once.
 
-    Where fewer vectors are selected than a batch has, as of one vector per token type, all are one batch.
-    Where there are not more than the neighbours that are searched, nothing is measured.
+    A selection of fewer vectors than a batch, such as one vector per token type, is one batch. A selection of no more
+    vectors than the searched neighbours is not measured.
 
     Parameters
     ----------
     rows : mapping of str to ndarray
-        What each row of a hidden state is, as of :class:`.HiddenStates`.
-    choices : sequence of Rows
-        All of one text.
+        The rows of a hidden state, as in :class:`.HiddenStates`.
+    variants : sequence of SampleVariant
+        Variants with the same text.
     measures : sequence of Measure
-    how : MeasuringProtocol
-        Of the run.
+    protocol : MeasuringProtocol
+        The protocol of the run.
 
     Raises
     ------
     InputError
-        Without choices all is one part, of which there must be a batch: :func:`.require_batches`.
+        If there are no variants and the sample is smaller than one batch.
     """
-    if not choices:
-        require_batches(how, rows, measures)
-        return [Part(how, measures)]
+    if not variants:
+        require_batches(protocol, rows, measures)
+        return [Part(protocol, measures)]
     parts: dict[tuple[object, ...], Part] = {}
-    for choice in choices:
-        # With batches of another size, only what is taken of batches is another.
-        is_own_size = choice.batch_share == choices[0].batch_share
-        wanted = [measure for measure in measures if is_own_size or measure.family not in WHOLE]
-        if choice.same_window == "drop":  # others have no neighbours
-            wanted = [each for each in wanted if each.family == "dimension"]
-        size = max(SMALLEST_BATCH, round(float(choice.batch_share) * how.batch_vectors))
-        chosen = Selection(
-            choice.special_tokens,
-            choice.first_token,
-            choice.token_types,
-            choice.massive_tokens,
-            choice.same_window,
-            windows_share=float(choice.windows_share),
+    for variant in variants:
+        # Another batch size changes only measures of batches.
+        has_run_size = variant.batch_share == variants[0].batch_share
+        varied = [measure for measure in measures if has_run_size or measure.family not in WHOLE]
+        if variant.same_window == "drop":  # changes neighbours only
+            varied = [measure for measure in varied if measure.family == "dimension"]
+        size = max(SMALLEST_BATCH, round(float(variant.batch_share) * protocol.batch_vectors))
+        choice = Selection(
+            variant.special_tokens,
+            variant.first_token,
+            variant.token_types,
+            variant.massive_tokens,
+            variant.same_window,
+            windows_share=float(variant.windows_share),
         )
-        for selection, together in group_by_selection(wanted, chosen):
-            kept = choose_measured_rows(how, rows, selection)
-            if len(kept) > how.neighbours:
+        for selection, group in group_by_selection(varied, choice):
+            kept = choose_measured_rows(protocol, rows, selection)
+            if len(kept) > protocol.neighbours:
                 vectors = min(size, len(kept))
-                own = replace(how, selection=selection, batch_vectors=vectors)
-                names = tuple(each.name for each in together)
-                beyond_rows = selection.massive_tokens, selection.same_window
-                key = kept.tobytes(), beyond_rows, vectors, names
-                parts.setdefault(key, Part(own, together)).choices.append(choice)
+                names = tuple(measure.name for measure in group)
+                key = (
+                    kept.tobytes(),
+                    selection.massive_tokens,
+                    selection.same_window,
+                    vectors,
+                    names,
+                )
+                selected = replace(protocol, selection=selection, batch_vectors=vectors)
+                parts.setdefault(key, Part(selected, group)).variants.append(variant)
     return list(parts.values())
 
 
 def measure_parts(
     states: HiddenStates, parts: Iterable[Part], layer: int, last_layer: str = AFTER
 ) -> Iterator[tuple[Part, str, list[TidyRow]]]:
-    """Measure one layer, the last one as the state after or before the final norm: of each part each family."""
+    """Measure one layer of every part, family by family; `last_layer` is before or after the final norm."""
     for part in parts:
-        selection = replace(part.how.selection, before_final_norm=True)
-        how = replace(part.how, selection=selection) if last_layer == BEFORE else part.how
+        protocol = part.protocol
+        if last_layer == BEFORE:
+            selection = replace(protocol.selection, before_final_norm=True)
+            protocol = replace(protocol, selection=selection)
         for family in FAMILIES:
-            yield part, family, measure_layer(states, layer, family, part.measures, how)
+            yield part, family, measure_layer(states, layer, family, part.measures, protocol)

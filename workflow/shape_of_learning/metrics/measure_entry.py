@@ -1,6 +1,6 @@
-"""What the registry says of a measure, what is chosen of it, and of which rows it is taken.
+"""The entry of a measure in the registry, and the variants of the sample that it can be measured on.
 
-This module imports nothing heavy, because the Snakefile reads it at every start.
+This module imports nothing heavy, because every start of Snakemake imports it.
 """
 
 import math
@@ -15,10 +15,12 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.suspects import Conditions
 
 FAMILIES = ("isotropy", "dimension", "spectrum", "linearity", "windows")  # of hidden states
-WHOLE = ("linearity", "windows")  # whose measures take all vectors together, without batches
-WEIGHTS = "weights"  # the family of what is measured of a model's own matrices
-# What an entry can choose in the place of the configuration: keys of `measurement`, and of the last
-# layer the state before the final norm.
+WHOLE = (
+    "linearity",
+    "windows",
+)  # families whose measures take all vectors at once, without batches
+WEIGHTS = "weights"  # the family of measures of a model's own matrices
+# An entry can override these keys of `measurement`, and take the last layer before the final norm.
 ROW_SWITCHES = {
     "special_tokens": ("keep", "drop"),
     "first_token": ("keep", "drop"),
@@ -27,22 +29,22 @@ ROW_SWITCHES = {
     "last_layer": ("before_final_norm",),
 }
 Value = bool | int | float | str
-# States that the last layer can be.
+# The two possible states of the last layer.
 AFTER, BEFORE = ("after_final_norm", "before_final_norm")
 
 
 @dataclass(frozen=True)
 class SampleVariant:
-    """Which vectors are measured, and in batches of how many; the options as the tables write them.
+    """A choice of rows and of the size of batches; options are written as in the tables.
 
     Attributes
     ----------
     text : str
-        ``"own"``, the windows of the run; ``"resampled"``, as many others of the same text; or a source.
+        ``"own"``, the windows of the run; ``"resampled"``, as many other windows of the same text; or a source.
     first_token, special_tokens, token_types, massive_tokens, same_window : str
         As in section ``measurement``.
     windows_share, batch_share : str
-        Numbers: the share of the windows, and the size of a batch as a share of the run's.
+        Numbers: the share of the windows, and the size of a batch as a share of the run's size.
     """
 
     text: str = "own"
@@ -60,7 +62,7 @@ ROW_CHOICES = tuple(field.name for field in fields(SampleVariant))
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers above `above`, from `least` on, up to `most`, and above another parameter, `above_parameter`."""
+    """Numbers in (`above`, `most`] and from `least` on, and above the value of the parameter `above_parameter`."""
 
     above: float = -math.inf
     least: float = -math.inf
@@ -77,67 +79,68 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured, of what, with which settings, and how figures call it.
+    """A measure: its function, the arguments of the function, and the words of figures.
 
     Attributes
     ----------
     function : str
-        ``"module:function"``. It is given what `family` says and the arguments by name, and returns a float,
-        NaN where it is undefined.
+        ``"module:function"``. It takes the data of the `family` and the `arguments` by name, and returns a float,
+        NaN if the measure is undefined.
     family : {"isotropy", "spectrum", "dimension", "linearity", "windows", "weights"}
-        What the function takes. Of a batch: its vectors (n, d), float32, or a tensor on a GPU (isotropy); the
+        The data that the function takes. Per batch: its vectors (n, d), float32, or a tensor on a GPU (isotropy); the
         eigenvalues of their covariance, descending, float64 (spectrum); or the distances from each distinct
-        vector to its nearest others, ascending, (m, `neighbours`), float64 (dimension). Of all selected
-        vectors together, without batches: hidden states before a block and after it, (n, d) and (n, e), and
-        ``layer`` is the block, from 1 (linearity); or vectors and the window of each, int64 (n,) (windows).
-        Of a checkpoint: a matrix of its weights (rows, d), float32 (weights).
+        vector to its nearest neighbours, ascending, (m, `neighbours`), float64 (dimension). From all selected
+        vectors at once: the hidden states before and after a block, (n, d) and (n, e), where ``layer`` is the
+        block, from 1 (linearity); or the vectors and the window of each, int64 (n,) (windows).
+        Per checkpoint: a matrix of its weights (rows, d), float32 (weights).
     label, axis, description : str
-        Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
-        ``{parameter:percent}`` by it as a percentage.
+        Name on panels, quantity on an axis, clause of a caption. ``{parameter}`` stands for the value of a parameter,
+        ``{parameter:percent}`` for the value as a percentage.
     parameters : mapping of str to bool, int, float or str
         The settings and their defaults, which ``measurement.parameters`` in the configuration overrides.
     allowed : mapping of str to Interval or tuple of str
-        What a setting may be, beyond being of its default's type.
+        The allowed values of a setting; its type is that of the default.
     fixed : mapping
-        Further arguments of the function, which make the variant and are no settings.
+        Further arguments of the function, which the configuration cannot change.
     depends_on_n : bool
         Whether values of batches of different sizes cannot be compared.
     neighbours : int or str
-        How many nearest distances it is given, or the name of the parameter that says it; 0 for
+        The number of nearest distances that the function takes, or the name of the parameter with this number; 0 for
         ``measurement.neighbours``.
-    leaving_out : str
-        Of vectors, blocks or windows: a function in the same module that finds the values without each of
-        some sets of rows faster than by measuring again and again. It is given a list of their row numbers
-        besides, and returns the value and those without each set. One of a block is given nothing but a
-        :class:`~shape_of_learning.estimators.pair.Pair`, which all measures of this block share and which has
-        the sets of rows, its `parts`.
+    jackknife_function : str
+        For isotropy, linearity and windows: a function in the same module that computes the value and the values
+        without each of several sets of rows, faster than `function` could. Its further argument is a list of the row
+        numbers of each set. For a block its only argument is a
+        :class:`~shape_of_learning.estimators.pair.Pair`, which the measures of the block share and whose `parts` are
+        the sets of rows.
     collapse : bool
-        Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
-        all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
+        Whether identical vectors count as one. If not, a measure of neighbours takes the distances from
+        all n vectors to their two nearest neighbours, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
-    interval : bool
-        Whether its 95 % intervals are known to cover (docs/explanation/statistics.md); if not, there are none.
-    shrunk : bool
-        Whether left-out values of a measure of neighbours are shrunk, as :func:`.combine_jackknife_values` says; if
-        not, they are those whose neighbours are found anew, whose standard errors are upper bounds in the mean.
-    left_out : bool
-        Whether values without groups of windows are taken at all; if not, there are no intervals.
+    has_interval : bool
+        Whether 95 % intervals of this measure are known to cover (docs/explanation/statistics.md); if not, tables have
+        no intervals.
+    shrinks_jackknife : bool
+        Whether :func:`.combine_jackknife_values` shrinks the jackknife values of a measure of neighbours; if not, the
+        neighbours are recomputed and standard errors are upper bounds in the mean.
+    has_jackknife : bool
+        Whether there are jackknife values; if not, there are no intervals.
     moments : {"", "vectors", "increments"}
-        Whose moments it is made of, which a few windows can decide: those of the vectors (of blocks those after
-        it), or of what a block adds to them. Where few windows hold the direction of their largest variance,
-        there are no intervals. Empty of what a few long vectors do not decide.
+        The vectors whose moments decide the measure: the hidden states (for blocks, the outputs), or the increments
+        of a block. If few windows hold the direction of their largest variance, there are no intervals. Empty if a few
+        long vectors do not decide the measure.
     suspect_above : float, optional
-        The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
-        it, figures mark the point.
+        The largest share of vectors with a near-duplicate (r2/r1 > 10) at which the measure is valid; figures mark
+        points above it.
     matrix : {"final_norm"}, optional
-        Of weights: that it is given the gain of the final norm and its bias, (d,) each, or None where it has
-        no bias; else it is given the input and the output embeddings, each by itself.
+        For weights: the function takes the gain and the bias of the final norm, (d,) each, None without a bias. By
+        default it takes the input embeddings, and then the output embeddings.
     rows : mapping
-        Of vectors, blocks or windows: in which keys of ``measurement`` its selection of rows differs from the
-        configuration's, such as ``{"first_token": "drop"}``; or ``{"last_layer": "before_final_norm"}``, with
-        which the last layer is the state before the final norm (``forward.last_layer: both``).
+        For isotropy, linearity and windows: keys of ``measurement`` in which the selection of rows differs from the
+        configuration, such as ``{"first_token": "drop"}``; or ``{"last_layer": "before_final_norm"}``, which takes
+        the last layer before the final norm (with ``forward.last_layer: both``).
     name : str
-        Its key in the registry; :meth:`configure` fills it in.
+        The key in the registry; :meth:`configure` sets it.
 
     Examples
     --------
@@ -155,11 +158,11 @@ class Measure:
     depends_on_n: bool = False
     neighbours: int | str = 0
     description: str = ""
-    leaving_out: str = ""
+    jackknife_function: str = ""
     collapse: bool = True
-    interval: bool = True
-    shrunk: bool = True
-    left_out: bool = True
+    has_interval: bool = True
+    shrinks_jackknife: bool = True
+    has_jackknife: bool = True
     moments: str = ""
     suspect_above: float | None = None
     matrix: str = ""
@@ -171,13 +174,15 @@ class Measure:
         selects = self.family in ("isotropy", "linearity", "windows")
         if self.family not in families:
             raise ValueError(f"`family` must be one of {', '.join(families)}, not {self.family!r}")
-        if (self.rows or self.leaving_out) and not selects:
-            raise ValueError(f"`rows` and `leaving_out` are not for the family {self.family}")
+        if (self.rows or self.jackknife_function) and not selects:
+            raise ValueError(
+                f"`rows` and `jackknife_function` are not for the family {self.family}"
+            )
         if any(choice not in ROW_SWITCHES.get(key, ()) for key, choice in self.rows.items()):
             raise ValueError(f"`rows` can have {ROW_SWITCHES}, but has {dict(self.rows)}")
         if not self.collapse and (self.family, self.neighbours) != ("dimension", 2):
             raise ValueError("`collapse` may be false for a measure of two neighbours only")
-        # Fails where words name a parameter that there is not.
+        # Raises if the words name a parameter that does not exist.
         self._format_words(self.parameters)
 
     def _format_words(self, parameters: Mapping[str, Value]) -> dict[str, Any]:
@@ -185,25 +190,26 @@ class Measure:
         return {key: _Template().vformat(getattr(self, key), (), parameters) for key in keys}
 
     def configure(self, name: str, settings: Mapping[str, Value]) -> "Measure":
-        """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
-        parameters, needed = {**self.parameters, **settings}, self.neighbours
-        if isinstance(needed, str):
-            needed = int(parameters[needed])
+        """Return this measure with its name and settings; the configuration has checked the settings."""
+        parameters = {**self.parameters, **settings}
+        neighbours = self.neighbours
+        if isinstance(neighbours, str):
+            neighbours = int(parameters[neighbours])
         words = self._format_words(parameters)
-        return replace(self, name=name, parameters=parameters, neighbours=needed, **words)
+        return replace(self, name=name, parameters=parameters, neighbours=neighbours, **words)
 
     @property
     def arguments(self) -> dict[str, Value]:
-        """All arguments of the function but what it is taken of."""
+        """The arguments of the function besides the data."""
         return {**self.fixed, **self.parameters}
 
     @property
     def conditions(self) -> Conditions:
-        """What it needs of its values, beyond which they are suspect."""
+        """The conditions under which a value is not suspect."""
         return Conditions(
             is_dimension=self.family == "dimension",
             is_positive=self.family in ("dimension", "spectrum"),
-            has_interval=self.interval,
+            has_interval=self.has_interval,
             near_duplicates=self.suspect_above,
         )
 
@@ -214,17 +220,17 @@ class Measure:
 
     @property
     def module(self) -> str:
-        """Where the function lives."""
+        """The module of the function."""
         return self.function.partition(":")[0]
 
     def load(self) -> Callable[..., float]:
-        """Import the function; what is returned takes what the measure is taken of."""
+        """Import the function and bind its arguments."""
         function = self._import_function(self.function.partition(":")[2])
-        return lambda *taken: float(function(*taken, **self.arguments))
+        return lambda *data: float(function(*data, **self.arguments))
 
-    def load_leaving_out(self) -> Callable[..., tuple[float, Any]]:
-        """Import the function that also measures without sets of rows, where there is one."""
-        return partial(self._import_function(self.leaving_out), **self.arguments)
+    def load_jackknife(self) -> Callable[..., tuple[float, Any]]:
+        """Import the function of the jackknife values and bind its arguments."""
+        return partial(self._import_function(self.jackknife_function), **self.arguments)
 
     def _import_function(self, name: str) -> Callable[..., Any]:
         try:
@@ -236,26 +242,26 @@ class Measure:
             ) from error
 
     def strip_presentation(self) -> "Measure":
-        """Return the measure without the fields that decide how figures call and judge it, but no value."""
+        """Return the measure without the fields on which no value depends."""
         return replace(
             self,
             label="",
             axis="",
             description="",
             allowed={},
-            interval=True,
+            has_interval=True,
             suspect_above=None,
             depends_on_n=False,
         )
 
     def make_job(self) -> dict[str, Any]:
-        """All that its values depend on; what figures call it is no reason to measure again."""
+        """Return the fields that values depend on, so that new words in figures rerun no measurement."""
         words = {
             "label",
             "axis",
             "description",
             "allowed",
-            "interval",
+            "has_interval",
             "suspect_above",
             "depends_on_n",
         }
@@ -263,10 +269,10 @@ class Measure:
 
 
 def describe_for_figures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
-    """Describe measures in the order of panels; axes of dimensions need not begin at 0."""
+    """Return the fields of :class:`.DrawnMeasure`, in the order of panels."""
     return [
         {
-            **{key: getattr(measure, key) for key in ("name", "label", "axis", "interval")},
+            **{key: getattr(measure, key) for key in ("name", "label", "axis", "has_interval")},
             "from_zero": not (measure.depends_on_n and measure.family == "dimension"),
             "per_dimension": measure.depends_on_n and measure.family == "linearity",
             "parameters": dict(measure.arguments),
@@ -283,12 +289,11 @@ class _Template(string.Formatter):
 
 
 def count_searched_neighbours(k: int) -> int:
-    r"""How many neighbours are searched, of which, without a group of windows, k are left.
+    r"""Return how many neighbours to search, so that k remain without a group of windows.
 
-    The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours gather in some
-    windows, as if two of the 16 groups were left out at a time, p = 2/16; four standard deviations of a
-    binomial leave one vector in 30,000 with fewer. With MiniLM on 128 windows of real text, one in 1,000 at
-    most had fewer.
+    The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours gather in some windows, as if
+    two of the 16 groups were left out at a time, so p = 2/16. Under a binomial, four standard deviations leave one
+    vector in 30,000 with fewer than k. With MiniLM on 128 windows of real text it was at most one in 1,000.
 
     Examples
     --------

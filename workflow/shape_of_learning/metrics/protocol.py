@@ -1,6 +1,6 @@
-"""How hidden states are measured: which of their rows, in batches of how many, and by which measures.
+"""Decide which rows of hidden states are measured, in which batches, and by which measures.
 
-This module imports nothing heavy, because the Snakefile reads it at every start.
+This module imports nothing heavy, because every start of Snakemake imports it.
 """
 
 from collections.abc import Mapping
@@ -17,21 +17,20 @@ class Selection:
     Attributes
     ----------
     special_tokens : {"keep", "drop"}
-        Those that the tokenizer adds, such as ``[CLS]``.
+        The tokens that the tokenizer adds, such as ``[CLS]``.
     first_token : {"keep", "drop"}
-        That of each window, special or not.
+        The first token of each window, special or not.
     token_types : {"all", "one"}
-        All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other
-        choices leave.
+        All tokens, or one of each token type (entry of the vocabulary), drawn after the other choices.
     massive_tokens : {"keep", "drop"}
-        Those that :func:`.find_massive` finds in a hidden state among the tokens that all other choices leave; of a
-        block those of the state before it or after it, since the former decide the fit and the latter the score.
+        The tokens that :func:`.find_massive` finds in a hidden state after all other choices. For a block, those of its
+        input and those of its output, since the input decides the fit and the output the score.
     same_window : {"keep", "drop"}
-        Neighbours that are of the window of the vector itself.
+        Neighbours in the window of the vector itself.
     before_final_norm : bool
-        Whether the last layer is the state before the final norm, though the run measures that after it.
+        Whether the last layer is measured before the final norm, though the run measures it after the norm.
     windows_share : float
-        Share of the windows whose tokens are measured, of each group the first ones.
+        The share of windows whose tokens are measured: the first windows of each group.
     """
 
     special_tokens: str = "keep"
@@ -42,15 +41,15 @@ class Selection:
     before_final_norm: bool = False
     windows_share: float = 1.0
 
-    def set_rows(self, chosen: Mapping[str, str]) -> "Selection":
-        """Make the choices that a measure's entry makes for itself, `rows` of :class:`.Measure`."""
-        switches: Any = {key: value for key, value in chosen.items() if key != "last_layer"}
-        before = self.before_final_norm or "last_layer" in chosen
+    def set_rows(self, rows: Mapping[str, str]) -> "Selection":
+        """Override choices by the `rows` of a :class:`.Measure`."""
+        switches: Any = {key: value for key, value in rows.items() if key != "last_layer"}
+        before = self.before_final_norm or "last_layer" in rows
         return replace(self, before_final_norm=before, **switches)
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """The name in tables."""
         parts = {
             "without_first_token": self.first_token == "drop",
             "without_special_tokens": self.special_tokens == "drop",
@@ -64,18 +63,18 @@ class Selection:
 
 @dataclass(frozen=True)
 class MeasuringProtocol:
-    """How vectors are chosen, divided into batches and grouped.
+    """The settings that decide which vectors are measured, in which batches and groups.
 
     Attributes
     ----------
     model : str
-        Its name decides the shuffle before the batches of the neighbour search.
+        The name of the model, which decides the shuffle before the neighbour search.
     windows, seed : int
-        How many windows were drawn, and the seed of the run: they decide the groups of windows.
+        The number of windows and the seed of the run, which decide the groups of windows.
     batch_vectors, neighbours : int
         ``measurement.batch_vectors`` and ``measurement.neighbours`` of the configuration.
     selection : Selection
-        Which tokens, unless a measure chooses for itself.
+        The choice of rows, which a measure can override.
     """
 
     model: str
@@ -87,17 +86,17 @@ class MeasuringProtocol:
 
     @classmethod
     def read_fields(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
-        """Take what jobs are told, plain values."""
+        """Make a protocol from the plain values of a job."""
         return cls(model, **{**fields, "selection": Selection(**fields["selection"])})
 
 
 class MeasureJob(NamedTuple):
-    """The measures of one family that are taken of one layer of a dump.
+    """Measure one layer of a dump by the measures of one family.
 
     Attributes
     ----------
     layer, layers : int
-        The layer that is measured, and the last one of the dump.
+        The measured layer, and the last layer of the dump.
     family : str
     measures : tuple of Measure
     protocol : MeasuringProtocol

@@ -1,8 +1,8 @@
-"""The measures that the workflow knows, by the names of tables and configuration.
+"""The measures of the workflow, by their names in tables and configuration.
 
-A new measure is a function and an entry here. Or it is in a package of one's own, as an entry point of the
-group ``shape_of_learning.measures``, whose name is the measure's and whose object is a :class:`Measure`. This
-module imports nothing heavy, because the Snakefile reads it at every start.
+A new measure is a function and an entry here. A measure of another package is an entry point of the group
+``shape_of_learning.measures``; its name is that of the measure, its object a :class:`Measure`. This module imports
+nothing heavy, because every start of Snakemake imports it.
 """
 
 from dataclasses import replace
@@ -13,13 +13,19 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Interval, Measure
 
-# Those of the first paper, which are measured by default.
-OF_THE_PAPER = (
-    *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
-    *("average_cosine", "average_cosine_centered"),
-    *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
+DEFAULT_MEASURES = (
+    "anisotropy",
+    "anisotropy_without_massive_tokens",
+    "anisotropy_uncentered",
+    "average_cosine",
+    "average_cosine_centered",
+    "two_nn",
+    "two_nn_authors",
+    "mada",
+    "mom",
+    "mle",
 )
-# How the protocol of a run defines them; ``{parameter}`` is the value of a setting.
+# Their definitions in the protocol of a run; ``{parameter}`` is the value of a setting.
 CLAUSES = {
     "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
     "two_nn": "TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
@@ -47,14 +53,14 @@ CLAUSES = {
 
 
 def _define_own(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
-    """One of our own; `where` is its module and its function."""
+    """Define a measure whose function is in :mod:`shape_of_learning.estimators`; `where` is ``module:function``."""
     return Measure(f"shape_of_learning.estimators.{where}", family, label, axis, **others)
 
 
 def _define_isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
     function = where.partition(":")[2]
-    others = {"leaving_out": f"{function}_without", "fixed": {"center": center}}
-    # Cosines are of unit vectors, but a few huge ones move the mean that is subtracted.
+    others = {"jackknife_function": f"{function}_jackknife", "fixed": {"center": center}}
+    # A cosine ignores lengths, but a few huge vectors move the mean that centring subtracts.
     others["moments"] = "vectors" if function == "anisotropy" or center else ""
     return _define_own(where, "isotropy", label, axis, **others)
 
@@ -64,59 +70,69 @@ def _define_dimension(function: str, label: str, **others: Any) -> Measure:
     return _define_own(f"dimension:{function}", "dimension", label, **others)
 
 
-def _define_local_dimension(function: str, k: int, combine: str, *, shrunk: bool = True) -> Measure:
+def _define_local_dimension(
+    function: str, k: int, combine: str, *, shrinks_jackknife: bool = True
+) -> Measure:
     return _define_dimension(
-        *(function, function.upper()),
+        function,
+        function.upper(),
         parameters={"k": k, "combine": combine},
         allowed={"k": Interval(least=2), "combine": ("mean", "median", "harmonic")},
         neighbours="k",
-        shrunk=shrunk,
+        shrinks_jackknife=shrinks_jackknife,
     )
 
 
 def _define_gride(n1: int) -> Measure:
     return _define_dimension(
-        *("gride", f"Gride (n1 = {n1})"),
+        "gride",
+        f"Gride (n1 = {n1})",
         fixed={"n1": n1},
         neighbours=2 * n1,
-        # Of 76 samples of MiniLM, intervals at n1 = 32 held the truth in 84 to 99 %, those at 8 in 91 % or more.
-        shrunk=False,
-        interval=n1 <= 8,
-        # The smallest scale is TwoNN's, by another fit.
+        # Intervals of 76 samples of MiniLM hold the truth in 84 to 99 % at n1 = 32, in 91 % or more at n1 = 8.
+        shrinks_jackknife=False,
+        has_interval=n1 <= 8,
+        # At n1 = 1 Gride has the scale of TwoNN.
         suspect_above=0.1 if n1 == 1 else None,
     )
 
 
 def _define_block_measure(name: str, label: str, axis: str = "Linearity", **others: Any) -> Measure:
     return _define_own(
-        f"linearity:{name}", "linearity", label, axis, leaving_out=f"{name}_without", **others
+        f"linearity:{name}",
+        "linearity",
+        label,
+        axis,
+        jackknife_function=f"{name}_jackknife",
+        **others,
     )
 
 
 def _define_partition_isotropy(label: str, **variant: bool | str) -> Measure:
     fixed = {"center": False, "signs": "one", **variant}
-    # A few long vectors decide, and other windows have others.
-    kept = {"interval": False, "left_out": False}
+    # A few long vectors decide the value, and other windows have others.
+    jackknife = {"has_interval": False, "has_jackknife": False}
     where = "weights:log_partition_isotropy"
-    return _define_own(where, "isotropy", label, "ln I", fixed=fixed, **kept)
+    return _define_own(where, "isotropy", label, "ln I", fixed=fixed, **jackknife)
 
 
-def _window_cosine(pairs: str, label: str) -> Measure:
+def _define_window_cosine(pairs: str, label: str) -> Measure:
     name = f"{pairs}_window_cosine"
-    others = {"axis": "Average cosine", "leaving_out": f"{name}_without"}
+    others = {"axis": "Average cosine", "jackknife_function": f"{name}_jackknife"}
     return _define_own(f"cosine:{name}", "windows", label, **others)
 
 
-def _spread(family: str, function: str, label: str, **others: Any) -> Measure:
+def _define_spread(family: str, function: str, label: str, **others: Any) -> Measure:
     others = {"axis": "Directions", "moments": "vectors", **others}
     return _define_own(f"spread:{function}", family, label, **others)
 
 
-def _spread_with_n(family: str, function: str, label: str, **others: Any) -> Measure:
-    return _spread(family, function, label, depends_on_n=True, **others)
+def _define_biased_spread(family: str, function: str, label: str, **others: Any) -> Measure:
+    """Define a measure whose bias depends on the number of vectors."""
+    return _define_spread(family, function, label, depends_on_n=True, **others)
 
 
-def _final_norm(function: str, label: str, axis: str) -> Measure:
+def _define_norm_measure(function: str, label: str, axis: str) -> Measure:
     return _define_own(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
 
 
@@ -132,7 +148,8 @@ MEASURES: dict[str, Measure] = {
         "cosine:average_cosine", "Average cosine, centred", "Average cosine", center=True
     ),
     "two_nn": _define_dimension(
-        *("two_nn", "TwoNN"),
+        "two_nn",
+        "TwoNN",
         parameters={"kept": 0.9},
         allowed={"kept": Interval(above=0, most=1)},
         neighbours=2,
@@ -141,14 +158,15 @@ MEASURES: dict[str, Measure] = {
     "two_nn_authors": _define_dimension(
         "two_nn_authors", "TwoNN (authors' code)", neighbours=2, collapse=False, suspect_above=0.1
     ),
-    # A few rare windows can change their means, as the neighbours of many: shrunk intervals are too short.
-    "mada": _define_local_dimension("mada", 20, "mean", shrunk=False),
-    "mom": _define_local_dimension("mom", 100, "mean", shrunk=False),
+    # A few rare windows, as neighbours of many vectors, can change these means: shrunk intervals are too short.
+    "mada": _define_local_dimension("mada", 20, "mean", shrinks_jackknife=False),
+    "mom": _define_local_dimension("mom", 100, "mean", shrinks_jackknife=False),
     "mle": _define_local_dimension("mle", 20, "harmonic"),
     **{f"gride_{n1}": _define_gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
     **{
         name: _define_block_measure(
-            *(name, label),
+            name,
+            label,
             depends_on_n=True,
             moments="increments" if "increment" in name else "vectors",
         )
@@ -162,7 +180,8 @@ MEASURES: dict[str, Measure] = {
         }.items()
     },
     "block_norm_ratio": _define_block_measure(
-        *("block_norm_ratio", "Norm ratio of a block"),
+        "block_norm_ratio",
+        "Norm ratio of a block",
         axis="Norm of the increment / norm of the output",
     ),
     "block_cosine": _define_block_measure(
@@ -175,97 +194,119 @@ MEASURES: dict[str, Measure] = {
     "log_partition_isotropy_both_signs": _define_partition_isotropy(
         "Partition isotropy, both signs", signs="both"
     ),
-    "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
-    "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
-    # Of n vectors from a Gaussian, the inverse of the first is 1/n too large.
-    "participation_ratio": _spread_with_n("isotropy", "participation_ratio", "Participation ratio"),
-    "participation_ratio_corrected": _spread(
+    "intra_window_cosine": _define_window_cosine("intra", "Cosine within windows"),
+    "inter_window_cosine": _define_window_cosine("inter", "Cosine between windows"),
+    # For n Gaussian vectors, the inverse of the plain ratio is 1/n too large.
+    "participation_ratio": _define_biased_spread(
+        "isotropy", "participation_ratio", "Participation ratio"
+    ),
+    "participation_ratio_corrected": _define_spread(
         "isotropy", "participation_ratio_corrected", "Participation ratio, corrected"
     ),
-    "isoscore": _spread_with_n("isotropy", "isoscore", "IsoScore", axis="IsoScore"),
-    "top_10_share": _spread(
-        *("spectrum", "top_share", "Variance share of the top 10"),
+    "isoscore": _define_biased_spread("isotropy", "isoscore", "IsoScore", axis="IsoScore"),
+    "top_10_share": _define_spread(
+        "spectrum",
+        "top_share",
+        "Variance share of the top 10",
         axis="Share of variance",
         fixed={"directions": 10},
     ),
-    "effective_rank": _spread_with_n(
-        *("spectrum", "effective_rank_of_spectrum", "Effective rank (exponent 2)"),
+    "effective_rank": _define_biased_spread(
+        "spectrum",
+        "effective_rank_of_spectrum",
+        "Effective rank (exponent 2)",
         fixed={"exponent": 2},
     ),
-    "rankme": _spread_with_n(
-        *("spectrum", "effective_rank_of_spectrum", "RankMe (exponent 1)"), fixed={"exponent": 1}
+    "rankme": _define_biased_spread(
+        "spectrum", "effective_rank_of_spectrum", "RankMe (exponent 1)", fixed={"exponent": 1}
     ),
-    "alpha_req": _spread_with_n(
-        *("spectrum", "alpha_req", "Alpha-ReQ"),
+    "alpha_req": _define_biased_spread(
+        "spectrum",
+        "alpha_req",
+        "Alpha-ReQ",
         axis="Decay of eigenvalues",
         parameters={"first": 11, "last": 40},
         allowed={"first": Interval(least=1), "last": Interval(least=2, above_parameter="first")},
     ),
-    # A whole number, which most groups do not change.
-    "directions_for_90": _spread_with_n(
-        *("spectrum", "directions_for", "Directions for 90 %"), fixed={"share": 0.9}, interval=False
+    # The jackknife needs a smooth value, and this one is a whole number.
+    "directions_for_90": _define_biased_spread(
+        "spectrum",
+        "directions_for",
+        "Directions for 90 %",
+        fixed={"share": 0.9},
+        has_interval=False,
     ),
-    "gain_length": _final_norm("gain_length", "Length of the gain", "|g|"),
-    "bias_length": _final_norm("bias_length", "Length of the bias", "|b|"),
-    "bias_to_gain": _final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
+    "gain_length": _define_norm_measure("gain_length", "Length of the gain", "|g|"),
+    "bias_length": _define_norm_measure("bias_length", "Length of the bias", "|b|"),
+    "bias_to_gain": _define_norm_measure("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
 }
-MEASURES |= {name: replace(MEASURES[name], description=said) for name, said in CLAUSES.items()}
+MEASURES |= {name: replace(MEASURES[name], description=clause) for name, clause in CLAUSES.items()}
 
 
-def _variant(name: str, what: str, **rows: str) -> Measure:
-    """One of the measures above, of other rows."""
-    label = f"{MEASURES[name].label}, {what}"
+def _select_rows(name: str, words: str, **rows: str) -> Measure:
+    """Return a measure above with another selection of rows."""
+    label = f"{MEASURES[name].label}, {words}"
     return replace(MEASURES[name], label=label, description="", rows=rows)
 
 
 MEASURES |= {
-    f"{name}_without_first_token": _variant(name, "without first tokens", first_token="drop")
+    f"{name}_without_first_token": _select_rows(name, "without first tokens", first_token="drop")
     for name in ("linearity", "linearity_increment")
 }
 MEASURES["anisotropy_without_massive_tokens"] = replace(
-    _variant("anisotropy", "without massive tokens", massive_tokens="drop"),
+    _select_rows("anisotropy", "without massive tokens", massive_tokens="drop"),
     description="massive tokens are longer than five times the median",
 )
-# Of the matrices of a model itself; the function is that of hidden states.
+# The same function on the model's own matrices.
 MEASURES |= {
     f"matrix_partition_isotropy{variant}": replace(
-        MEASURES[f"log_partition_isotropy{variant}"], family=WEIGHTS, interval=True
+        MEASURES[f"log_partition_isotropy{variant}"], family=WEIGHTS, has_interval=True
     )
     for variant in ("", "_centered")
 }
 MEASURES |= {
-    f"{name}_before_norm": _variant(name, "before the final norm", last_layer="before_final_norm")
+    f"{name}_before_norm": _select_rows(
+        name, "before the final norm", last_layer="before_final_norm"
+    )
     for name in ("intra_window_cosine", "inter_window_cosine", "log_partition_isotropy")
 }
 
 
 @cache
 def find_registered_measures() -> dict[str, EntryPoint]:
-    """Find the measures that packages of this environment register, by name; InputError if one is taken."""
+    """Find the measures that packages of this environment register, by name.
+
+    Raises
+    ------
+    InputError
+        If two measures have the same name.
+    """
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group="shape_of_learning.measures"):
         if entry.name in MEASURES or entry.name in found:
             package = entry.dist.name if entry.dist else entry.module
             raise InputError(
-                f"package `{package}` registers the measure `{entry.name}`, a name that is taken already; "
+                f"package `{package}` registers the measure `{entry.name}`, but this name is taken; "
                 "rename its entry point, or uninstall it"
             )
         found[entry.name] = entry
     return found
 
 
-def measure_names() -> list[str]:
-    """List ours and the registered ones; raises as :func:`find_registered_measures`."""
+def list_measure_names() -> list[str]:
+    """List the names of our measures, then those of :func:`find_registered_measures`."""
     return [*MEASURES, *find_registered_measures()]
 
 
 def find_measure(name: str) -> Measure:
-    """Look a measure up among ours and the registered ones; KeyError if there is none.
+    """Find one of our measures or of the registered ones.
 
     Raises
     ------
+    KeyError
+        If there is no measure of this name.
     InputError
-        If it is registered, but cannot be loaded or is no :class:`Measure`.
+        If the registered object cannot be loaded or is not a :class:`Measure`.
     """
     if name in MEASURES:
         return MEASURES[name]
@@ -273,9 +314,9 @@ def find_measure(name: str) -> Measure:
     try:
         measure = entry.load()
         if not isinstance(measure, Measure):
-            raise TypeError(f"it is no Measure but {type(measure).__name__}")
+            raise TypeError(f"it is a {type(measure).__name__}, not a Measure")
         return measure
-    except Exception as error:  # whatever the package's code raises
+    except Exception as error:  # the package can raise any error
         raise InputError(
             f"measure `{name}`: {entry.value} cannot be loaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}); correct the package that registers it, or uninstall it"

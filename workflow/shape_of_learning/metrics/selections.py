@@ -1,4 +1,4 @@
-"""Which tokens are measured, hidden states being of all of them, in which batches and groups of windows."""
+"""Select the tokens that are measured, and divide them into batches and groups of windows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -19,20 +19,20 @@ class HiddenStates(Protocol):
     Attributes
     ----------
     layers : int
-        Hidden states are 0, the embedding output, to `layers`; the next number is the last one before the
-        final norm, where there is such a one.
+        Hidden states are 0, the embedding output, to `layers`. If the model has a final norm, the number after
+        `layers` is the last hidden state before it.
     rows : mapping of str to ndarray, shape (tokens,)
-        What each row is: ``token_ids``, ``positions``, ``windows``, ``special``.
+        ``token_ids``, ``positions``, ``windows`` and ``special`` of the rows.
     """
 
     layers: int
 
     @property
     def rows(self) -> Mapping[str, np.ndarray]:
-        """As above."""
+        """The columns that describe the rows."""
 
     def __getitem__(self, state: int) -> Any:
-        """One hidden state, an ndarray or a tensor, float32 of shape (tokens, width)."""
+        """Return a hidden state, an ndarray or a tensor, float32, of shape (tokens, width)."""
 
 
 def choose_rows(
@@ -42,27 +42,26 @@ def choose_rows(
     seed: int = 0,
     states: Sequence[Any] = (),
 ) -> np.ndarray:
-    """Choose among the tokens of a sample.
+    """Choose the tokens of a sample that are measured.
 
     Parameters
     ----------
     selection : Selection
     rows : mapping of str to ndarray, shape (n,)
-        Of each token whether it is a ``special`` one, its position within its window, from 0
-        (``positions``), its entry in the vocabulary (``token_ids``) and its window (``windows``).
+        For each token: whether it is ``special``, its position in the window, from 0 (``positions``), its entry in the
+        vocabulary (``token_ids``) and its window (``windows``).
     groups : ndarray of int64, shape (windows,)
-        From :func:`.window_groups`.
+        The result of :func:`.group_windows`.
     seed : int
-        Decides which one of a token type. It belongs to no model or layer: whoever has the same tokens
-        measures the same ones.
+        Decides which token of a type is drawn. All models and layers with the same tokens draw the same ones.
     states : sequence of ndarray or torch.Tensor, each of shape (n, d)
-        That are measured. Massive tokens are dropped last, so that of each type all layers and revisions
-        have the same token; without states none is dropped.
+        The hidden states in which massive tokens are found. They are dropped last, so that all layers and revisions
+        draw the same token of each type. Without states no massive token is dropped.
 
     Returns
     -------
     ndarray of int64, shape (m,)
-        Ascending numbers of the tokens that are measured.
+        Ascending numbers of the chosen tokens.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def choose_rows(
     """
     kept = np.ones(len(rows["positions"]), dtype=bool)
     if selection.windows_share < 1:
-        kept &= np.isin(rows["windows"], share_of_windows(groups, selection.windows_share))
+        kept &= np.isin(rows["windows"], choose_first_windows(groups, selection.windows_share))
     if selection.special_tokens == "drop":
         kept &= ~np.asarray(rows["special"], dtype=bool)
     if selection.first_token == "drop":
@@ -84,8 +83,8 @@ def choose_rows(
         _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
         chosen = np.sort(order[first])
     if selection.massive_tokens == "drop" and len(chosen):
-        found = [find_massive(state[chosen]) for state in states]
-        chosen = chosen[~np.any(found, axis=0)] if found else chosen
+        massive = [find_massive(state[chosen]) for state in states]
+        chosen = chosen[~np.any(massive, axis=0)] if massive else chosen
     return chosen
 
 
@@ -95,15 +94,15 @@ def choose_measured_rows(
     selection: Selection,
     states: Sequence[Any] = (),
 ) -> np.ndarray:
-    """Return the numbers of the rows of a sample that are measured; of some states without their massive tokens."""
-    groups = window_groups(protocol.windows, protocol.seed)
+    """Return the numbers of the rows of a selection, without the massive tokens of `states`."""
+    groups = group_windows(protocol.windows, protocol.seed)
     return choose_rows(selection, rows, groups, protocol.seed, states)
 
 
 def require_batches(
     protocol: MeasuringProtocol, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]
 ) -> None:
-    """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""
+    """Raise InputError if the sample has less than a batch for one of the measures."""
     batched = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
     for selection, _ in group_by_selection(batched, protocol.selection):
         chosen = choose_measured_rows(protocol, rows, selection)
@@ -113,31 +112,31 @@ def require_batches(
 def group_by_selection(
     measures: Iterable[Measure], selection: Selection
 ) -> list[tuple[Selection, list[Measure]]]:
-    """Put measures together that are of the same rows."""
-    together: dict[Selection, list[Measure]] = {}
+    """Group measures by their selection of rows."""
+    groups: dict[Selection, list[Measure]] = {}
     for measure in measures:
-        together.setdefault(selection.set_rows(measure.rows), []).append(measure)
-    return list(together.items())
+        groups.setdefault(selection.set_rows(measure.rows), []).append(measure)
+    return list(groups.items())
 
 
-def window_groups(windows: int, seed: int) -> np.ndarray:
+def group_windows(windows: int, seed: int) -> np.ndarray:
     """Divide windows into groups at random, the same for every layer, revision and model.
 
     Parameters
     ----------
     windows : int
-        How many were drawn, ``sampling.windows`` of the configuration.
+        ``sampling.windows`` of the configuration.
     seed : int
         ``seed`` of the configuration.
 
     Returns
     -------
     ndarray of int64, shape (windows,)
-        From 0 to 15. Groups differ by one window at most; of fewer than 16 windows some groups have none.
+        Numbers from 0 to 15. Groups differ by at most one window; with fewer than 16 windows some groups are empty.
 
     Examples
     --------
-    >>> np.bincount(window_groups(35, 0))
+    >>> np.bincount(group_windows(35, 0))
     array([3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
     groups = np.empty(windows, np.int64)
@@ -146,15 +145,15 @@ def window_groups(windows: int, seed: int) -> np.ndarray:
     return groups
 
 
-def share_of_windows(groups: np.ndarray, share: float) -> np.ndarray:
-    """Choose the first windows of each group, so that every group has some.
+def choose_first_windows(groups: np.ndarray, share: float) -> np.ndarray:
+    """Choose the first windows of each group, so that every group keeps some.
 
     Parameters
     ----------
     groups : ndarray of int64, shape (windows,)
-        From :func:`.window_groups`.
+        From :func:`.group_windows`.
     share : float
-        How many of each, rounded, and one at least.
+        The share of windows of each group, rounded, and at least one window.
 
     Returns
     -------
@@ -163,28 +162,28 @@ def share_of_windows(groups: np.ndarray, share: float) -> np.ndarray:
 
     Examples
     --------
-    >>> share_of_windows(np.array([0, 1, 1, 0]), 0.5)
+    >>> choose_first_windows(np.array([0, 1, 1, 0]), 0.5)
     array([0, 1])
     """
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    return np.sort(np.concatenate([of[: max(1, round(share * len(of)))] for of in members]))
+    return np.sort(np.concatenate([x[: max(1, round(share * len(x)))] for x in members]))
 
 
-def contiguous_batches(vectors: int, size: int) -> list[slice]:
-    """Divide in the order of the tokens into batches of at least `size`, for anisotropy and cosine.
+def divide_contiguously(vectors: int, size: int) -> list[slice]:
+    """Divide vectors in their order into batches of at least `size`, for anisotropy and cosine.
 
     Parameters
     ----------
     vectors : int
-        Number of vectors of the layer.
+        Number of vectors.
     size : int
-        Least number in a batch.
+        Least number of vectors in a batch.
 
     Returns
     -------
     list of slice
-        ``vectors // size`` batches whose lengths differ by at most one: the remainder is spread
-        over them, since these measures depend little on the number of vectors.
+        ``vectors // size`` batches whose lengths differ by at most one. The remainder is spread over them, since these
+        measures depend little on the number of vectors.
 
     Raises
     ------
@@ -197,21 +196,21 @@ def contiguous_batches(vectors: int, size: int) -> list[slice]:
     return list(map(slice, edges[:-1], edges[1:]))
 
 
-def shuffled_batches(vectors: int, size: int, stream: np.random.Generator) -> list[np.ndarray]:
-    """Divide after a shuffle into batches of exactly `size`, for intrinsic dimension.
+def divide_shuffled(vectors: int, size: int, stream: np.random.Generator) -> list[np.ndarray]:
+    """Shuffle vectors and divide them into batches of exactly `size`, for intrinsic dimension.
 
     Parameters
     ----------
     vectors, size : int
-        Number of vectors of the layer and of a batch. Estimates of dimension depend on the number
-        of vectors, so the ``vectors % size`` that are left over are dropped.
+        Number of all vectors, and of those in a batch. Estimates of dimension depend on the number of vectors, so
+        the last ``vectors % size`` are dropped.
     stream : numpy.random.Generator
-        Decides the shuffle.
+        The stream of the shuffle.
 
     Returns
     -------
     list of ndarray of int64, shape (size,)
-        Disjoint row numbers, ascending within a batch.
+        Disjoint row numbers, ascending in each batch.
 
     Raises
     ------

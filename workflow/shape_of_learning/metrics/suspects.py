@@ -1,19 +1,19 @@
-"""Why a value may say less about the model than it seems: one definition for tables, figures, pages and the command."""
+"""The reasons for which a value is suspect, in tables, figures, pages and on the terminal."""
 
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-NEAR_DUPLICATES = (
-    0.1  # share of vectors above which TwoNN, which discards a tenth, does not discard all of them
-)
-SAME_TOKEN = 0.5  # share of nearest neighbours; most say how copies of a token differ
-NEAR_WIDTH = 0.8  # share of the coordinates from which on an intrinsic dimension is none
-WIDE = 0.5  # of the value; a wider interval hardly says how large a number of directions is
+# Above this share of vectors with a near-duplicate TwoNN, which discards a tenth, cannot discard them all.
+NEAR_DUPLICATES = 0.1
+# Above this share of nearest neighbours of the same token, a dimension describes how copies of a token differ.
+SAME_TOKEN = 0.5
+NEAR_WIDTH = 0.8  # share of the coordinates; an intrinsic dimension above it is suspect
+WIDE = 0.5  # of the value; a wider interval hardly bounds a number of directions
 
 
 class Reason(NamedTuple):
-    """Why a value is suspect: its name in tables, its mark on the terminal, the cause, and what follows."""
+    """A reason for which a value is suspect: its name in tables, its mark on the terminal, cause and consequence."""
 
     name: str
     mark: str
@@ -52,16 +52,16 @@ SEPARATOR = "; "
 
 
 class Conditions(NamedTuple):
-    """What a measure needs of its values.
+    """The conditions under which the values of a measure are not suspect.
 
     Attributes
     ----------
     is_dimension, is_positive : bool
-        Whether it is an intrinsic dimension, and whether it cannot be 0, as a number of directions cannot.
+        Whether the measure is an intrinsic dimension, and whether it is always above 0, such as a number of directions.
     has_interval : bool
-        Whether its intervals cover; if not, a value without one is not suspect.
+        Whether its intervals cover; if not, a value without an interval is not suspect.
     near_duplicates : float or None
-        The share of vectors with a near-duplicate up to which it holds; None if copies do not matter.
+        The largest share of vectors with a near-duplicate; None if copies do not matter.
     """
 
     is_dimension: bool = False
@@ -85,13 +85,13 @@ def find_reasons(
     Parameters
     ----------
     conditions : Conditions
-        Of its measure.
+        The conditions of the measure.
     value, low, high : float
-        NaN where the value is undefined, and where there is no interval.
+        NaN if the value is undefined or has no interval.
     near_duplicates, same_token : float
         As in ``tables/estimates.csv``.
     width : int
-        Coordinates of the hidden states; 0 where nobody says.
+        Coordinates of the hidden states; 0 if unknown.
 
     Examples
     --------
@@ -102,24 +102,20 @@ def find_reasons(
     if math.isnan(value):
         return []
     limit = conditions.near_duplicates
-    has_copies = limit is not None and (near_duplicates > limit or same_token > SAME_TOKEN)
-    is_near = conditions.is_dimension and width > 0 and value >= NEAR_WIDTH * width
-    is_wide = conditions.is_positive and high - low > WIDE * value
-    is_bare = conditions.has_interval and math.isnan(low)
-    holds = {
-        COPIES: has_copies,
-        NEAR_THE_WIDTH: is_near,
-        WIDE_INTERVAL: is_wide,
-        FEW_WINDOWS: is_bare,
+    applies = {
+        COPIES: limit is not None and (near_duplicates > limit or same_token > SAME_TOKEN),
+        NEAR_THE_WIDTH: conditions.is_dimension and width > 0 and value >= NEAR_WIDTH * width,
+        WIDE_INTERVAL: conditions.is_positive and high - low > WIDE * value,
+        FEW_WINDOWS: conditions.has_interval and math.isnan(low),
     }
-    return [reason for reason, is_so in holds.items() if is_so]
+    return [reason for reason in applies if applies[reason]]
 
 
 def write_reasons(reasons: Iterable[Reason]) -> str:
-    """Write reasons as the column ``reason`` has them."""
+    """Write reasons for the column ``reason``."""
     return SEPARATOR.join(reason.name for reason in reasons)
 
 
 def read_reasons(cell: str) -> list[Reason]:
-    """Read what :func:`write_reasons` wrote."""
+    """Read the reasons of a cell."""
     return [REASONS[name] for name in cell.split(SEPARATOR)] if cell else []

@@ -1,8 +1,8 @@
-"""What is gathered of the tidy tables of a model: estimates and changes, with intervals.
+"""Gather the tidy tables of a model into estimates and changes, with intervals.
 
-All intervals follow from left-out values: what a value would be without one of the groups of windows. The
-groups are the same for all layers and checkpoints, so an average or a difference has left-out values of its
-own, the averages or differences of theirs, and what its parts share is in its interval.
+Intervals come from jackknife values: the values without each group of windows. All layers and checkpoints have the
+same groups, so the jackknife values of an average or a difference are the averages or differences of theirs, and its
+interval allows for what they share.
 """
 
 import logging
@@ -29,7 +29,7 @@ from shape_of_learning.metrics.tidy import (
     TidyRow,
     layer_table,
     read_tidy,
-    whole,
+    shorten_number,
 )
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
 
 @dataclass(frozen=True)
 class MeasuredModel:
-    """A model whose checkpoints were measured.
+    """A model with its measured checkpoints.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class MeasuredModel:
     layers : int
         Hidden states are 0 to `layers`.
     checkpoints : sequence of (str, int or None, int or None)
-        Revision, step and tokens of each, by ascending step.
+        Revision, step and tokens, by ascending step.
     average_over : {"block_outputs", "all_layers"}
         Layers 1 to L, or 0 to L.
     width : int
-        Coordinates of a hidden state; 0 where nobody says.
+        Coordinates of a hidden state; 0 if unknown.
     """
 
     name: str
@@ -69,15 +69,15 @@ class MeasuredModel:
 
 @dataclass(frozen=True)
 class MeasuredSeries:
-    """One measure over checkpoints of a model.
+    """One measure over the checkpoints of a model.
 
     Attributes
     ----------
     estimator, family : str
     conditions : Conditions
-        What it needs of its values; where its intervals do not cover, there are none.
+        The conditions of the measure.
     revisions : sequence of str
-        Where it was measured.
+        The revisions at which it was measured.
     """
 
     estimator: str
@@ -87,23 +87,23 @@ class MeasuredSeries:
 
 
 class CheckpointValues(NamedTuple):
-    """One measure at one checkpoint: which, its values of batches, and of layers by number, ascending."""
+    """One measure at one checkpoint: the rows of its batches, and those of its layers by ascending number."""
 
     checkpoint: Checkpoint
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
     def list_defined_layers(self, first: int) -> list[int]:
-        """The layers from `first` on that have a value."""
+        """List the layers from `first` on that have a value."""
         return [n for n, row in self.layers.items() if n >= first and not math.isnan(row.value)]
 
-    def broken(self, first: int) -> list[int]:
-        """The layers from `first` on whose hidden states hold NaN or infinity, or all are one vector.
+    def list_broken_layers(self, first: int) -> list[int]:
+        """List the layers from `first` on whose hidden states hold NaN or infinity, or are all one vector.
 
-        What there is no measure of is then a block of the model, and an average without it is of another model.
+        An average without such a block would describe another model, so it is undefined.
         """
-        found = {row.layer for row in self.batches if math.isnan(row.value) and row.n_unique <= 1}
-        return sorted(layer for layer in found if layer >= first)
+        broken = {row.layer for row in self.batches if math.isnan(row.value) and row.n_unique <= 1}
+        return sorted(layer for layer in broken if layer >= first)
 
 
 def write_model_tables(
@@ -112,207 +112,233 @@ def write_model_tables(
     curves: Iterable[Mapping[str, Any]],
     tables: Mapping[str, Path],
 ) -> None:
-    """Gather what was measured of the checkpoints of a model.
+    """Gather the measurements of the checkpoints of a model.
 
     Parameters
     ----------
     folder : Path
-        Of the model's measurements: ``{revision}/{family}/layer_{layer}.csv``.
+        The folder of the measurements, with ``{revision}/{family}/layer_{layer}.csv``.
     model : mapping
         Fields of :class:`MeasuredModel`.
     curves : iterable of mapping
-        Fields of :class:`MeasuredSeries` of each, in the order of the tables.
+        Fields of each :class:`MeasuredSeries`, in the order of the tables.
     tables : mapping of str to Path
-        Where ``measurements``, ``estimates``, ``changes`` and ``left_out`` are written to.
+        The files of ``measurements``, ``estimates``, ``changes`` and ``left_out``.
 
     Raises
     ------
     InputError
         If a table has other columns.
     """
-    of_model = MeasuredModel(**model)
+    measured_model = MeasuredModel(**model)
     writers = {
-        "measurements": (MEASUREMENT_COLUMNS, measurement_rows),
-        "estimates": (ESTIMATE_COLUMNS, estimate_rows),
-        "changes": (CHANGE_COLUMNS, change_rows),
-        "left_out": (LEFT_OUT_COLUMNS, left_out_rows),
+        "measurements": (MEASUREMENT_COLUMNS, list_measurement_rows),
+        "estimates": (ESTIMATE_COLUMNS, list_estimate_rows),
+        "changes": (CHANGE_COLUMNS, list_change_rows),
+        "left_out": (LEFT_OUT_COLUMNS, list_jackknife_rows),
     }
 
     @cache
-    def tidy_rows(revision: str, family: str) -> list[TidyRow]:
-        layers = range(family == "linearity", of_model.layers + 1)
+    def read_family(revision: str, family: str) -> list[TidyRow]:
+        layers = range(family == "linearity", measured_model.layers + 1)
         paths = [layer_table(folder / revision, family, layer) for layer in layers]
         return [row for path in paths for row in read_tidy(path)]
 
-    measured = []
-    for curve in (MeasuredSeries(**curve) for curve in curves):
-        found = []
-        for checkpoint in of_model.checkpoints:
-            if checkpoint[0] in curve.revisions:
-                rows = tidy_rows(checkpoint[0], curve.family)
-                own = [row for row in rows if row.estimator == curve.estimator]
-                found.append(sort_checkpoint_rows(checkpoint, own, folder))
-        measured.append((curve, found))
+    values: list[tuple[MeasuredSeries, list[CheckpointValues]]] = []
+    for series in (MeasuredSeries(**curve) for curve in curves):
+        by_checkpoint = []
+        for checkpoint in measured_model.checkpoints:
+            if checkpoint[0] in series.revisions:
+                rows = read_family(checkpoint[0], series.family)
+                rows = [row for row in rows if row.estimator == series.estimator]
+                by_checkpoint.append(sort_checkpoint_rows(checkpoint, rows, folder))
+        values.append((series, by_checkpoint))
     for name, path in tables.items():
-        columns, rows_of = writers[name]
-        write_table(path, columns, (row for each in measured for row in rows_of(of_model, *each)))
+        columns, list_rows = writers[name]
+        table = (
+            row for series, found in values for row in list_rows(measured_model, series, found)
+        )
+        write_table(path, columns, table)
 
 
 def sort_checkpoint_rows(
     checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path
 ) -> CheckpointValues:
-    """Sort the rows of one measure, and say if it has no value though the vectors are distinct."""
+    """Sort the rows of one measure; warn if it has no value although the vectors are distinct."""
     batches = [row for row in rows if row.batch is not None]
-    # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
+    # A value may be undefined because hidden states hold NaN or few vectors are distinct.
     distinct = any(2 * row.n_unique > row.n for row in batches)
     if distinct and all(math.isnan(row.value) for row in batches):
         logger.warning(
-            "%s holds no value of `%s`, though its vectors are distinct: as of ties everywhere, where the nearest "
-            "neighbours are all as far; correct the measure if it is your own",
-            *(folder / checkpoint[0], rows[0].estimator),
+            "%s has no value of `%s`, although its vectors are distinct; all neighbours may be equally far. Correct "
+            "the measure if it is your own",
+            folder / checkpoint[0],
+            rows[0].estimator,
         )
     layers = {
-        row.layer: row._replace(without=UNDEFINED) if math.isnan(row.value) else row
+        row.layer: row._replace(jackknife_values=UNDEFINED) if math.isnan(row.value) else row
         for row in rows
         if row.batch is None
     }
     return CheckpointValues(checkpoint, batches, layers)
 
 
-def measurement_rows(
-    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
+def list_measurement_rows(
+    model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
-    """Rows of ``measurements.csv``: one per layer and batch."""
-    for checkpoint, batches, _ in measured:
+    """List the rows of ``measurements.csv``, one per layer and batch."""
+    for checkpoint, batches, _ in values:
         identity = [model.name, model.role, *checkpoint]
         for row in batches:
-            place = [row.layer, row.layer / model.layers, curve.estimator]
+            place = [row.layer, row.layer / model.layers, series.estimator]
             yield [*identity, *place, row.batch, row.n, row.n_unique, row.value]
 
 
-def estimate_rows(
-    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
+def list_estimate_rows(
+    model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
-    """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
-    for at in measured:
-        checkpoint, batches, layers = at
+    """List the rows of ``estimates.csv``: for each checkpoint its layers, then their average with an empty layer."""
+    for at_checkpoint in values:
+        checkpoint, batches, layers = at_checkpoint
         identity = [model.name, model.role, *checkpoint]
-        if not curve.conditions.has_interval:
-            layers = {layer: row._replace(without=UNDEFINED) for layer, row in layers.items()}
+        if not series.conditions.has_interval:
+            layers = {
+                layer: row._replace(jackknife_values=UNDEFINED) for layer, row in layers.items()
+            }
         for layer, row in layers.items():
-            place = [layer, layer / model.layers, curve.estimator, row.selection]
-            yield [*identity, *place, *_estimate(row, batches, [layer], curve, model.width)]
-        mean, averaged = average(at._replace(layers=layers), model.first)
-        place = [None, None, curve.estimator, mean.selection]
-        yield [*identity, *place, *_estimate(mean, batches, averaged, curve, model.width)]
+            place = [layer, layer / model.layers, series.estimator, row.selection]
+            yield [*identity, *place, *_list_estimate_cells(row, batches, [layer], series, model)]
+        mean, averaged = average_layers(at_checkpoint._replace(layers=layers), model.first)
+        place = [None, None, series.estimator, mean.selection]
+        yield [*identity, *place, *_list_estimate_cells(mean, batches, averaged, series, model)]
 
 
-def average(at: CheckpointValues, first: int) -> tuple[TidyRow, list[int]]:
-    """Average over the layers from `first` on whose value is defined; undefined if any of them is broken.
+def average_layers(values: CheckpointValues, first: int) -> tuple[TidyRow, list[int]]:
+    """Average over the defined layers from `first` on; undefined if a layer is broken.
 
-    Its left-out values are the averages of theirs. ``near_duplicates`` and ``same_token`` are the largest
-    shares of any layer, and ``effective_windows`` the smallest number.
+    ``near_duplicates`` and ``same_token`` are the largest shares of the layers, ``effective_windows`` the smallest
+    number.
 
     Returns
     -------
     mean : TidyRow
     layers : list of int
-        That it is of.
+        The layers of the average.
     """
-    averaged = [] if at.broken(first) else at.list_defined_layers(first)
-    row = at.layers[min((layer for layer in at.layers if layer >= first), default=min(at.layers))]
+    averaged = [] if values.list_broken_layers(first) else values.list_defined_layers(first)
+    candidates = [layer for layer in values.layers if layer >= first] or values.layers
+    row = values.layers[min(candidates)]
     if not averaged:
-        return row._replace(value=math.nan, without=UNDEFINED), averaged
-    layers = [at.layers[layer] for layer in averaged]
+        return row._replace(value=math.nan, jackknife_values=UNDEFINED), averaged
+    layers = [values.layers[layer] for layer in averaged]
     mean = row._replace(
         value=_mean([row.value for row in layers]),
-        n=whole(_mean([row.n for row in layers])),
-        n_unique=whole(_mean([row.n_unique for row in layers])),
+        n=shorten_number(_mean([row.n for row in layers])),
+        n_unique=shorten_number(_mean([row.n_unique for row in layers])),
         near_duplicates=max(row.near_duplicates for row in layers),
         same_token=max(row.same_token for row in layers),
         effective_windows=min(row.effective_windows for row in layers),
-        without=tuple(np.mean([row.without for row in layers], axis=0)),
+        jackknife_values=tuple(np.mean([row.jackknife_values for row in layers], axis=0)),
     )
     return mean, averaged
 
 
-def change_rows(
-    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
+def list_change_rows(
+    model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
-    """Rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
+    """List the rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
 
-    Of each pair first the layers, then the average over layers, whose layer is empty. That is over the layers
-    that are defined at both checkpoints, and undefined where one of them is broken at either.
+    Each pair has its layers, then their average with an empty layer: over the layers that are defined at both
+    checkpoints, and undefined if a layer is broken at one of them.
     """
-    pairs = list(pairwise(measured))
-    if len(measured) > 2:
-        pairs.append((measured[0], measured[-1]))
+    pairs = list(pairwise(values))
+    if len(values) > 2:
+        pairs.append((values[0], values[-1]))
     for before, after in pairs:
         changes = {
-            layer: (b.value - a.value, np.subtract(b.without, a.without))
+            layer: (b.value - a.value, np.subtract(b.jackknife_values, a.jackknife_values))
             for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
         }
-        averaged = [change for layer, change in changes.items() if layer >= model.first]
-        is_broken = before.broken(model.first) or after.broken(model.first)
-        defined = [each for each in averaged if not (is_broken or math.isnan(each[0]))]
-        defined = defined or [(math.nan, UNDEFINED)]
-        differences, left_out = zip(*defined, strict=True)
-        mean = (_mean(differences), np.mean(left_out, axis=0))
+        is_broken = before.list_broken_layers(model.first) or after.list_broken_layers(model.first)
+        averaged = [
+            change
+            for layer, change in changes.items()
+            if layer >= model.first and not is_broken and not math.isnan(change[0])
+        ]
+        differences, jackknife_values = zip(*averaged or [(math.nan, UNDEFINED)], strict=True)
+        mean = (_mean(differences), np.mean(jackknife_values, axis=0))
         selection = next(iter(after.layers.values())).selection
-        for layer, (difference, without) in [*changes.items(), (None, mean)]:
-            if not curve.conditions.has_interval:
-                without = UNDEFINED
+        for layer, (difference, jackknife) in [*changes.items(), (None, mean)]:
+            if not series.conditions.has_interval:
+                jackknife = UNDEFINED
             yield [
-                *(model.name, curve.estimator, selection, layer),
-                *(before.checkpoint[0], after.checkpoint[0]),
-                *(difference, *_bars(difference, without), _bars(0.0, without)[2]),
+                model.name,
+                series.estimator,
+                selection,
+                layer,
+                before.checkpoint[0],
+                after.checkpoint[0],
+                difference,
+                *_list_interval_cells(difference, jackknife),
+                _list_interval_cells(0.0, jackknife)[2],
             ]
 
 
-def left_out_rows(
-    model: MeasuredModel, curve: MeasuredSeries, measured: Sequence[CheckpointValues]
+def list_jackknife_rows(
+    model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
-    """Rows of ``left_out.csv``: of each checkpoint its layers."""
-    for at in measured:
-        for row in at.layers.values():
-            yield [model.name, model.role, *at.checkpoint, *row.cells]
+    """List the rows of ``left_out.csv``, one per layer."""
+    for at_checkpoint in values:
+        for row in at_checkpoint.layers.values():
+            yield [model.name, model.role, *at_checkpoint.checkpoint, *row.cells]
 
 
-def _estimate(
+def _list_estimate_cells(
     row: TidyRow,
     batches: Sequence[TidyRow],
     layers: Sequence[int],
-    curve: MeasuredSeries,
-    width: int,
+    series: MeasuredSeries,
+    model: MeasuredModel,
 ) -> list[object]:
-    """Columns from ``value`` on, of the layers of which there is the value or the average."""
+    """List the columns from ``value`` on, for the value of a layer or the average over `layers`."""
     by_batch: dict[int | None, list[float]] = {}
     for batch in batches:
         if batch.layer in layers:
             by_batch.setdefault(batch.batch, []).append(batch.value)
-    values = [_mean(values) for values in by_batch.values()]
-    batch_sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-    bars = _bars(row.value, row.without)
+    means = [_mean(values) for values in by_batch.values()]
+    error, low, high = _list_interval_cells(row.value, row.jackknife_values)
     reasons = find_reasons(
-        curve.conditions,
+        series.conditions,
         row.value,
-        *bars[1:],
+        low,
+        high,
         near_duplicates=row.near_duplicates,
         same_token=row.same_token,
-        width=width,
+        width=model.width,
     )
     return [
-        *(row.value, *bars, batch_sd),
-        *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers)),
-        *(row.same_token, row.effective_windows),
-        *("yes" if reasons else "no", write_reasons(reasons)),
+        row.value,
+        error,
+        low,
+        high,
+        float(np.std(means, ddof=1)) if len(means) > 1 else math.nan,
+        row.n,
+        row.n_unique,
+        row.near_duplicates,
+        row.windows,
+        len(layers),
+        row.same_token,
+        row.effective_windows,
+        "yes" if reasons else "no",
+        write_reasons(reasons),
     ]
 
 
-def _bars(value: float, left_out: Sequence[float]) -> list[float]:
-    """Columns ``standard_error``, ``low`` and ``high``."""
-    without = np.asarray(left_out)
-    return [float(each) for each in (standard_error(without), *interval(np.array(value), without))]
+def _list_interval_cells(value: float, jackknife_values: Sequence[float]) -> list[float]:
+    """List the columns ``standard_error``, ``low`` and ``high``."""
+    values = np.asarray(jackknife_values)
+    low, high = interval(np.array(value), values)
+    return [float(standard_error(values)), float(low), float(high)]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, dra
 from shape_of_learning.errors import InputError
 from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.protocol import MeasuringProtocol
-from shape_of_learning.metrics.registry import OF_THE_PAPER
+from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.selections import require_batches
 from shape_of_learning.one_model.defaults import (
     BATCH_VECTORS,
@@ -36,7 +36,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     *,
     name: str,
     revision: str = "main",
-    measures: Sequence[str] = OF_THE_PAPER,
+    measures: Sequence[str] = DEFAULT_MEASURES,
     windows: int = WINDOWS,
     window_characters: int = WINDOW_CHARACTERS,
     seed: int = 0,

@@ -27,7 +27,7 @@ from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.protocol import MeasuringProtocol
-from shape_of_learning.metrics.registry import OF_THE_PAPER
+from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.one_model.checkpoint import ProgressStates, draw_built_in_windows
 from shape_of_learning.one_model.defaults import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
@@ -65,7 +65,7 @@ def measure(  # noqa: PLR0913 (keywords)
     revision: str = "main",
     mask: Any = None,
     groups: Any = None,
-    measures: Iterable[str] = OF_THE_PAPER,
+    measures: Iterable[str] = DEFAULT_MEASURES,
     layers: int | Iterable[int] | None = None,
     tokens: str = "all",
     windows: int | None = None,
@@ -204,7 +204,7 @@ class Request:
     revision: str = "main"
     mask: Any = None
     groups: Any = None
-    measures: Iterable[str] = OF_THE_PAPER
+    measures: Iterable[str] = DEFAULT_MEASURES
     layers: int | Iterable[int] | None = None
     tokens: str = "all"
     windows: int | None = None

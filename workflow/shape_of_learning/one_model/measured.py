@@ -11,7 +11,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.protocol import MeasuringProtocol
-from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.metrics.suspects import (
     FEW_WINDOWS,
@@ -26,9 +26,9 @@ from shape_of_learning.metrics.tables import (
     CheckpointValues,
     MeasuredModel,
     MeasuredSeries,
-    average,
-    change_rows,
-    estimate_rows,
+    average_layers,
+    list_change_rows,
+    list_estimate_rows,
     sort_checkpoint_rows,
 )
 from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS, TidyRow
@@ -61,7 +61,7 @@ class MeasurementResult:
     @property
     def estimates(self) -> list[list[object]]:
         """Cells of :data:`.ESTIMATE_COLUMNS`, as the workflow writes them."""
-        rows = (estimate_rows(self.model, curve, [at]) for curve, at in self.curves)
+        rows = (list_estimate_rows(self.model, curve, [at]) for curve, at in self.curves)
         return [row for of_measure in rows for row in of_measure]
 
     @property
@@ -90,7 +90,7 @@ class MeasurementResult:
                 self._select_checkpoint(one, are_alike),
                 other._select_checkpoint(two, are_alike),
             ]
-            rows += list(change_rows(self.model, curve, pair))
+            rows += list(list_change_rows(self.model, curve, pair))
         compared = [dict(zip(CHANGE_COLUMNS, row, strict=True)) for row in rows]
         if not are_alike:  # what stands for a layer is the mean
             compared = [row for row in compared if row["layer"] is None]
@@ -117,7 +117,9 @@ class MeasurementResult:
         named = (f"{self.model.name}@{at.checkpoint[0]}", *at.checkpoint[1:])
         if all_layers:
             return at._replace(checkpoint=named)
-        return CheckpointValues(named, [], {self.model.first: average(at, self.model.first)[0]})
+        return CheckpointValues(
+            named, [], {self.model.first: average_layers(at, self.model.first)[0]}
+        )
 
 
 def estimate_table(rows: Sequence[Sequence[object]]) -> "pd.DataFrame":
@@ -130,7 +132,7 @@ def estimate_table(rows: Sequence[Sequence[object]]) -> "pd.DataFrame":
 
 def find_measures(names: Iterable[str]) -> list[Measure]:
     """Look measures up, with the settings that are their own."""
-    known, found = measure_names(), []
+    known, found = list_measure_names(), []
     if isinstance(names, str) or not isinstance(names, Iterable) or not (listed := list(names)):
         raise InputError(f"measures are a list of names, not {names!r:.80}; give some")
     for name in dict.fromkeys(map(str, listed)):
@@ -187,7 +189,7 @@ def measure_states(  # noqa: PLR0913 (keywords)
 
 def _say_what_is_undefined(model: MeasuredModel, curves: Sequence[CheckpointValues]) -> None:
     """Log why a mean over blocks is undefined, or of how many blocks it is."""
-    if broken := sorted({layer for at in curves for layer in at.broken(0)}):
+    if broken := sorted({layer for at in curves for layer in at.list_broken_layers(0)}):
         logger.warning(
             "%s: the hidden states of layers %s hold NaN or infinity, or all are one vector: what is measured of "
             "them is undefined%s",
@@ -196,7 +198,7 @@ def _say_what_is_undefined(model: MeasuredModel, curves: Sequence[CheckpointValu
     for at in curves:
         defined = at.list_defined_layers(model.first)
         some = [layer for layer in at.layers if layer >= model.first and layer not in defined]
-        if some and defined and not at.broken(model.first):
+        if some and defined and not at.list_broken_layers(model.first):
             measure = next(row.estimator for row in at.layers.values())
             logger.warning(
                 "%s: `%s` is undefined at layers %s: its mean is of the other %d",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from matplotlib import rc_context
 
 from shape_of_learning.errors import InputError, escape_controls
-from shape_of_learning.figures.by_layer import overview
 from shape_of_learning.figures.captions import format_range
+from shape_of_learning.figures.curves import overview
 from shape_of_learning.figures.inputs import KINDS, MEANS, DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.marks import draw_models
 from shape_of_learning.figures.output import Drawing

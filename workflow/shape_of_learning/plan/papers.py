@@ -12,7 +12,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS
-from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, list_functions, read_claims
 from shape_of_learning.plan.entries import Entries, Model
 from shape_of_learning.plan.settings import Figures
@@ -293,7 +293,7 @@ def choose_figure_measures(
     figures: Mapping[str, FigureSpecification], estimators: Sequence[str]
 ) -> dict[str, FigureSpecification]:
     """Say of each figure of `all` measures which they are: those of layers in ``measurement.estimators``."""
-    known = measure_names()
+    known = list_measure_names()
     of_layers = [n for n in estimators if n in known and find_measure(n).family != WEIGHTS]
     every = {"estimators": of_layers}
     return {

@@ -25,7 +25,7 @@ from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
-from shape_of_learning.metrics.registry import measure_names
+from shape_of_learning.metrics.registry import list_measure_names
 from shape_of_learning.plan.entries import (
     Entries,
     Model,
@@ -752,7 +752,7 @@ def read_run(
     if source not in sources:
         raise make_unknown_name_error(source, sources, "source", "key `corpus.source`")
     for paper in papers:
-        check_names(paper, measure_names(), entries)
+        check_names(paper, list_measure_names(), entries)
     figures = choose_figure_measures(collect_figures(papers), settings["measurement"]["estimators"])
     tables = collect_tables(papers)
     targets = {**figures, **tables}

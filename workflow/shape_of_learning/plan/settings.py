@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
-from shape_of_learning.metrics.registry import OF_THE_PAPER, find_measure, measure_names
+from shape_of_learning.metrics.registry import DEFAULT_MEASURES, find_measure, list_measure_names
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.plan.identity import digest_code
 from shape_of_learning.training.recipe import Threads
@@ -331,7 +331,7 @@ class Measurement(Section):
     token_types: TokenTypes = "all"
     massive_tokens: Switch = "keep"
     same_window: Switch = "keep"
-    estimators: Annotated[Words, Field(min_length=1)] = [*OF_THE_PAPER]
+    estimators: Annotated[Words, Field(min_length=1)] = [*DEFAULT_MEASURES]
     parameters: dict[str, dict[str, Any]] = {}
 
     @model_validator(mode="after")
@@ -550,9 +550,9 @@ def choose_measures(
     InputError
         One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
         than are searched or than a batch has, a state before the final norm that is not kept, or as
-        :func:`measure_names` and :func:`find_measure`.
+        :func:`list_measure_names` and :func:`find_measure`.
     """
-    known, settings = measure_names(), measurement["parameters"]
+    known, settings = list_measure_names(), measurement["parameters"]
     for key, listed in (("estimators", names), ("parameters", settings)):
         for name in listed:
             if name not in known:

@@ -16,7 +16,7 @@ from shape_of_learning.metrics.measure_entry import (
     Measure,
     SampleVariant,
 )
-from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.plan.run import Run, thin_checkpoints
 from shape_of_learning.plan.settings import choose_measures
 from shape_of_learning.validation import make_unknown_name_error
@@ -186,7 +186,7 @@ def _put_own_first(own: str, options: Sequence[str]) -> list[str]:
 
 def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
     """Whether so many neighbours are searched as an estimator asks for; what there is not, others refuse."""
-    if name not in measure_names():
+    if name not in list_measure_names():
         return True
     measure = find_measure(name)
     needed: Any = measure.neighbours
