@@ -169,7 +169,7 @@ PAPER = {"title": "A title", "citation": "Nobody", "prefix": "x_", "figures": {"
     ("key", "value", "sentence"),
     [
         ("draw", "curv", "unknown function `curv`; did you mean `curve`?"),
-        ("draw", "by_step.carves", "figures/by_step.py: unknown function `carves`"),
+        ("draw", "curves.carves", "figures/curves.py: unknown function `carves`"),
         ("checkpoints", "first", "is 'first': input should be 'last', 'all' or 'training'"),
         ("estimator", "mle", "unknown key `estimator` in `figures.figure_1`; did you mean"),
     ],
