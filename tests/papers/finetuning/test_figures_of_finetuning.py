@@ -1,0 +1,118 @@
+"""Values of fine-tunings over seeds, spectra and probes, as figures and the table show them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import figure_tables as made
+from papers.finetuning.columns import TASK_COLUMNS
+from papers.finetuning.figures import adjustments
+
+NAMES, FAMILIES = ["a0", "a1", "b0"], ["A", "A", "B"]
+
+
+def table(kind, rows):
+    return {kind: pd.DataFrame(rows, columns=[*TASK_COLUMNS[kind]])}
+
+
+def drawn_tuned(function, tables, names=NAMES, families=FAMILIES, **options):
+    given = made.inputs_of(made.models_named(names, families=families), **tables)
+    return made.draw(f"papers.finetuning.figures:{function}", given, **options)
+
+
+def at(model, step):
+    return model, f"step{step}", step, "topic/held_out"
+
+
+def test_values_are_means_over_the_seeds_of_a_family_and_bands_their_range():
+    values = {"a0": 1.0, "a1": 3.0, "b0": 7.0}
+    rows = [
+        (*at(name, step), layer, "average_cosine", 500, value + step + layer)
+        for name, value in values.items()
+        for step in (0, 16)
+        for layer in (0, 1)
+    ]
+    drawing = drawn_tuned("isotropy_by_layer", table("finetuning_layers", rows))
+    found = drawing.table.query("step == 16 and layer == 1").set_index("family")
+    assert found.loc["A", ["value", "low", "high", "seeds"]].tolist() == [19, 18, 20, 2]
+    assert found.loc["b0", "value"] == 24  # the only one of its family has its label
+    assert found.loc["b0", ["low", "high"]].isna().all()
+
+
+def spectra(scales, values=(30.0, 9.0, 6.0, 4.0)):
+    """The table of a space whose variances are scaled at each step, and one of layers."""
+    rows = [
+        (*at("m", step), 0, 500, scale, 9.0, place, value * scale)
+        for step, scale in scales.items()
+        for place, value in enumerate(values, start=1)
+    ]
+    shares = ("top_1_share", "top_10_share")
+    layers = [(*at("m", step), 0, share, 500, 0.5) for step in scales for share in shares]
+    return table("finetuning_spectra", rows) | table("finetuning_layers", layers)
+
+
+def test_elongated_directions_are_counted_against_the_median_of_the_start():
+    drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}), ["m"], ["M"])
+    counted = drawing.table.query("estimator == 'elongated_directions'")
+    assert counted.set_index("when")["value"].to_dict() == {"before": 1, "after": 3}
+    capped = drawn_tuned("spectra", spectra({0: 1, 4: 9}), ["m"], ["M"])
+    assert "there may be more" in capped.caption
+
+
+@pytest.mark.parametrize("rounded", [1e-14, 0.0, -1e-15])
+def test_eigenvalues_that_are_zero_but_for_rounding_do_not_stretch_the_axis(rounded):
+    values = (30.0, 9.0, 6.0, rounded)
+    drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}, values), ["m"], ["M"])
+    low, high = drawing.figure.axes[0].get_ylim()
+    assert 1 < low < 6 < 60 < high < 100
+    assert "rounding" in made.words_of(drawing)
+    whole = drawn_tuned("spectra", spectra({0: 1, 4: 2}), ["m"], ["M"])
+    assert "rounding" not in made.words_of(whole)
+
+
+@pytest.mark.parametrize("adjustments", [["none", "without_directions"], ["none"]])
+def test_probes_of_any_adjustments_stand_beside_a_line_at_chance(adjustments):
+    rows = probes()["finetuning_probes"]
+    rows = rows[rows["adjustment"].isin(adjustments)]
+    drawing = drawn_tuned("probe_scores", {"finetuning_probes": rows})
+    names = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert names.count("chance") == 1
+    assert len({*names}) == len(names) == 1 + 2 * (len(adjustments) - 1)
+    for axes in drawing.figure.axes[:2]:
+        level = [line for line in axes.get_lines() if line.get_transform() != axes.transData]
+        assert [line.get_ydata()[0] for line in level] == [0.5]
+
+
+def probes():
+    """Scores by (model, step, fitted on) that tell where each comes from."""
+    kinds = [("none", np.nan, np.nan, "nothing")]
+    for fitted_on in ("training", "each split"):
+        kinds += [("without_directions", 1, k, fitted_on) for k in (0, 1, 8)]
+    rows = [
+        (
+            *at(name, step),
+            3,
+            *kind,
+            500,
+            0,
+            -3.0,
+            0.1,
+            "accuracy",
+            0.5 + number / 100 + step / 50,
+            0.5,
+        )
+        for name in NAMES
+        for step in (0, 16)
+        for number, kind in enumerate(kinds)
+    ]
+    return table("finetuning_probes", rows)
+
+
+def test_the_table_has_every_adjustment_before_and_after():
+    named = zip(NAMES, FAMILIES, strict=True)
+    entries = [{"name": name, "family": family, "model": name} for name, family in named]
+    means, markdown = adjustments(entries, probes())
+    assert len(means) == 2 * 7
+    first = means.query("family == 'A' and adjustment == 'none'").iloc[0]
+    assert first[["score_before", "score_after", "seeds"]].tolist() == pytest.approx([0.5, 0.82, 2])
+    assert "| A | zero mean, without 8 directions | 0.530 | 0.850 |" in markdown

@@ -1,0 +1,52 @@
+"""Isotropy of the matrices of a model, as figures draw it."""
+
+import random
+
+import pandas as pd
+
+import figure_tables as made
+from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.metrics.tidy import WEIGHT_COLUMNS
+
+STEPS = [0, 10, 100, 1000]
+RAW = "matrix_partition_isotropy"
+
+
+def weights(model, matrices=("input", "output")):
+    """A table of one model, seeded numbers of plausible size."""
+    numbers, rows = random.Random(model), []
+    for step in STEPS:
+        common = {"model": model, "role": "decoder", "revision": f"step{step}", "step": step}
+        common |= {"tokens": step * 2048, "estimator": RAW, "n": 50304, "d": 512}
+        for matrix in matrices:
+            value = -numbers.uniform(0, 0.1) - step / 500
+            rows.append(common | {"matrix": matrix, "value": value})
+    return rows
+
+
+def drawn_weights(function, rows, flagged=None):
+    """Draw with a loss that falls as the isotropy of `weights` does."""
+    names = list(dict.fromkeys(row["model"] for row in rows)) or ["a"]
+    loss = {step: 5 - step / 500 for step in STEPS}
+    verdicts = [r for name in names for r in made.verdicts_on(name, STEPS, flagged, losses=loss)]
+    models = made.models_named(names, [f"M-{name}" for name in names])
+    measure = DrawnMeasure(RAW, "Partition isotropy", "ln I", parameters={"center": False})
+    table = pd.DataFrame(rows, columns=WEIGHT_COLUMNS)
+    given = made.inputs_of(models, measure, verdicts=verdicts, weights=table)
+    return made.draw(f"papers.inherent.figures:{function}", given)
+
+
+def test_a_tied_matrix_is_at_both_ends():
+    rows = weights("a") + weights("b", ["tied"])
+    drawing = drawn_weights("isotropy_by_step", rows)
+    both = [made.named_lines(drawing, panel) for panel in (0, 1)]
+    tied = [row["value"] for row in rows if row["matrix"] == "tied"]
+    assert [lines["M-b"].get_ydata().tolist() for lines in both] == [tied, tied]
+    assert both[0]["M-a"].get_ydata().tolist() != both[1]["M-a"].get_ydata().tolist()
+
+
+def test_isotropy_and_loss_are_of_the_checkpoints_that_are_shown():
+    drawing = drawn_weights("isotropy_and_loss", weights("a"), {1000: ("broken", "no")})
+    output = drawing.table[drawing.table["matrix"] == "output"]
+    assert output["step"].tolist() == [0, 10, 100]
+    assert output["loss"].tolist() == [5.0, 4.98, 4.8]

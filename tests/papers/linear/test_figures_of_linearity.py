@@ -1,0 +1,129 @@
+"""Twins, changes by fine-tuning and errors of tokens, as figures draw them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import figure_tables as made
+from papers.linear.maps import FIT_ERROR_COLUMNS
+from shape_of_learning.training.train import TRAINING_COLUMNS
+
+
+def steps_of(model, first=5.0, last=4.0, **facts):
+    """The two saved steps of a training, the later one first."""
+    empty = dict.fromkeys(TRAINING_COLUMNS, np.nan) | {"model": model}
+    both = ((128, last), (0, first))
+    return [{**empty, "step": step, "held_out_loss": loss, **facts} for step, loss in both]
+
+
+OF_TWINS = ("linearity_increment", "linearity_increment_adjusted", "anisotropy", "two_nn")
+
+
+def drawn_trainings(function, rows, names, *training, **tables):
+    table = pd.DataFrame([row for each in training for row in each], columns=TRAINING_COLUMNS)
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    given = made.inputs_of(models, *names, rows=rows, training=table, **tables)
+    return made.draw(f"papers.linear.figures:{function}", given)
+
+
+def test_each_twin_is_compared_with_what_it_is_the_twin_of():
+    models = ("plain1", "twin1", "plain2", "twin2", "other")
+    rows = [row for name in models for row in made.rows_of_model(name, estimators=OF_TWINS)]
+    cosine = {"last": 3.9, "regulariser": "cosine", "strength": 0.5}
+    twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **cosine) for n in (1, 2)]
+    others = steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")
+    drawing = drawn_trainings("twins", rows, OF_TWINS, *others, *twins)
+    table = drawing.table.set_index(["model", "quantity"])
+    means = {(r["model"], r["estimator"]): r["value"] for r in rows if r["layer"] == ""}
+    for number in (1, 2):
+        for name in OF_TWINS:
+            found = table.loc[f"twin{number}", name]
+            both = means[f"plain{number}", name], means[f"twin{number}", name]
+            assert (found["plain"], found["value"]) == pytest.approx(both)
+            assert found["difference"] == pytest.approx(both[1] - both[0])
+    # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
+    assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.words_of(drawing)
+
+
+def test_one_pair_of_twins_is_two_points_and_several_are_lines():
+    def lines(pairs):
+        names = [f"{kind}{n}" for n in range(pairs) for kind in ("plain", "twin")]
+        rows = [r for name in names for r in made.rows_of_model(name, estimators=OF_TWINS)]
+        of = {"regulariser": "cosine", "strength": 0.5}
+        twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **of) for n in range(pairs)]
+        plain = [steps_of(f"plain{n}") for n in range(pairs)]
+        drawing = drawn_trainings("twins", rows, OF_TWINS, *plain, *twins)
+        return {line.get_linestyle() for line in drawing.figure.axes[0].get_lines()}
+
+    assert lines(1) == {"None"}
+    assert lines(2) == {"-"}
+
+
+def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():
+    rows = [r for n in ("plain", "twin") for r in made.rows_of_model(n, estimators=OF_TWINS)]
+    twin = steps_of("twin", last=np.nan, twin_of="plain", regulariser="cosine", strength=0.5)
+    drawing = drawn_trainings("twins", rows, OF_TWINS, steps_of("plain"), twin)
+    loss = drawing.table.set_index("quantity").loc["held_out_loss"]
+    assert loss["plain"] == 4.0
+    assert loss[["value", "difference"]].isna().all()
+
+
+def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
+    names = ("linearity_increment", "linearity_increment_adjusted")
+    rows = [
+        r for m in ("a0", "a1") for r in made.rows_of_model(m, steps=(0, 128), estimators=names)
+    ]
+    training = [steps_of(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
+    # Without group g each layer is g larger at the last step, and so is the change.
+    left_out = pd.DataFrame(
+        {
+            **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
+            **{f"without_{group}": row["value"] + group * (row["step"] > 0) for group in range(16)},
+        }
+        for row in rows
+        if row["layer"] != ""
+    )
+    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, left_out=left_out)
+    half = 2.131 * np.sqrt(15 / 16 * np.square(np.arange(16) - 7.5).sum())
+    (bar, *_) = drawing.figure.axes[0].collections[0].get_segments()
+    assert np.ptp(bar[:, 0]) == pytest.approx(2 * half, rel=1e-3)
+    means = {(r["model"], r["estimator"], r["step"]): r["value"] for r in rows if r["layer"] == ""}
+    for row in drawing.table.to_dict("records"):
+        first, last = (means[row["model"], row["estimator"], step] for step in (0, 128))
+        assert row["change"] == pytest.approx(last - first)
+        assert (row["setting"], row["seed"]) == (row["model"], int(row["model"][1]))
+
+
+def test_bars_of_seeds_do_not_cover_each_other():
+    names, seeds = ("linearity_increment",), [f"gpt on t, seed {seed}" for seed in range(3)]
+    rows = [r for m in seeds for r in made.rows_of_model(m, steps=(0, 8), estimators=names)]
+    training = [steps_of(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
+    left_out = pd.DataFrame(
+        {
+            **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
+            **{f"without_{group}": row["value"] + group * row["step"] for group in range(16)},
+        }
+        for row in rows
+        if row["layer"] != ""
+    )
+    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, left_out=left_out)
+    (axes,) = drawing.figure.axes
+    heights = [bar[0, 1] for bar in axes.collections[0].get_segments()]
+    assert len({*heights}) == 3
+    assert np.mean(heights) == pytest.approx(0)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["gpt on t"]
+
+
+def test_bands_of_errors_have_the_colours_of_the_legend():
+    quantiles = np.sort(np.random.default_rng(0).uniform(0.001, 0.1, (4, 8)))
+    rows = [("a", "main", n + 1, n / 4, 900, 0.9, 0.1, *of) for n, of in enumerate(quantiles)]
+    errors = pd.DataFrame(rows, columns=[*FIT_ERROR_COLUMNS])
+    drawing = made.draw(
+        "papers.linear.figures:errors_of_tokens", made.inputs_of(["a"], fit_errors=errors)
+    )
+    bands = [
+        tuple(collection.get_facecolor()[0]) for collection in drawing.figure.axes[0].collections
+    ]
+    named = [patch.get_facecolor() for patch in drawing.figure.legends[0].get_patches()]
+    assert bands == named[::-1]
+    assert all(opacity == 1 for *_, opacity in bands)
