@@ -15,6 +15,8 @@ from shape_of_learning.figures.style import use_theme
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
 HEADER = list(ESTIMATE_COLUMNS)
+# The columns of a CSV along both axes of its figure.
+BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
 ALL += ("two_nn", "mada", "mom")
 QUANTITIES = dict(zip(ALL, ["Anisotropy"] * 2 + ["Average cosine"] * 2, strict=False))

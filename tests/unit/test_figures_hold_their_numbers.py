@@ -1,7 +1,7 @@
 """Every figure of every paper, on made-up numbers: its artists hold what its CSV says, and nothing else."""
 
 import re
-from functools import partial
+import runpy
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -13,6 +13,8 @@ from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 
 import draw_figure
 from figure_tables import (
+    BY_LAYER,
+    BY_STEP,
     HEADER,
     SUSPECT,
     rows_of_model,
@@ -21,9 +23,6 @@ from figure_tables import (
     verdicts_on,
     write_rows,
 )
-from papers.finetuning.columns import TASK_COLUMNS
-from papers.linear.changed_blocks import KINDS, ORDERS
-from papers.linear.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.output import fix_layout
@@ -36,7 +35,7 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.figures import describe_drawn_models, describe_figure, write_opening
+from shape_of_learning.plan.figures import describe_drawn_models, write_opening
 from shape_of_learning.plan.papers import choose_figure_measures, collect_figures, read_papers
 from shape_of_learning.plan.run import add_defaults, read_run
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -47,48 +46,43 @@ PAPERS = read_papers(ROOT / "workflow/papers")
 DEMO = add_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
 RUN = read_run(DEMO, ROOT / "config/models", papers=PAPERS)
 FIGURES = choose_figure_measures(collect_figures(PAPERS), DEMO["measurement"]["estimators"])
-# By function, the columns of its CSV along both axes; none where an axis has places of its own.
-BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
+# What each paper's made_tables.py says of its figures, by the names of their functions:
+#   TABLES    of a kind, the columns and the rows of one model
+#   AXES      the columns of the CSV along both axes; none where an axis has places of its own
+#   DRAWN     the part of the CSV that is drawn, where that has more
+#   SOURCES   the text that the footer names, where it is not the windows of the run
+#   AT_EDGE   whose curves may end at the edge of their panel
+#   NO_CURVES which are not compared here
+MADE = [runpy.run_path(str(ROOT / f"tests/papers/{paper.name}/made_tables.py")) for paper in PAPERS]
+
+
+def gather(name):
+    """What the papers say under a name."""
+    return {key: value for made in MADE for key, value in made.get(name, {}).items()}
+
+
 AXES = {
-    "measures_by_depth": BY_DEPTH,
-    **dict.fromkeys(("profiles_by_role", "anisotropy_measures", "first_tokens"), BY_DEPTH),
-    **dict.fromkeys(("linearity_by_depth", "norm_ratio_by_depth", "final_norm_by_depth"), BY_DEPTH),
-    **dict.fromkeys(("profiles_by_step", "overview", "isotropy_by_layer"), BY_LAYER),
-    **dict.fromkeys(("means_by_step", "isotropy_by_step", "final_norm_by_step"), BY_STEP),
-    "linearity_by_step": BY_STEP,
-    **dict.fromkeys(("heat_maps", "spectra", "probe_scores", "local_structure"), ((), ("value",))),
+    **dict.fromkeys(("profiles_by_step", "overview"), BY_LAYER),
+    **{"means_by_step": BY_STEP, "controls_by_step": BY_STEP, "heat_maps": ((), ("value",))},
     "controls_by_layer": (("layer",), ("value", "difference", "ratio")),
-    "controls_by_step": BY_STEP,
-    "massive_tokens": (("layer",), ("value",)),
-    "dimension_by_scale": (("n1",), ("value",)),
-    "loss_by_step": (("step",), ("loss",)),
-    "perplexity_of_changed_blocks": ((), ("perplexity",)),
-    "errors_of_tokens": (("layer",), ("quantile_0.5", "share_of_worst_tokens")),
-    "changes_by_finetuning": (("change",), ()),
-    "isotropy_by_model": (("value",), ()),
-    "planes": (("x",), ("y",)),
-    "isotropy_and_loss": (("loss",), ("value",)),
+    **gather("AXES"),
 }
+DRAWN, SOURCES = gather("DRAWN"), gather("SOURCES")
+AT_EDGE, NO_CURVES = (
+    {function for made in MADE for function in made.get(name, ())}
+    for name in ("AT_EDGE", "NO_CURVES")
+)
+TARGETS = [
+    target
+    for target in sorted({*RUN.shown} & {*FIGURES})
+    if FIGURES[target].draw.partition(":")[2] not in NO_CURVES
+]
 LEFT_OUT_COLUMNS = ("model", "step", "estimator", "layer", "value")
 LEFT_OUT_COLUMNS += tuple(f"without_{group}" for group in range(16))
-OF_WEIGHTS = ("inherent_figure_1", "inherent_figure_2", "inherent_figure_4", "inherent_figure_5")
-# Scores that are far below the others, and eigenvalues that are 0, end at the edge of their panel.
-BEYOND_THE_EDGE = ("linearity_by_depth", "spectra")
 SAMPLE = "128 windows of 512 characters of enwik8"
 KINDS_OF_CONTROLS = ("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
 NUMBERS = np.random.default_rng(0)
 NO_CURVE = {"_hollow", "_marked", "_dots", "_undefined", "_break", "_marks", "_middle", "_bare"}
-TASK_LAYERS = 12
-EDITS = (
-    *("model", "revision", "order", "blocks", "kind", "k"),
-    *("predicted_tokens", "loss", "perplexity", "parameters"),
-)
-ADJUSTMENTS = [
-    ("none", np.nan, np.nan, "nothing"),
-    *(("without_directions", 1, k, "training") for k in (0, 1, 8, 32)),
-    *(("only_directions", 1, k, "training") for k in (1, 8, 32)),
-    *(("cluster_based", 27, k, "training") for k in (0, 12)),
-]
 
 
 def steps_of(model):
@@ -129,26 +123,9 @@ def verdicts(models):
 
 def further(kind, models, measures):
     """A table that a figure `reads` besides."""
-    columns, make = FURTHER.get(kind) or (TASK_COLUMNS[kind], partial(task_rows, kind))
+    columns, make = FURTHER[kind]
     rows = [row for model in models for row in make(model, measures)]
     return pd.DataFrame(rows, columns=[*columns])
-
-
-def edits(model, _):
-    layers = model.shape.layers or 24
-    for order, kind in product(ORDERS, KINDS):
-        alone = order == "alone"
-        for k in range(alone, layers + 1 if alone else 13):
-            loss = 2.5 + NUMBERS.random()
-            count = (str(k), kind, 1) if alone else ("", kind, k)
-            yield model.name, "main", order, *count, 60_000, loss, np.exp(loss), 7e9
-
-
-def fit_errors(model, _):
-    layers = model.shape.layers or 24
-    for block in range(1, layers + 1):
-        worst, *quantiles = np.sort(NUMBERS.uniform(0.001, 0.1, 9))
-        yield model.name, "main", block, block / layers, 70_000, 0.98, worst, *quantiles
 
 
 def training(model, _):
@@ -183,27 +160,6 @@ def points(model, _):
         yield from ((*at, entry, *NUMBERS.normal(size=2)) for entry in range(99))
 
 
-def task_rows(kind, model, _):
-    names = ("log_partition_isotropy", "average_cosine", "top_1_share", "top_10_share")
-    shares = ("share_between_token_types", "share_between_frequency_bands")
-    layers, random = range(TASK_LAYERS + 1), NUMBERS.random
-    for step in (0, 16, 656):
-        at = (model.name, f"step{step}", step, f"{model.name.rsplit('-', 2)[1]}/held_out")
-        if kind == "finetuning_layers":
-            rows = [(layer, name, 21_000, random()) for layer, name in product(layers, names)]
-        elif kind == "finetuning_spectra":
-            places = product(layers, range(1, 65))
-            rows = [(layer, 21_000, 0.02, 30.0, k, 9 / (k + random())) for layer, k in places]
-        elif kind == "finetuning_structure":
-            of_layers = product(layers, shares, [np.nan])
-            of_clusters = product([TASK_LAYERS], names[:1], (1, 3, 9, 27))
-            rows = [(*each, 21_000, random()) for each in (*of_layers, *of_clusters)]
-        else:
-            numbers = (21_000, 0, -3.0, 0.1, "accuracy")
-            rows = [(TASK_LAYERS, *each, *numbers, random(), 0.5) for each in ADJUSTMENTS]
-        yield from ((*at, *row) for row in rows)
-
-
 def controls(model, measures):
     for step, control, measure in product(steps_of(model), KINDS_OF_CONTROLS, measures):
         at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, control)
@@ -224,26 +180,13 @@ def massive(model, _):
 FURTHER = {
     "massive": (MASSIVE_TABLE_COLUMNS, massive),
     "controls": (CONTROL_COLUMNS, controls),
-    "edits": (EDITS, edits),
-    "fit_errors": (FIT_ERROR_COLUMNS, fit_errors),
     "training": (TRAINING_COLUMNS, training),
     "left_out": (LEFT_OUT_COLUMNS, jackknife_values),
     "weights": (WEIGHT_COLUMNS, weights),
     "last_weights": (WEIGHT_COLUMNS, lambda model, measures: weights(model, measures, -1)),
     "weight_points": (WEIGHT_POINT_COLUMNS, points),
+    **gather("TABLES"),
 }
-
-
-def in_figure(table, function):
-    """What the CSV has beyond what is drawn is left out."""
-    if function == "linearity_by_depth":
-        return table[table["estimator"].str.contains("adjusted|held_out")]
-    if function == "final_norm_by_depth":
-        before = table["estimator"].str.contains("before_norm")
-        return table[
-            ~before | (table.groupby(["model", "estimator"]).cumcount(ascending=False) < 2)
-        ]
-    return table
 
 
 def given(target):
@@ -305,28 +248,14 @@ def assert_footer_explains(footer, figure, panels):
             assert "differ in scale" in footer
 
 
-def test_figures_of_changed_blocks_say_how_many_windows_these_read():
-    settings = DEMO["block_editing"]
-    for target, key in (
-        ("linear_figure_6", "evaluation_windows"),
-        ("linear_figure_9", "fitting_windows"),
-    ):
-        words = describe_figure(RUN, target)["words"]["sample"]
-        assert re.findall(r"\d+", words) == [
-            str(settings[key]),
-            str(DEMO["sampling"]["window_characters"]),
-        ]
-        assert DEMO["corpus"]["source"] in words
-
-
-@pytest.mark.parametrize("target", sorted({*RUN.shown} & {*FIGURES} - {"linear_figure_4"}))
+@pytest.mark.parametrize("target", TARGETS)
 def test_artists_hold_the_numbers_of_the_csv(target):
     function, inputs, options = given(target)
     module, _, name = function.partition(":")
     with use_theme():
         drawing = getattr(import_module(module), name)(inputs, **options)
     assert len(drawing.caption.split()) <= 60
-    table = in_figure(drawing.table, name)
+    table = DRAWN[name](drawing.table) if name in DRAWN else drawing.table
     panels = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
     if target in ("figure_1", "figure_4"):
         drawn = [collection for axes in panels for collection in axes.collections]
@@ -340,11 +269,11 @@ def test_artists_hold_the_numbers_of_the_csv(target):
             assert set(values[np.isfinite(values)]) == numbers(table, columns)
     footer = " ".join(text.get_text() for text in drawing.figure.texts if text.get_gid())
     footer = " ".join(footer.split())
-    source = "held-out texts of the task" if "finetuning" in target else SAMPLE
-    assert ("no text" if target in OF_WEIGHTS else source) in footer
-    assert target in OF_WEIGHTS or re.search(r"\d (vectors|tokens)", footer)
+    source = SOURCES.get(name, SAMPLE)
+    assert source in footer
+    assert source == "no text" or re.search(r"\d (vectors|tokens)", footer)
     assert_footer_explains(footer, drawing.figure, panels)
-    for axes in panels if name not in BEYOND_THE_EDGE else ():
+    for axes in panels if name not in AT_EDGE else ():
         low, high = sorted(axes.get_ylim())
         for _, points in points_of(axes):
             seen = points[np.isfinite(points.astype(float)).all(axis=1)].astype(float)
@@ -358,7 +287,7 @@ def test_artists_hold_the_numbers_of_the_csv(target):
                 assert not columns or set(values[np.isfinite(values)]) <= numbers(own, columns)
 
 
-@pytest.mark.parametrize("target", sorted({*RUN.shown} & {*FIGURES} - {"linear_figure_4"}))
+@pytest.mark.parametrize("target", TARGETS)
 def test_no_label_of_an_axis_is_cut_off(target):
     function, inputs, options = given(target)
     module, _, name = function.partition(":")

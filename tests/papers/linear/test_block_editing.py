@@ -1,11 +1,13 @@
 """The section `block_editing`: what is refused, what jobs ask for, and which models its figures draw."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from papers.linear.resources import estimate_editing
 from plans import refusal, run_of
+from shape_of_learning.plan.figures import describe_figure
 
 CONFIGURATIONS = {
     "a rate that is no number": (
@@ -71,3 +73,18 @@ def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     without = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
     assert without in map(str, run.notices)
     assert run.shown["linear_figure_4"] == ("demo-decoder", "demo-twin")
+
+
+def test_figures_of_changed_blocks_say_how_many_windows_these_read():
+    run = run_of({})
+    settings = run.settings
+    for target, key in (
+        ("linear_figure_6", "evaluation_windows"),
+        ("linear_figure_9", "fitting_windows"),
+    ):
+        words = describe_figure(run, target)["words"]["sample"]
+        assert re.findall(r"\d+", words) == [
+            str(settings["block_editing"][key]),
+            str(settings["sampling"]["window_characters"]),
+        ]
+        assert settings["corpus"]["source"] in words

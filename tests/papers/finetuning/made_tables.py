@@ -1,0 +1,48 @@
+"""Tables on the texts of a task, and the axes of the figures, for tests/unit/test_figures_hold_their_numbers.py."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from figure_tables import BY_LAYER
+from papers.finetuning.columns import TASK_COLUMNS
+
+NUMBERS = np.random.default_rng(0)
+AXES = {
+    "isotropy_by_layer": BY_LAYER,
+    **dict.fromkeys(("spectra", "probe_scores", "local_structure"), ((), ("value",))),
+}
+SOURCES = dict.fromkeys(AXES, "held-out texts of the task")
+AT_EDGE = ("spectra",)  # eigenvalues that are 0
+TASK_LAYERS = 12
+ADJUSTMENTS = [
+    ("none", np.nan, np.nan, "nothing"),
+    *(("without_directions", 1, k, "training") for k in (0, 1, 8, 32)),
+    *(("only_directions", 1, k, "training") for k in (1, 8, 32)),
+    *(("cluster_based", 27, k, "training") for k in (0, 12)),
+]
+
+
+def task_rows(kind, model, _):
+    names = ("log_partition_isotropy", "average_cosine", "top_1_share", "top_10_share")
+    shares = ("share_between_token_types", "share_between_frequency_bands")
+    layers, random = range(TASK_LAYERS + 1), NUMBERS.random
+    for step in (0, 16, 656):
+        at = (model.name, f"step{step}", step, f"{model.name.rsplit('-', 2)[1]}/held_out")
+        if kind == "finetuning_layers":
+            rows = [(layer, name, 21_000, random()) for layer, name in product(layers, names)]
+        elif kind == "finetuning_spectra":
+            places = product(layers, range(1, 65))
+            rows = [(layer, 21_000, 0.02, 30.0, k, 9 / (k + random())) for layer, k in places]
+        elif kind == "finetuning_structure":
+            of_layers = product(layers, shares, [np.nan])
+            of_clusters = product([TASK_LAYERS], names[:1], (1, 3, 9, 27))
+            rows = [(*each, 21_000, random()) for each in (*of_layers, *of_clusters)]
+        else:
+            numbers = (21_000, 0, -3.0, 0.1, "accuracy")
+            rows = [(TASK_LAYERS, *each, *numbers, random(), 0.5) for each in ADJUSTMENTS]
+        yield from ((*at, *row) for row in rows)
+
+
+TABLES = {kind: (TASK_COLUMNS[kind], partial(task_rows, kind)) for kind in TASK_COLUMNS}

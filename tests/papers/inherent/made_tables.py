@@ -1,0 +1,21 @@
+"""The axes of this paper's figures, for tests/unit/test_figures_hold_their_numbers.py."""
+
+from figure_tables import BY_DEPTH, BY_STEP
+
+AXES = {
+    **{"final_norm_by_depth": BY_DEPTH, "final_norm_by_step": BY_STEP, "isotropy_by_step": BY_STEP},
+    "isotropy_by_model": (("value",), ()),
+    "planes": (("x",), ("y",)),
+    "isotropy_and_loss": (("loss",), ("value",)),
+}
+OF_MATRICES = ("isotropy_by_model", "isotropy_by_step", "final_norm_by_step", "planes")
+SOURCES = dict.fromkeys(OF_MATRICES, "no text")
+
+
+def select_drawn(table):
+    """Select what is drawn of the state before the norm: the last two layers of each model."""
+    before = table["estimator"].str.contains("before_norm")
+    return table[~before | (table.groupby(["model", "estimator"]).cumcount(ascending=False) < 2)]
+
+
+DRAWN = {"final_norm_by_depth": select_drawn}
