@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.claim import Claim, EvidenceModel, read_condition
 from shape_of_learning.claims.evidence import Evidence, LayerValues
-from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.verdict import judge
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.papers import read_papers
 
@@ -29,9 +29,9 @@ CLAIM = {
     "statistic": "mean_over_layers",
     "estimators": ["linearity"],
     "models": "decoders",
-    "rule": {"supported": {"in": "all", "holds": {"at_least": 0.95}},
-             "contradicted": {"in": "any", "holds": {"below": 0.9}}},
-}  # fmt: skip
+    "supported": read_condition({"in": "all", "at_least": 0.95}),
+    "contradicted": read_condition({"in": "any", "below": 0.9}),
+}
 
 
 def curve(by_step, spread=0.0, near=0.0):
@@ -58,17 +58,22 @@ def judged(curves, claim=None, tables=None, models=(), **others):
     return judge(of, Evidence(known, given, tables, **others))
 
 
-def judged_models(values, rule, near=None, **others):
+def judged_models(values, conditions, near=None, **others):
     """The judgement on decoders each of which has one layer of a value."""
     curves = {
         (name, "linearity"): curve({0: [value]}, 1e-3, (near or {}).get(name, 0))
         for name, value in values.items()
     }
     known = {name: EvidenceModel(name, "decoder", 1) for name in values}
-    return judge(Claim(name="c", **CLAIM | {"rule": rule}), Evidence(known, curves, **others))
+    return judge(Claim(name="c", **CLAIM | conditions), Evidence(known, curves, **others))
 
 
-def parts(of):
-    """Estimates of the parts of the only unit."""
-    assert of.verdict != "not measured", of.because
-    return {part.part: part.estimate for part in of.parts}
+def conditions(supported, contradicted):
+    """When a claim is supported and when it is contradicted, as claims.yaml has it."""
+    return {"supported": read_condition(supported), "contradicted": read_condition(contradicted)}
+
+
+def numbers(judgement):
+    """Estimates of the numbers of the only unit."""
+    assert judgement.verdict != "not measured", judgement.because
+    return {number.name: number.estimate for number in judgement.numbers}

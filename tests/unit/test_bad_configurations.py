@@ -199,7 +199,7 @@ def write_paper(folder: Path, name: str, figures: dict, claims: dict | None = No
     (folder / name / "paper.yaml").write_text(yaml.safe_dump({**PAPER, "figures": figures}))
 
 
-RULE = CLAIM["rule"]
+WRITTEN = CLAIM | {"supported": {"at_least": 0.95}, "contradicted": {"in": "any", "below": 0.9}}
 
 
 @pytest.mark.parametrize(
@@ -208,24 +208,21 @@ RULE = CLAIM["rule"]
         ({"statistic": "mean_over_layer"}, "did you mean `mean_over_layers`?"),
         ({"arguments": {"share": 1}}, "gives or lacks `share` of `mean_over_layers`, which takes estimators"),
         ({"statistic": "compare"}, "gives or lacks `reference` of `compare`"),
-        ({"rule": {"supported": {"above": 0}}}, "key `claims.c.rule.contradicted` is missing"),
-        ({"rule": RULE | {"supported": {"beyond": 0}}}, "unknown key `beyond` in `claims.c.rule.supported`"),
-        ({"rule": RULE | {"supported": {"of": "x"}}}, "needs exactly one of `above` or"),
-        ({"rule": RULE | {"supported": {"any_of": [{"above": 0}, {"not_below": 0}]}}},
-         "`claims.c.rule` can be met for `supported` by `not_above` or `not_below` alone"),
-        ({"rule": RULE | {"supported": {"in": "all", "holds": {"in": "any", "holds": {"above": 0}}}}},
-         "`claims.c.rule.supported` counts by `in` within another `in`"),
-        ({"rule": RULE | {"supported": {"of": "x", "in": "all", "holds": {"above": 0}}}},
-         "`claims.c.rule.supported` has an `of` beside conditions that have their own"),
-        ({"others": [["a", "b"]]}, "`others` or `also` of another number of estimators"),
+        ({"supported": {"beyond": 0}}, "unknown key `beyond` in `claims.c.supported"),
+        ({"supported": {"number": "x"}}, "needs exactly one of `above` or"),
+        ({"supported": {"any_of": [{"above": 0}, {"not_below": 0}]}}, "can be met by `not_above` or `not_below` alone"),
+        ({"supported": {"any_of": [{"above": 0, "in": 2}, {"below": 0}]}}, "has an `in` within `any_of`"),
+        ({"supported": {"number": "x", "all_of": [{"above": 0}, {"below": 1}]}},
+         "has a `number` beside criteria that have their own"),
+        ({"other_estimators": [["a", "b"]]}, "`robustness` with another number of estimators"),
         ({"seen": {"from": 2}}, "`claims.c.seen.from`"),
         ({"changed": {"yesterday": "x"}}, "`claims.c.changed"),
-        ({"models": ["gpt2"], "needs": 2}, "`claims.c` has `needs: 2`, but `models` names 1"),
+        ({"models": ["gpt2"], "min_models": 2}, "`claims.c` has `min_models: 2`, but `models` names 1"),
         ({"models": "decoder"}, "`claims.c.models` must be a list of names of models, or one of `decoders`"),
     ],
 )  # fmt: skip
 def test_a_wrong_claim_is_one_sentence_with_the_file(tmp_path, change, sentence):
-    write_paper(tmp_path, "x", {}, {"c": CLAIM | change})
+    write_paper(tmp_path, "x", {}, {"c": WRITTEN | change})
     with pytest.raises(InputError) as refused:
         read_papers(tmp_path)
     assert str(refused.value).startswith(str(tmp_path / "x/claims.yaml"))
@@ -240,6 +237,6 @@ def test_a_wrong_claim_is_one_sentence_with_the_file(tmp_path, change, sentence)
     ],
 )
 def test_what_there_is_not_can_be_neither_drawn_nor_claimed(tmp_path, figure, claim, sentence):
-    write_paper(tmp_path, "x", {"figure_1": FIGURE | figure}, {"c": CLAIM | claim})
+    write_paper(tmp_path, "x", {"figure_1": FIGURE | figure}, {"c": WRITTEN | claim})
     with pytest.raises(InputError, match=sentence):
         check_names(*read_papers(tmp_path), MEASURES, read_entries(MODELS))

@@ -7,23 +7,24 @@ import pandas as pd
 import pytest
 
 import judge_claims
-from made_claims import CLAIM, CLAIMS, curve, judged, judged_models, parts
+from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models, numbers
 from shape_of_learning.claims import bounds, reading
 from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.criteria import needed_weight
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.judging import judge, write_summary
-from shape_of_learning.claims.rules import needed_weight
+from shape_of_learning.claims.page import describe_finding, tabulate_criteria
+from shape_of_learning.claims.verdict import judge
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
 
-RULE = {"supported": {"above": 0}, "contradicted": {"below": 0}}
+SIGNS = conditions({"above": 0}, {"below": 0})
 TRAINING = {
     "statistic": "change_over_training",
     "paper": "linear",
     "checkpoints": "training",
     "arguments": {"back": 0.5},
-    "rule": {key: {"of": "linearity", **RULE[key]} for key in RULE},
+    **conditions({"number": "linearity", "above": 0}, {"number": "linearity", "below": 0}),
 }
 
 
@@ -75,22 +76,22 @@ def test_bounds_of_the_kth_largest_share_the_errors():
         assert ends == (pytest.approx(sorted(low)[-rank]), pytest.approx(sorted(high)[-rank]))
 
 
-def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
+def test_a_rule_names_numbers_that_the_statistic_has_and_holds_in_all_units():
     growing = TRAINING | {
         "statistic": "growth_then_settling",
         "paper": "shape_of_learning",
         "arguments": {"share": 0.25},
     }
-    with pytest.raises(InputError, match="names no part, but there are `growth`, `settling`"):
-        judged([curve({0: [1], 1: [2], 2: [2]})], growing | {"rule": RULE})
-    with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
-        judged_models({"a": 1, "b": -1}, RULE)
-    assert judged_models({"a": 1}, RULE).verdict == "supported"
+    with pytest.raises(InputError, match="names no number, but there are `growth`, `settling`"):
+        judged([curve({0: [1], 1: [2], 2: [2]})], growing | SIGNS)
+    assert (
+        judged_models({"a": 1, "b": -1}, SIGNS).verdict == "undecided"
+    )  # in all, if nothing is said
+    assert judged_models({"a": 1}, SIGNS).verdict == "supported"
 
 
 def test_a_number_of_models_is_not_shown_by_fewer():
-    rule = {"supported": {"in": 3, "holds": {"above": 0}},
-            "contradicted": {"in": "any", "holds": {"below": 0}}}  # fmt: skip
+    rule = conditions({"in": 3, "above": 0}, {"in": "any", "below": 0})
     few = judged_models({"a": 1}, rule)
     assert (few.verdict, few.estimate) == ("undecided", 1)
     assert np.isnan([few.low, few.high, few.smallest_visible]).all()
@@ -98,11 +99,8 @@ def test_a_number_of_models_is_not_shown_by_fewer():
 
 
 def test_what_is_not_shown_beyond_a_bound_adds_to_a_condition_and_not_to_its_estimate():
-    rule = {
-        "supported": {"all_of": [{"in": 0.75, "holds": {"below": 0}},
-                                 {"in": "all", "holds": {"not_above": 0}}]},
-        "contradicted": {"in": 0.5, "holds": {"above": 0}},
-    }  # fmt: skip
+    both = {"in": 0.75, "all_of": [{"below": 0}, {"not_above": 0, "in": "all"}]}
+    rule = conditions(both, {"in": 0.5, "above": 0})
     near = judged_models({"a": -1, "b": -1, "c": -0.5, "d": 0.001}, rule)
     assert (near.verdict, near.estimate) == ("supported", -0.5)
     assert near.low < -0.5 < near.high < 0
@@ -125,7 +123,7 @@ def test_an_interval_decides_and_not_the_value():
 
 
 def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
-    rule = {key: {"of": "height", **RULE[key]} for key in RULE}
+    rule = conditions({"number": "height", "above": 0}, {"number": "height", "below": 0})
 
     def rising_from(first, spread):
         of = curve({0: [first], 1: [0.3], 2: [0.2], 3: [0.1]})
@@ -134,7 +132,7 @@ def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
             claim = {
                 "statistic": "rise_then_fall",
                 "paper": "shape_of_learning",
-                "rule": rule,
+                **rule,
                 "arguments": {"dip": 0.5},
             }
             return judged([of], TRAINING | claim)
@@ -148,7 +146,7 @@ def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
 
 
 def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does():
-    rule = CLAIM["rule"] | {"supported": {"in": 0.75, "holds": {"above": 0}}}
+    rule = conditions({"in": 0.75, "above": 0}, {"in": "any", "below": 0.9})
 
     def of(**near):
         return judged_models(dict.fromkeys("abcd", 1), rule, near, suspect_above={"linearity": 0.1})
@@ -166,7 +164,7 @@ def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     without_a_group = curve({0: [1, 1, 1, 5], 1: [2, 2, 2, 9]})
     without_a_group.values[1, 3, 7] = np.nan
     for of in (curve({0: [1, 1, 1, 5], 1: [2, 2, 2, np.nan]}), without_a_group):
-        assert parts(judged([of], TRAINING))["linearity"] == 1
+        assert numbers(judged([of], TRAINING))["linearity"] == 1
         assert "Left out as undefined: 1 layers" in judged([of], TRAINING).because
 
 
@@ -191,14 +189,18 @@ def along(by_step):
 
 def test_statistics_of_training_on_numbers_by_hand():
     def of(statistic, by_step, part, **arguments):
-        holds = {"in": "all", "holds": {"of": part, "above": 0}}
-        rule = {key: holds for key in ("supported", "contradicted")}
+        holds = {"number": part, "above": 0}
         paper = "linear" if statistic == "change_over_training" else "shape_of_learning"
-        claim = {"statistic": statistic, "paper": paper, "arguments": arguments, "rule": rule}
+        claim = {
+            "statistic": statistic,
+            "paper": paper,
+            "arguments": arguments,
+            **conditions(holds, holds),
+        }
         return judged([along(by_step)], TRAINING | claim)
 
     by_step = {0: 2, 1: 4, 4: 8, 8: 4}
-    settling = parts(of("growth_then_settling", by_step, "growth", share=0.25))
+    settling = numbers(of("growth_then_settling", by_step, "growth", share=0.25))
     # The step in the middle lies 4 above the last one; a quarter of the growth is allowed.
     assert settling == {
         "growth": 2,
@@ -208,31 +210,33 @@ def test_statistics_of_training_on_numbers_by_hand():
         "below_start": -0.5,
         "still_to_grow": -0.5,
     }
-    on_the_way = parts(of("growth_then_settling", {0: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25))
+    on_the_way = numbers(
+        of("growth_then_settling", {0: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25)
+    )
     assert (on_the_way["still_to_grow"], on_the_way["settling"]) == (5 - 2, 2 - 6)
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
     assert "a sound step in the first half of its training" in late.because
-    rise = parts(of("rise_then_fall", by_step, "height", dip=0.5))
+    rise = numbers(of("rise_then_fall", by_step, "height", dip=0.5))
     # The peak is at the step in the middle, and nothing turns back on the way.
     assert rise == {"height": pytest.approx(np.log(2)), "one_peak": pytest.approx(np.log(2))}
     # From 8 down to 4, and up to 5: over a half, this is taken from the height.
-    again = parts(of("rise_then_fall", {0: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
+    again = numbers(of("rise_then_fall", {0: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
     assert again["height"] == pytest.approx(np.log(4))
     assert again["one_peak"] == pytest.approx(np.log(4) - 2 * np.log(5 / 4))
-    fall = parts(of("change_over_training", {1: 9, 2: 5, 3: 6, 4: 4}, "linearity", back=0.5))
+    fall = numbers(of("change_over_training", {1: 9, 2: 5, 3: 6, 4: 4}, "linearity", back=0.5))
     assert fall == {"linearity": -5, "linearity_throughout": -5 + 2}
     # The warm-up of two steps ends between the second and the third.
-    beside = parts(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
+    beside = numbers(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
     beside = {part: beside[part] for part in ("elsewhere", "at_warm_up")}
     assert beside == pytest.approx({"elsewhere": np.log(4 / 8), "at_warm_up": np.log(8 / 3)})
 
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
     of = curve({0: [1], 2: [5], 9: [4]})
-    assert parts(judged([of], TRAINING))["linearity"] == 3
+    assert numbers(judged([of], TRAINING))["linearity"] == 3
     later = TRAINING | {"seen": {"from_step": 1, "from": 0.5}}
-    assert parts(judged([of], later))["linearity"] == -1
-    assert parts(judged([of])) == {"linearity": 4}
+    assert numbers(judged([of], later))["linearity"] == -1
+    assert numbers(judged([of])) == {"linearity": 4}
 
 
 def of_losses(values, losses):
@@ -248,8 +252,7 @@ def of_losses(values, losses):
         "paper": "inherent",
         "arguments": {"from_step": 1},
     }
-    rule = {"supported": {"below": -0.3}, "contradicted": {"above": 0}}
-    return judged([], claim | {"rule": rule}, tables)
+    return judged([], claim | conditions({"below": -0.3}, {"above": 0}), tables)
 
 
 def test_isotropy_of_weights_goes_with_the_loss_where_their_changes_do():
@@ -276,12 +279,12 @@ def test_isotropy_of_weights_goes_with_the_loss_where_their_changes_do():
     ],
 )
 def test_models_that_weights_are_compared_with_may_be_missing(statistic, arguments, part):
-    rule = {key: {"in": "all", "holds": {"of": part, **RULE[key]}} for key in RULE}
+    rule = conditions({"number": part, "above": 0}, {"number": part, "below": 0})
     claim = {
         "statistic": statistic,
         "paper": "inherent",
         "arguments": arguments,
-        "needs": 1,
+        "min_models": 1,
         "models": ["d", "e", "f"],
     }
 
@@ -289,7 +292,7 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
         same = {"revision": "r", "step": np.nan, "matrix": "tied", "estimator": "linearity"}
         rows = [same | {"model": name, "value": value} for name, value in values.items()]
         models = [EvidenceModel(name, "decoder", 2) for name in "ef"]
-        return judged([], claim | {"rule": rule}, {"weights": rows}, models)
+        return judged([], claim | rule, {"weights": rows}, models)
 
     assert "and the run lacks it" in of(d=1).because
     assert of(d=1, e=0, f=3).verdict == "supported"
@@ -297,7 +300,7 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
 
 def test_numbers_without_an_interval_are_compared_as_they_are():
     claim = vars(CLAIMS["most_linear_blocks_can_go"]) | {"arguments": {"share": 0.5}}
-    claim |= {"name": "c", "models": "decoders", "needs": 0}
+    claim |= {"name": "c", "models": "decoders", "min_models": 0}
 
     def of(perplexity, orders=2):
         curves = {"most_linear_first": (10, perplexity), "least_linear_first": (10, 30)}
@@ -311,7 +314,7 @@ def test_numbers_without_an_interval_are_compared_as_they_are():
 
     at_the_bound = of(11)
     assert at_the_bound.verdict == "supported"
-    assert list(parts(at_the_bound).values()) == pytest.approx([1.1, -1.9, 1.1, -1.9])
+    assert list(numbers(at_the_bound).values()) == pytest.approx([1.1, -1.9, 1.1, -1.9])
     assert np.isnan([at_the_bound.low, at_the_bound.high, at_the_bound.smallest_visible]).all()
     assert of(11.1).verdict == "undecided"
     assert of(12.6).verdict == "contradicted"
@@ -351,45 +354,20 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert (row["n"], row["selections"]) == ("4,096", "all")
     assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
     assert row["summary"] in page.read_text()
-    assert "| d | `linearity` | 0.9 |" in page.read_text()
+    assert "| `linearity` | d | 0.9 |" in page.read_text()
 
 
-def test_a_summary_names_each_number_that_decides_with_its_bound_and_no_brackets():
-    parts = {"height": "the height (of blocks (all))", "dip": "the dip", "hurdle": "the hurdle"}
-    holds = [
-        {"of": "height", "above": 0.5},
-        {"of": "dip", "below": 1},
-        {"of": "hurdle", "not_above": 0},
-    ]
-    rule = {"supported": {"in": "all", "holds": {"all_of": holds}}}
-    rule["contradicted"] = {"in": "any", "holds": {"of": "height", "below": 0.4}}
-    claim = replace(Claim(name="c", **CLAIM), rule=rule, parts=parts)
-
-    def summary(verdict, *heights):
-        units = {
-            f"m{n}": {
-                "height": bounds.bound_exactly(h),
-                "dip": bounds.bound_exactly(0.2),
-                "hurdle": bounds.bound_exactly(9),
-            }
-            for n, h in enumerate(heights)
-        }
-        return write_summary(claim, verdict, units, {})
-
-    supported = "The height is 0.7; supported if above 0.5. The dip is 0.2; supported if below 1."
-    assert summary("supported", 0.7) == supported
-    assert summary("contradicted", 0.3) == "The height is 0.3; contradicted if below 0.4."
-    assert summary("undecided", 0.45, 0.41) == (
-        "The height is 0.41 to 0.45 in 2 cases; supported if above 0.5."
+def test_a_finding_is_told_in_the_numbers_of_the_quantity():
+    """A profile with two humps: the sentence says where it is high, and the table which criterion is met."""
+    claim = CLAIMS["decoders_peak_in_the_middle"]
+    models = {"d": EvidenceModel("d", "decoder", 9)}
+    profile = curve({0: [0.2, 0.4, 0.9, 0.5, 0.5, 0.9, 0.4, 0.2]}, 1e-4)
+    found = judge(claim, Evidence(models, {("d", "anisotropy"): profile}))
+    assert describe_finding(claim, found) == (
+        "Anisotropy of d is 0.9 in blocks 3 and 6 and 0.2 to 0.5 elsewhere, so the profile is not a bell."
     )
-
-
-def test_a_summary_of_a_single_number_needs_no_name():
-    claim = replace(Claim(name="c", **CLAIM), rule=RULE, parts={"value": "the change (ln)"})
-    of_all = {"": {"linearity": bounds.bound_exactly(0.3)}}
-    assert (
-        write_summary(claim, "supported", of_all, {}) == "The change is 0.3; supported if above 0."
-    )
+    rows = [[name, bound, met] for name, *_, bound, met in tabulate_criteria(claim, found)]
+    assert rows == [["mid-network peak", "below 0.005", "no"], ["single hump", "below 0", "yes"]]
 
 
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():
@@ -403,7 +381,7 @@ def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():
 
 
 def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
-    named = {"models": ["x", "y"], "asked_of": "decoders"}
+    named = {"models": ["x", "y"], "applies_to": "decoders"}
     low = [curve({0: [0.5, 0.5]})]
     found = judged(low, named)
     assert found.verdict == "contradicted"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from made_claims import CLAIMS
-from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.claim import ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.evidence import Evidence, LayerValues
-from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, evaluate_statistic
 from shape_of_learning.claims.reading import ClaimData
+from shape_of_learning.claims.verdict import decide, evaluate_statistic
 from shape_of_learning.metrics.tidy import GROUPS
 
 RUNS = 1000
@@ -254,33 +254,33 @@ def twins(h):
 
 # Claim, truth, and the verdict that would be false: the truth is a hair on the other side.
 LEAST_FAVOURABLE = [
-    ("decoders_peak_in_the_middle", peak, SUPPORTED),
-    ("decoders_peak_in_the_middle", two_humps, SUPPORTED),
-    ("decoders_peak_in_the_middle", low_peak, CONTRADICTED),
-    ("encoders_are_flatter", ranges, SUPPORTED),
-    ("encoders_are_flatter", flat_profiles, SUPPORTED),
-    ("anisotropy_grows_then_settles", small_growth, SUPPORTED),
-    ("anisotropy_grows_then_settles", settling, SUPPORTED),
-    ("anisotropy_grows_then_settles", burst, SUPPORTED),
-    ("anisotropy_grows_then_settles", moving_on, CONTRADICTED),
-    ("anisotropy_grows_then_settles", small_burst, CONTRADICTED),
-    ("dimension_rises_then_falls", long_top, SUPPORTED),
-    ("dimension_rises_then_falls", up_again, SUPPORTED),
-    ("dimension_rises_then_falls", one_top, CONTRADICTED),
-    ("dimension_does_not_follow_the_warm_up", elsewhere, SUPPORTED),
-    ("dimension_does_not_follow_the_warm_up", tied_peaks, SUPPORTED),
-    ("dimension_does_not_follow_the_warm_up", at_warm_up, CONTRADICTED),
-    ("tinyllama_is_above_bloom", highest, SUPPORTED),
-    ("estimators_agree", directions, SUPPORTED),
-    ("near_perfect_linearity", median(0.95, 1), SUPPORTED),
-    ("near_perfect_linearity", median(0.90, -1), CONTRADICTED),
-    ("increments_are_less_linear", increments, SUPPORTED),
-    ("pretraining_lowers_linearity", falling, SUPPORTED),
-    ("pretraining_lowers_linearity", coming_back, SUPPORTED),
-    ("blocks_add_little", correlated(-0.3, 1), SUPPORTED),
-    ("blocks_add_little", correlated(0, -1), CONTRADICTED),
-    ("decoders_alone", low_encoders, SUPPORTED),
-    ("cosine_term_lowers_linearity", twins, SUPPORTED),
+    ("decoders_peak_in_the_middle", peak, ClaimVerdict.SUPPORTED),
+    ("decoders_peak_in_the_middle", two_humps, ClaimVerdict.SUPPORTED),
+    ("decoders_peak_in_the_middle", low_peak, ClaimVerdict.CONTRADICTED),
+    ("encoders_are_flatter", ranges, ClaimVerdict.SUPPORTED),
+    ("encoders_are_flatter", flat_profiles, ClaimVerdict.SUPPORTED),
+    ("anisotropy_grows_then_settles", small_growth, ClaimVerdict.SUPPORTED),
+    ("anisotropy_grows_then_settles", settling, ClaimVerdict.SUPPORTED),
+    ("anisotropy_grows_then_settles", burst, ClaimVerdict.SUPPORTED),
+    ("anisotropy_grows_then_settles", moving_on, ClaimVerdict.CONTRADICTED),
+    ("anisotropy_grows_then_settles", small_burst, ClaimVerdict.CONTRADICTED),
+    ("dimension_rises_then_falls", long_top, ClaimVerdict.SUPPORTED),
+    ("dimension_rises_then_falls", up_again, ClaimVerdict.SUPPORTED),
+    ("dimension_rises_then_falls", one_top, ClaimVerdict.CONTRADICTED),
+    ("dimension_does_not_follow_the_warm_up", elsewhere, ClaimVerdict.SUPPORTED),
+    ("dimension_does_not_follow_the_warm_up", tied_peaks, ClaimVerdict.SUPPORTED),
+    ("dimension_does_not_follow_the_warm_up", at_warm_up, ClaimVerdict.CONTRADICTED),
+    ("tinyllama_is_above_bloom", highest, ClaimVerdict.SUPPORTED),
+    ("estimators_agree", directions, ClaimVerdict.SUPPORTED),
+    ("near_perfect_linearity", median(0.95, 1), ClaimVerdict.SUPPORTED),
+    ("near_perfect_linearity", median(0.90, -1), ClaimVerdict.CONTRADICTED),
+    ("increments_are_less_linear", increments, ClaimVerdict.SUPPORTED),
+    ("pretraining_lowers_linearity", falling, ClaimVerdict.SUPPORTED),
+    ("pretraining_lowers_linearity", coming_back, ClaimVerdict.SUPPORTED),
+    ("blocks_add_little", correlated(-0.3, 1), ClaimVerdict.SUPPORTED),
+    ("blocks_add_little", correlated(0, -1), ClaimVerdict.CONTRADICTED),
+    ("decoders_alone", low_encoders, ClaimVerdict.SUPPORTED),
+    ("cosine_term_lowers_linearity", twins, ClaimVerdict.SUPPORTED),
 ]
 
 
@@ -339,7 +339,7 @@ PUBLISHED = [
 @pytest.mark.parametrize(("name", "truth", "noise"), PUBLISHED)
 def test_most_published_effects_would_be_seen(name, truth, noise):
     of = evidence(truth, noise, RUNS)
-    assert shown(CLAIMS[name], of)[SUPPORTED].mean() > 0.5
+    assert shown(CLAIMS[name], of)[ClaimVerdict.SUPPORTED].mean() > 0.5
 
 
 @pytest.mark.parametrize("seeds", [1, 3, 5])
@@ -360,4 +360,4 @@ def test_seeds_whose_peaks_differ_by_chance_close_no_gap(seeds):
     }
     curves = {key: replace(each, steps=steps) for key, each in of.curves.items()}
     found = shown(CLAIMS["dimension_does_not_follow_the_warm_up"], Evidence(known, curves))
-    assert found[CONTRADICTED].sum() < MOST_FALSE
+    assert found[ClaimVerdict.CONTRADICTED].sum() < MOST_FALSE

@@ -11,7 +11,7 @@ import measure_controls
 from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.verdict import judge
 from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
@@ -146,7 +146,7 @@ def beyond(control, claim="decoders_peak_in_the_middle"):
     models = {"d": EvidenceModel("d", "decoder", 6)}
     curves = {("d", "anisotropy"): bell}
     null = {("d", "anisotropy", "untrained"): curve({0: control}, 1e-4)}
-    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).besides
+    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).other_verdicts
 
 
 def test_a_claim_holds_beyond_a_control_that_meets_it_by_less():
@@ -162,6 +162,6 @@ def test_untrained_weights_stand_at_every_step_of_a_training():
     models = {"d": EvidenceModel("d", "decoder", 40)}
     null = curve({100: [0.2, 0.2]}, 1e-4)
     of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
-    assert judge(claim, of).besides == ("beyond untrained: yes",)
+    assert judge(claim, of).other_verdicts == ("beyond untrained: yes",)
     same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
-    assert judge(claim, same).besides == ("beyond shuffled: no",)
+    assert judge(claim, same).other_verdicts == ("beyond shuffled: no",)

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 from docutils.core import publish_parts
 from jinja2 import Environment
 
-from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.judging import Judgement
-from shape_of_learning.claims.ledger import write_family, write_ledger, write_page
+from shape_of_learning.claims.claim import Claim, ClaimVerdict, read_condition
+from shape_of_learning.claims.page import write_family, write_ledger, write_page
+from shape_of_learning.claims.verdict import Judgement
 
+ABOVE, BELOW = read_condition({"above": 0.1}), read_condition({"below": 0.1})
 TEMPLATE = Path(__file__).parents[2] / "workflow/report/page.rst"
 
 
@@ -31,40 +32,39 @@ def render_page(page: Path) -> str:
 
 def test_every_sign_of_a_sentence_reaches_the_report(tmp_path):
     words = 'p(x | y) of my_model_ is "high", low < 1 & |z| > 2'
-    is_above, is_below = {"of": "a_part", "above": 0.1}, {"of": "a_part", "below": 0.1}
-    rule = {"supported": is_above, "contradicted": is_below}
-    claim = Claim("a_claim", words, "figure 1", "mean_over_layers", rule, "all")
+    claim = Claim("a_claim", words, "figure 1", "mean_over_layers", ABOVE, BELOW, "all")
     page = tmp_path / "page.md"
-    write_page(page, "A paper", [(claim, Judgement("undecided", "Neither is shown."))])
+    write_page(page, "A paper", [(claim, Judgement(ClaimVerdict.UNDECIDED, "Neither is shown."))])
     shown = render_page(page)
-    assert shown.count("<td>") == 5
+    assert shown.count("<td>") == 2
     assert html.unescape(re.sub("<[^>]*>", "", shown)).count(words) == 2, "in the table and below"
 
 
 def test_a_run_none_of_whose_claims_can_be_judged_has_a_page_without_faults(tmp_path):
     ledger, page = tmp_path / "ledger.csv", tmp_path / "family.md"
-    claim = Claim("a_claim", "Words.", "figure 1", "mean_over_layers", {}, "all")
-    write_ledger(ledger, [(claim, Judgement("not measured", "No model."))])
+    claim = Claim("a_claim", "Words.", "figure 1", "mean_over_layers", ABOVE, BELOW, "all")
+    write_ledger(ledger, [(claim, Judgement(ClaimVerdict.NOT_MEASURED, "No model."))])
     write_family([ledger], tmp_path / "family.csv", page)
     assert "No verdict of this run could be tested" in render_page(page)
 
 
 def test_claims_without_data_are_folded_into_one_line(tmp_path):
-    page, no_data = tmp_path / "page.md", Judgement("not measured", "No encoder.")
+    page, no_data = tmp_path / "page.md", Judgement(ClaimVerdict.NOT_MEASURED, "No encoder.")
     names = ("judged", "waiting", "also_waiting")
     claims = [
-        Claim(name, f"Words of {name}.", "figure 1", "mean_over_layers", {}, "all")
+        Claim(name, f"Words of {name}.", "figure 1", "mean_over_layers", ABOVE, BELOW, "all")
         for name in names
     ]
-    rule = {"supported": {"of": "x", "above": 0}, "contradicted": {"of": "x", "below": 0}}
-    claims[0] = Claim("judged", "Words of judged.", "figure 1", "mean_over_layers", rule, "all")
     write_page(
         page,
         "A paper",
-        [(claims[0], Judgement("undecided", "Why.")), *((c, no_data) for c in claims[1:])],
+        [
+            (claims[0], Judgement(ClaimVerdict.UNDECIDED, "Why.")),
+            *((c, no_data) for c in claims[1:]),
+        ],
     )
-    open_part, folded = render_page(page).split("<details>")
-    assert "waiting" not in open_part
+    *judged, folded = render_page(page).split("<details>")
+    assert "waiting" not in "".join(judged)
     summary, rest = folded.split("</summary>")
     assert "2 claims" in summary
     inside, after = rest.split("</details>")

@@ -7,8 +7,9 @@ import pytest
 
 from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.criteria import list_criteria
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.verdict import judge
 
 RUNS = 1000
 
@@ -97,19 +98,10 @@ def test_verdicts_on_profiles_and_curves_are_what_their_sentences_say(claim, val
     assert judge(CLAIMS[claim], evidence(CLAIMS[claim], values)).verdict == verdict
 
 
-def asked_in(condition):
-    """The parts that a rule asks for."""
-    inside = [*condition.get("all_of", []), *condition.get("any_of", [])]
-    inside += [condition["holds"]] if "holds" in condition else []
-    own = set() if inside else {condition.get("of", "value")}
-    return own.union(*map(asked_in, inside))
-
-
-def test_pages_say_in_words_what_a_rule_asks_for():
+def test_pages_name_each_number_that_decides():
     for claim in CLAIMS.values():
-        assert {
-            part for rule in claim.rule.values() for part in asked_in(rule)
-        } <= claim.parts.keys()
+        listed = [*list_criteria(claim.supported), *list_criteria(claim.contradicted)]
+        assert {criterion.number or "value" for criterion in listed} <= claim.numbers.keys()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +115,7 @@ def test_pages_say_in_words_what_a_rule_asks_for():
 def test_a_reason_names_only_what_decides(values, named):
     claim = CLAIMS[GROWTH]
     because = judge(claim, evidence(claim, {"d": values})).because
-    assert {part for part, words in claim.parts.items() if words in because} == named
+    assert {key for key in claim.numbers if claim.name_number(key) in because} == named
 
 
 def test_peaks_at_one_multiple_of_all_warm_ups_follow_them():
@@ -162,9 +154,9 @@ def test_a_reason_for_no_verdict_names_what_lacks():
     found = judge(claim, evidence(claim, models))
     assert found.verdict == "undecided"
     assert "in 2 of 3 cases, 75 % needed" in found.because
-    assert all(words in found.because for words in claim.parts.values())
+    assert all(claim.name_number(key) in found.because for key in claim.numbers)
     at_bound = judge(claim, evidence(claim, {"d": [0, 0, 4, 3, 4, 0, 0, 0]}))
-    named = {part for part, words in claim.parts.items() if words in at_bound.because}
+    named = {key for key in claim.numbers if claim.name_number(key) in at_bound.because}
     assert (at_bound.verdict, named) == ("undecided", {"one_peak"})
 
 
@@ -176,15 +168,16 @@ def test_intervals_over_seeds_stay_within_what_a_correlation_can_be():
         values = ratios, 1 - ratios[order], np.zeros(6)
         for name, of in zip(claim.estimators, values, strict=True):
             curves[f"d{seed}", name] = curve({0: of}, 1e-6)
-    (part,) = [p for p in judge(claim, Evidence(known, curves)).parts if "rank" in p.part]
-    assert (part.low, part.high) == (-1, 1)
+    found = judge(claim, Evidence(known, curves)).numbers
+    (number,) = [number for number in found if number.name == "rank_correlation"]
+    assert (number.low, number.high) == (-1, 1)
 
 
 def test_an_alternative_that_is_unknown_does_not_hide_what_decides():
     """One of two models has its peak at the end of the warm-up; the other has none, so no two peaks compare."""
     claim = CLAIMS[WARM_UP]
     found = judge(claim, evidence(claim, {"d": AT_9, "d2": [2] * 7}))
-    unknown = [part for part in found.parts if part.part == "steps_apart"]
+    unknown = [number for number in found.numbers if number.name == "steps_apart"]
     assert (found.verdict, np.isnan(unknown[0].estimate)) == ("contradicted", True)
     assert 0 < found.to_contradict["elsewhere"] < 0.2
 
@@ -250,7 +243,7 @@ def test_a_collapse_at_initialisation_is_no_rise():
     falls = [62, 40, 30, 25, 22, 20]
     found = of_estimators(two_nn=[2.1, 12, 9.8, 9, 8.5, 8], mada=falls, mom=falls)
     assert found.verdict == "contradicted"
-    assert found.besides[0] == "two_nn: outside the claim"
+    assert found.other_verdicts[0] == "two_nn: outside the claim"
     assert "neighbours are copies" in found.because
     alone = of_estimators(two_nn=[2.1, 12, 9.8, 9, 8.5, 8])
     assert alone.verdict == "supported"  # nothing tells
@@ -333,7 +326,7 @@ def test_the_papers_own_score_decides_and_others_are_asked_besides():
     found = of_scores("near_perfect_linearity", dict.fromkeys(names, values))
     assert found.verdict == "supported"
     assert {"also held out: supported", "also without first tokens: contradicted"} <= {
-        *found.besides
+        *found.other_verdicts
     }
 
 
@@ -399,7 +392,7 @@ def test_seeds_of_a_training_are_one_unit_whose_interval_is_over_seeds():
     alone = of([0.1, 0.1, 0.0], lambda i: f"t{i}")
     assert alone.verdict == "undecided"  # two of three
     seeds = of([0.10, 0.11, 0.12], lambda i: "t")
-    height = seeds.parts[0]
+    height = seeds.numbers[0]
     assert (seeds.verdict, height.estimate) == ("supported", pytest.approx(0.11))
     # Student's t with two degrees of freedom.
     assert height.high - height.low == pytest.approx(2 * 4.3027 * 0.01 / np.sqrt(3), rel=0.01)

@@ -13,7 +13,7 @@ import judge_choices
 from made_claims import CLAIMS, PAPERS
 from measure_checkpoint import CHOICE_COLUMNS
 from plans import CONFIG
-from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel
+from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel, read_condition
 from shape_of_learning.claims.specifications import (
     MeasuredChoices,
     find_flips,
@@ -39,9 +39,9 @@ CLAIM = Claim(
     statistic="mean_over_layers",
     estimators=["anisotropy"],
     models="decoders",
-    rule={"supported": {"in": "all", "holds": {"of": "anisotropy", "above": 0.5}},
-          "contradicted": {"in": "any", "holds": {"of": "anisotropy", "below": 0.5}}},
-)  # fmt: skip
+    supported=read_condition({"in": "all", "number": "anisotropy", "above": 0.5}),
+    contradicted=read_condition({"in": "any", "number": "anisotropy", "below": 0.5}),
+)
 CHOICES = ClaimGrid(
     CLAIM,
     {
@@ -112,10 +112,17 @@ def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
-    read, some = SpecificationGrid(settings_with()), replace(CLAIM, estimators=["two_nn"], needs=1)
+    read, some = (
+        SpecificationGrid(settings_with()),
+        replace(CLAIM, estimators=["two_nn"], min_models=1),
+    )
     twins = replace(CLAIM, models="twins")
     named = replace(some, models=["d", "missing"])
-    for claim in (replace(named, needs=0), twins, replace(some, estimators=[], reads=["edits"])):
+    for claim in (
+        replace(named, min_models=0),
+        twins,
+        replace(some, estimators=[], reads=["edits"]),
+    ):
         assert read.plan_claim(claim, MODELS) is None
     found = read.plan_claim(named, MODELS)
     assert found.models == ["d"]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shape_of_learning.claims.ledger import write_family
+from shape_of_learning.claims.page import write_family
 from shape_of_learning.job import run_job
 
 if __name__ == "__main__":

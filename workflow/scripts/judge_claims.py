@@ -7,8 +7,8 @@ from typing import Any
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import read_evidence
-from shape_of_learning.claims.judging import judge
-from shape_of_learning.claims.ledger import write_ledger, write_page
+from shape_of_learning.claims.page import write_ledger, write_page
+from shape_of_learning.claims.verdict import judge
 from shape_of_learning.job import read_parameters, run_job
 
 logger = logging.getLogger("shape_of_learning")
@@ -27,8 +27,8 @@ def main(
     """Write the ledger of a paper and its page."""
     evidence = read_evidence(models, suspect_above, left_out, tables, controls)
     judged = [(claim, judge(claim, evidence)) for claim in (Claim(**claim) for claim in claims)]
-    for claim, of in judged:
-        logger.info("%s: %s. %s", claim.name, of.verdict, of.because)
+    for claim, judgement in judged:
+        logger.info("%s: %s. %s", claim.name, judgement.verdict, judgement.because)
     ledger, page = output
     write_ledger(ledger, judged)
     write_page(page, title, judged)

@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.bounds import BoundedNumber, bound_repetitions
+from shape_of_learning.claims.bounds import BoundedNumber, bound_repetitions, shift, stack_bounds
+from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.reading import ClaimData, NotMeasured
-from shape_of_learning.claims.rules import Units
 
+MASSIVE = {
+    "massive_by_types": "share_between_token_types",
+    "massive_by_frequency": "share_between_frequency_bands",
+}
 ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 
 
@@ -24,11 +28,12 @@ def isotropy_after_less_before(data: ClaimData) -> Units:
     return {family: {"change": of} for family, of in changes.items()}
 
 
-def change_of_local_structure(data: ClaimData) -> Units:
+def change_of_local_structure(data: ClaimData, least_share: float, least_variance: float) -> Units:
     """Of each fine-tuning the change of two shares of variance in the last layer, mean over seeds.
 
-    The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, absolute changes relative
-    to the start, and ``..._by``, these changes themselves.
+    The numbers are ``share_between_token_types`` and ``share_between_frequency_bands``, absolute changes relative
+    to the start, and ``..._by``, these changes themselves; and ``massive_by_types`` and ``massive_by_frequency``, the
+    lesser of both less the least change that is massive.
     """
 
     def absolute(before: pd.DataFrame, after: pd.DataFrame) -> float:
@@ -39,13 +44,18 @@ def change_of_local_structure(data: ClaimData) -> Units:
         return absolute(before, after) / start if start else np.nan
 
     units: dict[str, dict[str, BoundedNumber]] = defaultdict(dict)
-    for quantity in ("share_between_token_types", "share_between_frequency_bands"):
+    for quantity in MASSIVE.values():
         is_meant = f"quantity == '{quantity}'"
         for name, change in ((quantity, relative), (f"{quantity}_by", absolute)):
             for family, of in _average_change(
                 data, "finetuning_structure", is_meant, change
             ).items():
                 units[family][name] = of
+    for numbers in units.values():
+        for name, quantity in MASSIVE.items():
+            relative_excess = shift(numbers[quantity], -least_share)
+            excess = shift(numbers[f"{quantity}_by"], -least_variance)
+            numbers[name] = stack_bounds([relative_excess, excess]).least()
     return units
 
 

@@ -11,8 +11,8 @@ from shape_of_learning.claims.bounds import (
     bound_exactly,
     make_undecided,
 )
+from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.reading import ClaimData, NotMeasured, has_last_layer
-from shape_of_learning.claims.rules import Units
 
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
 FEWEST_OF_CHANGES = 6  # steps, for five changes

@@ -18,6 +18,7 @@ from shape_of_learning.claims.bounds import (
     bound_exactly,
     bound_repetitions,
 )
+from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.reading import (
     ClaimData,
     NotMeasured,
@@ -25,7 +26,6 @@ from shape_of_learning.claims.reading import (
     pair_models,
     select_common_layers,
 )
-from shape_of_learning.claims.rules import Units
 
 CHANGES = ("dropped", "replaced")
 ORDERS = ("most_linear_first", "least_linear_first")

@@ -15,10 +15,11 @@ from shape_of_learning.claims.bounds import (
     bound_by_jackknife,
     bound_exactly,
     make_undecided,
+    shift,
     stack_bounds,
 )
+from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Units
 from shape_of_learning.claims.reading import ClaimData, pair_models, subtract_each
-from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 from shape_of_learning.errors import InputError
 
 FEWEST_OF_RANGE = 3  # blocks
@@ -160,15 +161,13 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
     none = make_undecided(bound_exactly(math.nan))
     together = (
         {
-            "multiples_apart": _ranges_apart(
-                [[_shift_bounds(*of) for of in p] for p in peaks.values()]
-            ),
+            "multiples_apart": _ranges_apart([[shift(*of) for of in p] for p in peaks.values()]),
             "steps_apart": _ranges_apart([[of for of, _ in p] for p in peaks.values()]),
         }
         if len(peaks) > 1
         else {"multiples_apart": none, "steps_apart": none}
     )
-    return {**units, TOGETHER: together}
+    return {**units, ALL_TOGETHER: together}
 
 
 def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
@@ -336,16 +335,6 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
         return candidate_range(may_be), np.stack([known[last], known[first + 2]], axis=-1)
 
     return BoundedNumber(estimate, bounds)
-
-
-def _shift_bounds(of: BoundedNumber, by: float) -> BoundedNumber:
-    """Add a known number."""
-
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        low, high = of.bounds(below, above)
-        return low + by, high + by
-
-    return BoundedNumber(of.estimate + by, bounds)
 
 
 def _ranges_apart(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber:

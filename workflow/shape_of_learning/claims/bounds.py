@@ -140,6 +140,16 @@ def apart(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
     return BoundedNumber(upper.estimate - lower.estimate, bounds)
 
 
+def shift(number: BoundedNumber, by: float) -> BoundedNumber:
+    """Add a known number."""
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = number.bounds(below, above)
+        return low + by, high + by
+
+    return BoundedNumber(number.estimate + by, bounds)
+
+
 def make_undecided(of: BoundedNumber) -> BoundedNumber:
     """Make a number decide nothing, whatever its estimate."""
     infinite = np.full_like(of.estimate, np.inf)

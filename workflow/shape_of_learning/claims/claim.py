@@ -1,12 +1,14 @@
-"""A claim of a paper: its sentence, the statistic and the rule that decide it, its models and its choices.
+"""A claim of a paper: its sentence, the statistic and the criteria that decide it, its models and its choices.
 
 The Snakefile reads claims at every start, so that nothing slow is imported here.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
@@ -24,6 +26,89 @@ OPTION_WORDS = {
 }
 
 
+COMPARISONS = ("above", "below", "at_least", "at_most", "not_above", "not_below")
+UPWARDS = ("above", "at_least", "not_below")
+INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
+TOGETHER = "together"
+SHARES = {
+    "all": "all cases",
+    "any": "at least one case",
+    "most": "more than half of the families",
+    TOGETHER: "all cases together",
+}
+Share = str | int | float
+
+
+class Criterion(NamedTuple):
+    """A named number, a comparison and a bound; `share` is its own, None for that of the rule."""
+
+    number: str
+    comparison: str
+    bound: float
+    share: Share | None = None
+
+    @property
+    def is_upwards(self) -> bool:
+        """Whether the number must be large."""
+        return self.comparison in UPWARDS
+
+    @property
+    def is_hurdle(self) -> bool:
+        """Whether it asks only that something is not shown."""
+        return self.comparison.startswith("not_")
+
+
+class Rule(NamedTuple):
+    """Criteria that must all hold, or one of which must, in a share of the units."""
+
+    criteria: tuple[Criterion, ...]
+    share: Share = "all"
+    is_any: bool = False
+
+    @property
+    def groups(self) -> list["Rule"]:
+        """The criteria that are counted together, a rule per share."""
+        shared = tuple(criterion for criterion in self.criteria if criterion.share is None)
+        single = [Rule((c,), c.share) for c in self.criteria if c.share is not None]
+        return [*([self._replace(criteria=shared)] if shared else []), *single]
+
+
+Condition = Sequence[Rule]  # of which one must hold
+
+
+def read_condition(written: Any) -> tuple[Rule, ...]:
+    """Read when ``claims.yaml`` says that a claim has a verdict: a rule, or a list of them."""
+    return tuple(_read_rule(rule) for rule in (written if isinstance(written, list) else [written]))
+
+
+def _read_rule(written: Mapping[str, Any]) -> Rule:
+    single = {key: value for key, value in written.items() if key != "in"}
+    criteria = written.get("all_of") or written.get("any_of") or [single]
+    share, is_any = written.get("in", "all"), "any_of" in written
+    return Rule(tuple(_read_criterion(criterion) for criterion in criteria), share, is_any)
+
+
+def _read_criterion(written: Mapping[str, Any]) -> Criterion:
+    comparison = next(key for key in COMPARISONS if key in written)
+    number, bound = written.get("number", ""), float(written[comparison])
+    return Criterion(number, comparison, bound, written.get("in"))
+
+
+class ClaimVerdict(StrEnum):
+    """What the evidence says of a claim."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    DEPENDS = "depends on the estimator"
+    UNDECIDED = "undecided"
+    OUTSIDE = "outside the claim"
+    NOT_MEASURED = "not measured"
+
+
+DECIDED = (ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED)
+UNJUDGED = (ClaimVerdict.OUTSIDE, ClaimVerdict.NOT_MEASURED)
+
+
 @dataclass(frozen=True)
 class Claim:
     """An entry of ``claims.yaml``.
@@ -35,25 +120,28 @@ class Claim:
     statistic : str
         A function of the paper's ``statistics.py`` or of :mod:`shape_of_learning.claims.statistics`.
     arguments : mapping
-        Of that function, besides `estimators`.
+        Arguments of that function other than `estimators`.
     estimators : sequence of str
-        What it is a statistic of, as in the paper; none where it is of other tables.
-    others : sequence of sequence of str
-        Estimators of the same quantity, each of which it is judged by, too: an answer that is not theirs
-        depends on the estimator.
-    also : mapping of str to sequence of str
-        What is asked besides, such as ``held out``: the estimators in the place of the claim's.
+        What it is a statistic of, as in the paper; none if it is of other tables.
+    other_estimators : sequence of sequence of str
+        Estimators of the same quantity, which take the places of `estimators`. If one of them decides the opposite,
+        the claim depends on the estimator.
+    robustness : mapping of str to sequence of str
+        Further estimators in these places, such as those ``held out``, whose verdicts are reported beside that of
+        the claim.
     reads : sequence of str
         Other tables that it reads, by the names that paper.yaml `reads`.
-    rule : mapping
-        ``supported`` and ``contradicted``, a condition each, see :mod:`shape_of_learning.claims.rules`.
-    parts : mapping of str to str
-        What each part of the statistic is, in the words of pages; ``value`` of a single one.
+    supported, contradicted : sequence of Rule
+        When it is, see :mod:`shape_of_learning.claims.criteria`.
+    numbers : mapping of str to str
+        The numbers of the statistic in words, ``NAME: DEFINITION`` or a name alone; ``value`` of a single one.
+    conclusion : mapping of str to str
+        What follows if it is `supported` or `contradicted`, as the end of a sentence that begins with the numbers.
     models : str or sequence of str
-        Names of entries, all of which it needs, or those of the run that are
+        Names of entries, or those of the run that are
         ``decoders``, ``encoders``, ``all`` (of both), ``fine_tunings`` or ``twins``.
     checkpoints : {"last", "training"}
-        At which of them it is judged: the last sound one, or sound ones with a step.
+        At which checkpoints it is judged: the last sound one, or sound ones with a step.
     seen : mapping
         Which part of a training must have been seen, in shares of it: a sound step not after ``from``, and one
         not before ``to``. Steps before ``from_step`` do not count. A model without that part is outside the
@@ -61,14 +149,14 @@ class Claim:
     matters : str
         Why a smaller effect would not matter.
     changed : mapping
-        Day -> what was changed of the statistic or the rule after results had been seen.
-    needs : int
-        How many of the models must be measured, of which seeds of a training are one; 0 for all that are named,
+        Day -> what was changed of the statistic or the criteria after results had been seen.
+    min_models : int
+        How many of the models must be measured; seeds of a training count once. 0 for all models that are named,
         or one of a group.
-    asked_of : str
-        A group of which it is asked in a run that has none of the models that are named.
+    applies_to : str
+        A group of models that it is judged by in a run that has none of the models that are named.
     on_estimators : bool
-        Whether it is on what estimators say, so that suspect values count, too.
+        Whether it is on what estimators say, so that suspect values count.
     average_over : {"block_outputs", "all_layers"}
         Which layers count.
     of_blocks : bool
@@ -81,47 +169,85 @@ class Claim:
     sentence: str
     where: str
     statistic: str
-    rule: Mapping[str, Any]
+    supported: Condition
+    contradicted: Condition
     models: str | Sequence[str]
     estimators: Sequence[str] = ()
-    parts: Mapping[str, str] = field(default_factory=dict)
-    others: Sequence[Sequence[str]] = ()
-    also: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    conclusion: Mapping[str, str] = field(default_factory=dict)
+    other_estimators: Sequence[Sequence[str]] = ()
+    robustness: Mapping[str, Sequence[str]] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
     reads: Sequence[str] = ()
     checkpoints: str = "last"
     seen: Mapping[str, float] = field(default_factory=dict)
     matters: str = ""
     changed: Mapping[Any, str] = field(default_factory=dict)
-    needs: int = 0
-    asked_of: str = ""
+    min_models: int = 0
+    applies_to: str = ""
     on_estimators: bool = False
     average_over: str = "block_outputs"
     of_blocks: bool = False
     paper: str = ""
 
     @property
-    def min_models(self) -> int:
+    def needed_models(self) -> int:
         """How many models must be measured."""
-        return self.needs or (1 if isinstance(self.models, str) else len(self.models))
+        return self.min_models or (1 if isinstance(self.models, str) else len(self.models))
 
     @property
     def all_estimators(self) -> list[str]:
         """Those of the paper, and all that may stand in their place."""
-        others = [*self.others, *self.also.values()]
-        return list(dict.fromkeys([*self.estimators, *(name for of in others for name in of)]))
+        substitutes = [*self.other_estimators, *self.robustness.values()]
+        names = (name for estimators in substitutes for name in estimators)
+        return list(dict.fromkeys([*self.estimators, *names]))
+
+    def find_condition(self, verdict: ClaimVerdict) -> Condition:
+        """Return when the claim has a verdict."""
+        return self.supported if verdict == ClaimVerdict.SUPPORTED else self.contradicted
+
+    def name_number(self, key: str) -> str:
+        """Return the short name of a number, which its definition follows in `numbers`."""
+        if key not in self.numbers and len(self.numbers) == 1:
+            key = next(iter(self.numbers))
+        words = self.numbers.get(key, "the statistic" if key in ("", "value") else f"`{key}`")
+        name, colon, _ = words.partition(": ")
+        return name if colon else strip_brackets(words)
+
+    def format_criteria(self, criteria: Sequence[Criterion], *, is_any: bool) -> str:
+        """Write criteria, such as "mid-network peak is above 0.005"."""
+        words = [
+            f"{self.name_number(criterion.number)} is {format_bound(criterion.comparison, criterion.bound)}"
+            for criterion in criteria
+        ]
+        return (" or " if is_any else " and ").join(words)
+
+    def name_numbers(self, criteria: Sequence[Criterion]) -> str:
+        """Name the numbers of criteria, each once."""
+        return ", ".join(dict.fromkeys(self.name_number(c.number) for c in criteria))
+
+    def format_condition(self, verdict: ClaimVerdict) -> str:
+        """Write when the claim has a verdict, such as "in all cases growth is above 0.05"."""
+        rules = []
+        for rule in self.find_condition(verdict):
+            groups = [
+                f"{format_share(group.share)} {self.format_criteria(group.criteria, is_any=group.is_any)}"
+                for group in rule.groups
+            ]
+            rules.append(", and ".join(groups))
+        return "; or ".join(rules)
 
     def count_models(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
-        """How many models count of those it needs: of all that are named each, else seeds of a training once."""
-        if not (self.needs or isinstance(self.models, str)):
+        """Count models: each one if all that are named are needed, else seeds of a training once."""
+        if not (self.min_models or isinstance(self.models, str)):
             return len(names)
         return len({(run[name].training if name in run else "") or name for name in names})
 
     def restrict_to_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
         """The claim as it is asked of a run, which may have none of its models."""
-        if not self.asked_of or any(name in run for name in self.models):
+        if not self.applies_to or any(name in run for name in self.models):
             return self
-        return replace(self, models=self.asked_of, needs=1)
+        return replace(self, models=self.applies_to, min_models=1)
 
     def list_models(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
         """Name the models of a run that it is on, in its order or the run's."""
@@ -220,6 +346,31 @@ class ClaimGrid:
         """What stands for each estimator of the claim."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}
+
+
+def strip_brackets(words: str) -> str:
+    """Leave out what words have in brackets.
+
+    Examples
+    --------
+    >>> strip_brackets("the rise (of blocks (all)) less the fall (ln)")
+    'the rise less the fall'
+    """
+    while (shorter := re.sub(r" ?\([^()]*\)", "", words)) != words:
+        words = shorter
+    return words
+
+
+def format_bound(comparison: str, bound: float) -> str:
+    """Write a bound, such as "above 0.5"."""
+    return f"{comparison.replace('not_', 'not_clearly_').replace('_', ' ')} {bound:g}"
+
+
+def format_share(share: Share) -> str:
+    """Write in how many units criteria must hold, such as "in all cases"."""
+    if isinstance(share, str):
+        return f"in {SHARES[share]}"
+    return f"in at least {f'{100 * share:g} % of the families' if isinstance(share, float) else f'{share} cases'}"
 
 
 def format_choice(choice: str) -> str:

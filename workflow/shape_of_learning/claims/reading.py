@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import Claim, ClaimVerdict
+from shape_of_learning.claims.criteria import PAIR
 from shape_of_learning.claims.evidence import NO_ROWS, Evidence, LayerValues
-from shape_of_learning.claims.rules import PAIR
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 MOST_NAMED = 4
@@ -32,13 +32,13 @@ FURTHER_OUT = ("mada", "mom")
 class NotMeasured(Exception):
     """What a claim needs and the run does not have, in one sentence."""
 
-    verdict = "not measured"
+    verdict = ClaimVerdict.NOT_MEASURED
 
 
 class OutsideTheClaim(NotMeasured):
     """Why what the run has is nothing that the claim is on."""
 
-    verdict = "outside the claim"
+    verdict = ClaimVerdict.OUTSIDE
 
 
 class ClaimData:
@@ -48,7 +48,7 @@ class ClaimData:
     ----------
     claim : Claim
     evidence : Evidence
-    instead : mapping of str to str
+    substitutes : mapping of str to str
         Estimators that are read in the place of the claim's.
     control : str
         The control whose values are read in the place of the models' own; none if empty.
@@ -59,7 +59,8 @@ class ClaimData:
         The claim's models that are in the run, in its order or the run's.
     checkpoints : dict of (str, str)
         Model and revision of all that was read.
-    curves_read : list of Curve
+    curves_read : dict of (str, str) to LayerValues
+        By model and estimator.
     outside : dict of str to str
         Models of which too little of the training was seen, and what was.
     suspects : dict of (str, str) to str
@@ -70,14 +71,14 @@ class ClaimData:
         self,
         claim: Claim,
         evidence: Evidence,
-        instead: Mapping[str, str] | None = None,
+        substitutes: Mapping[str, str] | None = None,
         control: str = "",
     ) -> None:
         self.claim, self.evidence = claim, evidence
-        self.instead, self.control = instead or {}, control
+        self.substitutes, self.control = substitutes or {}, control
         self.models = {name: evidence.models[name] for name in claim.list_models(evidence.models)}
         self.checkpoints: dict[tuple[str, str], None] = {}
-        self.curves_read: list[LayerValues] = []
+        self.curves_read: dict[tuple[str, str], LayerValues] = {}
         self.outside: dict[str, str] = {}
         self.suspects: dict[tuple[str, str], str] = {}
 
@@ -95,7 +96,7 @@ class ClaimData:
             If it would not be, had more been seen of their training.
         """
         found = {name: of for name in self.models if (of := self.find_curves(name, *estimators))}
-        named = [self.instead.get(estimator, estimator) for estimator in estimators]
+        named = [self.substitutes.get(estimator, estimator) for estimator in estimators]
         at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
         self.require(found, f"{list_names(named)} at {at}")
         return found
@@ -108,16 +109,14 @@ class ClaimData:
 
     def find_curves(self, model: str, *estimators: str) -> list[LayerValues]:
         """Give the curves of a model, also of none of the claim's, such as a twin's original; [] if one lacks."""
-        found = [
-            self._select_curve(model, self.instead.get(estimator, estimator))
-            for estimator in estimators
-        ]
-        curves = [curve for curve in found if curve is not None]
-        if len(curves) < len(estimators):
+        names = [self.substitutes.get(estimator, estimator) for estimator in estimators]
+        selected = [self._select_curve(model, name) for name in names]
+        curves = [curve for curve in selected if curve is not None]
+        if len(curves) < len(names):
             return []
-        for curve in curves:
+        for name, curve in zip(names, curves, strict=True):
             self.checkpoints |= {(model, revision): None for revision in curve.revisions}
-            self.curves_read.append(curve)
+            self.curves_read[model, name] = curve
         return curves
 
     def find_rows(self, model: str, table: str) -> pd.DataFrame:
@@ -129,7 +128,7 @@ class ClaimData:
 
     def require(self, found: Collection[str], what: str) -> None:
         """Raise NotMeasured unless as many models as the claim needs have `what`."""
-        named, needed = self.claim.models, self.claim.min_models
+        named, needed = self.claim.models, self.claim.needed_models
         number, there, with_outside = (
             self.claim.count_models(names, self.models)
             for names in (found, self.models, {*found, *self.outside})

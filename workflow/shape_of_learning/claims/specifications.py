@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from shape_of_learning.claims.claim import ClaimGrid, EvidenceModel
+from shape_of_learning.claims.claim import ClaimGrid, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.evidence import (
     Evidence,
     LayerValues,
@@ -15,8 +15,8 @@ from shape_of_learning.claims.evidence import (
     read_tables,
     select_sound_rows,
 )
-from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 from shape_of_learning.claims.reading import FURTHER_OUT
+from shape_of_learning.claims.verdict import Judgement, judge
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
 SPECIFIED = (*ROW_CHOICES, "last_layer")  # choices that columns of the tables of values say
@@ -95,7 +95,9 @@ def judge_specifications(of: ClaimGrid, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = {}
     for specification in of.list_specifications():
-        claim = replace(of.claim, average_over=specification["average_over"], others=(), also={})
+        claim = replace(
+            of.claim, average_over=specification["average_over"], other_estimators=(), robustness={}
+        )
         judged[tuple(specification.values())] = judge(
             claim, measured.make_evidence(specification, of.choose_estimators(specification))
         )
@@ -127,8 +129,14 @@ def find_flips(of: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
                 if options[place] == own
             ]
             alone = pairs[0]  # as the first specification is the reference
-            measured = [pair for pair in pairs if NOT_MEASURED not in pair]
-            flips = "" if NOT_MEASURED in alone else "no" if alone[0] == alone[1] else "yes"
+            measured = [pair for pair in pairs if ClaimVerdict.NOT_MEASURED not in pair]
+            flips = (
+                ""
+                if ClaimVerdict.NOT_MEASURED in alone
+                else "no"
+                if alone[0] == alone[1]
+                else "yes"
+            )
             flipped = sum(one != other for one, other in measured)
             cells = (of.claim.name, choice, own, option, *alone, flips, len(measured), flipped)
             rows.append(dict(zip(FLIP_COLUMNS, cells, strict=True)))

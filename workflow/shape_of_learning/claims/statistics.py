@@ -9,13 +9,13 @@ are in its ``statistics.py``.
 from collections.abc import Sequence
 
 from shape_of_learning.claims.bounds import bound_by_jackknife
+from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.reading import (
     ClaimData,
     average_layers,
     has_last_layer,
     select_common_layers,
 )
-from shape_of_learning.claims.rules import Units
 
 
 def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:

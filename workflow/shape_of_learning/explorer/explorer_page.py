@@ -34,10 +34,7 @@ KINDS = {
 SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
 DIGITS = {"n": 9}  # all others are rounded to six
-OF_CLAIMS = (
-    *("claim", "sentence", "where", "verdict", "summary", "because", "besides"),
-    *("estimate", "low", "high", "smallest_visible"),
-)
+OF_CLAIMS = ("claim", "sentence", "where", "verdict", "summary", "because", "besides")
 Row = Mapping[str, str]
 
 
@@ -183,7 +180,9 @@ def _read_claims(
         for row in _read_rows(table):
             about = description["claimed"][table.stem][row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
-            yield {**about, **{key: row[key] for key in OF_CLAIMS}, "paper": table.stem, **rests_on}
+            criteria = json.loads(row["criteria"] or "[]")
+            words = {key: row[key] for key in OF_CLAIMS}
+            yield {**about, **words, "paper": table.stem, "criteria": criteria, **rests_on}
 
 
 def _describe_flip(row: Row) -> dict[str, str]:

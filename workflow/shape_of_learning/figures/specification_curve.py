@@ -12,17 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.claim import Claim, ClaimGrid, format_choice, format_option
-from shape_of_learning.claims.judging import (
-    CONTRADICTED,
-    NOT_MEASURED,
-    OTHER_SEEDS,
-    OUTSIDE,
-    SUPPORTED,
-    UNDECIDED,
+from shape_of_learning.claims.claim import (
+    DECIDED,
+    Claim,
+    ClaimGrid,
+    ClaimVerdict,
+    format_choice,
+    format_option,
 )
-from shape_of_learning.claims.rules import find_only_bound
+from shape_of_learning.claims.criteria import find_only_bound
 from shape_of_learning.claims.specifications import Specified
+from shape_of_learning.claims.verdict import OTHER_SEEDS
 from shape_of_learning.figures import marks
 from shape_of_learning.figures.captions import enumerate_items, format_range, join_sentences
 from shape_of_learning.figures.output import Drawing
@@ -31,11 +31,11 @@ from shape_of_learning.metrics.registry import find_measure, list_measure_names
 
 # Told apart by shape and by lightness, too.
 LOOKS = {
-    SUPPORTED: {"color": "#01508a", "marker": "o"},
-    CONTRADICTED: {"color": "#d55e00", "marker": "v"},
-    UNDECIDED: {"color": "0.62", "marker": "s"},
-    OUTSIDE: {"color": "#ca9161", "marker": "x"},
-    NOT_MEASURED: {"color": "0.85", "marker": "."},
+    ClaimVerdict.SUPPORTED: {"color": "#01508a", "marker": "o"},
+    ClaimVerdict.CONTRADICTED: {"color": "#d55e00", "marker": "v"},
+    ClaimVerdict.UNDECIDED: {"color": "0.62", "marker": "s"},
+    ClaimVerdict.OUTSIDE: {"color": "#ca9161", "marker": "x"},
+    ClaimVerdict.NOT_MEASURED: {"color": "0.85", "marker": "."},
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
@@ -146,7 +146,7 @@ def _write_caption(of: ClaimGrid, judged: Specified, table: pd.DataFrame) -> str
 def _describe_bars(of: ClaimGrid, judged: Specified) -> str:
     """Say what intervals are over."""
     over = "pairs" if of.claim.statistic == "twins_less_originals" else "windows"
-    if any(OTHER_SEEDS in part.unit for each in judged.values() for part in each.parts):
+    if any(OTHER_SEEDS in of.unit for judgement in judged.values() for of in judgement.numbers):
         over = "seeds and windows"
     return f"Bars: 95 % intervals over {over}."
 
@@ -165,10 +165,8 @@ def _write_footnote(
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> None:
     """Draw effects by rank with their intervals."""
-    bounds = {
-        verdict: find_only_bound(claim.rule[verdict]) for verdict in (SUPPORTED, CONTRADICTED)
-    }
-    bound = bounds[SUPPORTED]
+    bounds = {verdict: find_only_bound(claim.find_condition(verdict)) for verdict in DECIDED}
+    bound = bounds[ClaimVerdict.SUPPORTED]
     if bound is None:
         axes.axhline(0, color="0.4", linewidth=0.6, zorder=1)
     for verdict, of in bounds.items() if bound else ():
@@ -218,7 +216,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimGrid, size: float) ->
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
                 # Small ones are not measured, in the legend, too: another verdict is grey as well.
-                mark["markersize"] = size / 2 if verdict == NOT_MEASURED else size
+                mark["markersize"] = size / 2 if verdict == ClaimVerdict.NOT_MEASURED else size
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
             labels[height] = format_option(choice, option)
             height += 1

@@ -138,7 +138,7 @@ WEIGHT_POINT_COLUMNS = (*CHECKPOINT_COLUMNS, *POINT_COLUMNS)
 CLAIM_COLUMNS = (
     *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
     *("verdict", "summary", "because", "models", "revisions", "n", "selections"),
-    *("p_supported", "p_contradicted", "to_contradict", "besides"),
+    *("p_supported", "p_contradicted", "to_contradict", "besides", "criteria"),
 )
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer of an average
 FINAL_NORM = "final_norm"  # the only one of a model's own matrices without embeddings

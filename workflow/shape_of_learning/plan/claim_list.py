@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import COMPARISONS, DECIDED, Claim, read_condition
 from shape_of_learning.files import read_yaml
 from shape_of_learning.validation import (
     Number,
@@ -32,83 +32,84 @@ def list_functions(file: Path) -> dict[str, ast.FunctionDef]:
 
 Text = Annotated[str, Field(min_length=1)]
 Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
+NAMED_COMPARISONS = " or ".join(f"`{name}`" for name in COMPARISONS)
 In = Annotated[
-    Literal["all", "any", "most"]
+    Literal["all", "any", "most", "together"]
     | Annotated[int, Field(ge=1)]
     | Annotated[float, Field(gt=0, lt=1)],
-    must_be("`all`, `any`, `most`, a number of them, or a share above 0 and below 1"),
+    must_be("`all`, `any`, `most`, `together`, a number of units, or a share above 0 and below 1"),
 ]
 
 
-class Condition(Section):
-    """A condition of a rule; :mod:`shape_of_learning.claims.rules` says what they mean."""
+class CriterionEntry(Section):
+    """A criterion: exactly one comparison of a number with a bound."""
 
-    of: str | None = None
+    number: str | None = None
     above: Number | None = None
     below: Number | None = None
     at_least: Number | None = None
     at_most: Number | None = None
     not_above: Number | None = None
     not_below: Number | None = None
-    all_of: "list[Condition] | None" = Field(None, min_length=2)
-    any_of: "list[Condition] | None" = Field(None, min_length=2)
-    number: In | None = Field(None, alias="in")
-    holds: "Condition | None" = None
+    share: In | None = Field(None, alias="in")
 
     @model_validator(mode="after")
-    def _is_one(self) -> "Condition":
-        kinds = [key for key in type(self).model_fields if key not in ("of", "number")]
-        if len([key for key in kinds if getattr(self, key) is not None]) != 1:
-            raise make_validation_error(
-                f"needs exactly one of {' or '.join(f'`{kind}`' for kind in kinds)}"
-            )
-        if (self.number is None) != (self.holds is None):
-            raise make_validation_error(
-                "has one of `in` and `holds`, which need each other; add the other"
-            )
-        if self.of is not None and self.inner:
-            raise make_validation_error(
-                "has an `of` beside conditions that have their own; move it into them"
-            )
-        if self.holds is not None and self.holds.counts:
-            remedy = "put them side by side in `all_of` or `any_of`"
-            raise make_validation_error(f"counts by `in` within another `in`; {remedy}")
+    def _check_comparison(self) -> "CriterionEntry":
+        if len(self.comparisons) != 1:
+            raise make_validation_error(f"needs exactly one of {NAMED_COMPARISONS}")
         return self
 
     @property
-    def inner(self) -> "list[Condition]":
-        """The conditions that it is made of."""
-        return self.all_of or self.any_of or ([self.holds] if self.holds is not None else [])
+    def comparisons(self) -> list[str]:
+        """The comparisons that are written."""
+        return [name for name in COMPARISONS if getattr(self, name) is not None]
 
     @property
-    def counts(self) -> bool:
-        """Whether it counts units, itself or within."""
-        return self.holds is not None or any(each.counts for each in self.inner)
-
-    @property
-    def shows_something(self) -> bool:
-        """Whether more is asked than that something is not shown."""
-        if self.inner:
-            shows = [each.shows_something for each in self.inner]
-            return all(shows) if self.any_of is not None else any(shows)
-        return self.not_above is None and self.not_below is None
+    def is_hurdle(self) -> bool:
+        """Whether it asks only that something is not shown."""
+        return self.not_above is not None or self.not_below is not None
 
 
-class Rule(Section):
-    """What decides a claim; else it is undecided."""
+class RuleEntry(CriterionEntry):
+    """A rule: one criterion, or a list of them; :mod:`shape_of_learning.claims.criteria` says what they mean."""
 
-    supported: Condition
-    contradicted: Condition
+    all_of: list[CriterionEntry] | None = Field(None, min_length=2)
+    any_of: list[CriterionEntry] | None = Field(None, min_length=2)
 
     @model_validator(mode="after")
-    def _asks_something(self) -> "Rule":
-        for verdict in ("supported", "contradicted"):
-            if not getattr(self, verdict).shows_something:
-                raise make_validation_error(
-                    f"can be met for `{verdict}` by `not_above` or `not_below` alone, which is likelier the "
-                    "noisier the numbers are; add another condition by `all_of`"
-                )
+    def _check_comparison(self) -> "RuleEntry":
+        lists = [name for name in ("all_of", "any_of") if getattr(self, name) is not None]
+        if len(self.comparisons + lists) != 1:
+            raise make_validation_error(
+                f"needs exactly one of {NAMED_COMPARISONS} or `all_of` or `any_of`"
+            )
+        if lists and self.number is not None:
+            raise make_validation_error(
+                "has a `number` beside criteria that have their own; move it into them"
+            )
+        if any(criterion.share is not None for criterion in self.any_of or ()):
+            raise make_validation_error(
+                "has an `in` within `any_of`; write rules as a list, one of which must hold"
+            )
         return self
+
+    @model_validator(mode="after")
+    def _check_that_it_shows_something(self) -> "RuleEntry":
+        criteria = self.all_of or self.any_of or [self]
+        hurdles = [criterion.is_hurdle for criterion in criteria]
+        if all(hurdles) or (self.any_of is not None and any(hurdles)):
+            raise make_validation_error(
+                "can be met by `not_above` or `not_below` alone, which is likelier the noisier the numbers are; add "
+                "another criterion by `all_of`"
+            )
+        return self
+
+
+def _list_rules(written: Any) -> Any:
+    return written if isinstance(written, list) else [written]
+
+
+Rules = Annotated[list[RuleEntry], Field(min_length=1), BeforeValidator(_list_rules)]
 
 
 class Seen(Section):
@@ -129,10 +130,11 @@ class ClaimEntry(Section):
     where: Text
     statistic: str
     estimators: Annotated[Words, Field(min_length=1)] | None = None
-    others: list[Words] = []
-    also: dict[str, Words] = {}
+    other_estimators: list[Words] = []
+    robustness: dict[str, Words] = {}
     arguments: dict[str, Any] = {}
-    parts: dict[str, Text] = {}
+    numbers: dict[str, Text] = {}
+    conclusion: dict[Literal["supported", "contradicted"], Text] = {}
     reads: Annotated[Words, Field(min_length=1)] | None = None
     models: Annotated[
         Literal["decoders", "encoders", "all", "fine_tunings", "twins"]
@@ -141,15 +143,16 @@ class ClaimEntry(Section):
             "a list of names of models, or one of `decoders`, `encoders`, `all`, `fine_tunings`, `twins`"
         ),
     ]
-    needs: int | None = Field(None, ge=1)
-    asked_of: Literal["decoders", "encoders", "all"] | None = None
+    min_models: int | None = Field(None, ge=1)
+    applies_to: Literal["decoders", "encoders", "all"] | None = None
     checkpoints: Literal["last", "training"] | None = None
     seen: Seen = Seen()
     on_estimators: bool = False
     of_blocks: bool = False
     matters: Text | None = None
     changed: dict[Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d\Z")], Text] = {}
-    rule: Rule
+    supported: Rules
+    contradicted: Rules
 
     @model_validator(mode="after")
     def _check_statistic(self, info: ValidationInfo) -> "ClaimEntry":
@@ -172,14 +175,15 @@ class ClaimEntry(Section):
 
     @model_validator(mode="after")
     def _check_models_and_estimators(self) -> "ClaimEntry":
-        if any(len(of) != len(self.estimators or ()) for of in [*self.others, *self.also.values()]):
+        substitutes = [*self.other_estimators, *self.robustness.values()]
+        if any(len(names) != len(self.estimators or ()) for names in substitutes):
             raise make_validation_error(
-                "has `others` or `also` of another number of estimators than `estimators`, whose places they "
-                "take; name one for each"
+                "has `other_estimators` or `robustness` with another number of estimators than `estimators`, whose "
+                "places they take; name one for each"
             )
-        if not isinstance(self.models, str) and (self.needs or 0) > len(self.models):
+        if not isinstance(self.models, str) and (self.min_models or 0) > len(self.models):
             raise make_validation_error(
-                f"has `needs: {self.needs}`, but `models` names {len(self.models)}; lower it"
+                f"has `min_models: {self.min_models}`, but `models` names {len(self.models)}; lower it"
             )
         return self
 
@@ -205,4 +209,8 @@ def read_claims(file: Path) -> dict[str, Claim]:
     statistics = list_functions(SHARED_STATISTICS) | (list_functions(own) if own.exists() else {})
     validate_yaml(ClaimsFile, {"claims": written}, str(file), statistics)
     paper = file.parent.name
-    return {name: Claim(name=name, paper=paper, **entry) for name, entry in written.items()}
+    claims = {}
+    for name, entry in written.items():
+        conditions = {verdict: read_condition(entry[verdict]) for verdict in DECIDED}
+        claims[name] = Claim(**{"name": name, "paper": paper, **entry, **conditions})
+    return claims

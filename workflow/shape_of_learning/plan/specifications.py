@@ -140,7 +140,7 @@ class SpecificationGrid:
         claim = claim.restrict_to_run(run)
         models = claim.list_models(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
-        if not models or claim.count_models(models, run) < claim.min_models:
+        if not models or claim.count_models(models, run) < claim.needed_models:
             return None
         if not claim.estimators or claim.reads:
             return None

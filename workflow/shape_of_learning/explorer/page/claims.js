@@ -45,34 +45,31 @@ function withLabels(results, text) {
 function claimElement(results, claim) {
   const kind = claim.verdict in VERDICT_SIGNS ? claim.verdict : "undecided";
   const sign = make("span", { textContent: VERDICT_SIGNS[kind], ariaHidden: "true" });
-  const facts = (...parts) => make("p", { className: "facts" }, ...parts);
-  const besides = claim.besides && `Besides: ${claim.besides.split(";").map((each) => besidesWords(results, each)).join("; ")}.`;
+  const others = claim.besides && `Other estimators, selections and null models: ${claim.besides.split(";").map((words) => nameOtherVerdict(results, words)).join("; ")}.`;
+  const facts = [others, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => make("p", { className: "facts" }, words));
   const reason = make("details", { className: "facts" }, make("summary", { textContent: "Why this verdict" }), ...withLabels(results, claim.because));
   return make(
     "article", {},
     make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
     make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
-    ...[claim.summary || numbersOf(claim), visibleOf(claim), besides, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => facts(words)),
+    ...(claim.summary ? [make("p", {}, ...withLabels(results, claim.summary))] : []),
+    ...(claim.criteria.length ? [criteriaTable(claim.criteria)] : []),
+    ...facts,
     ...(claim.specifications ? [specificationElement(results, claim)] : []),
     reason,
     ...curveOf(results, claim),
   );
 }
 
-function numbersOf({ estimate, low, high }) {
-  if (!estimate) return "";
-  const short = (text) => shortNumber(Number(text.replace("inf", "Infinity")));
-  const interval = low && high ? `, 95 % interval ${short(low)} to ${short(high)}` : "";
-  return `Estimate ${short(estimate)}${interval}.`;
+// The numbers that decide, as the page of the claims has them.
+function criteriaTable(rows) {
+  const columns = ["Number", "Of", "Value", "95 % interval", "Bound", "Met"];
+  const line = (kind, cells) => make("tr", {}, ...cells.map((textContent) => make(kind, { textContent })));
+  return make("table", { className: "criteria" }, make("thead", {}, line("th", columns)), make("tbody", {}, ...rows.map((cells) => line("td", cells))));
 }
 
-function visibleOf({ smallest_visible }) {
-  if (!smallest_visible) return "";
-  return `Smallest distance from the bound that would show: ${shortNumber(Number(smallest_visible.replace("inf", "Infinity")))}.`;
-}
-
-// What was judged besides: by another estimator, of other rows, or against a null model.
-function besidesWords(results, text) {
+// A verdict by another estimator, on other rows, or beside a null model.
+function nameOtherVerdict(results, text) {
   const [name, verdict] = text.split(/: (?=[^:]*$)/);
   const words = results.measuresByName.get(name)?.label ?? name.replace(/^also /, "").replace(/^beyond (.*)/, "beyond the null model “$1”").replaceAll("_", " ");
   return verdict ? `${words}: ${verdict}` : words;

@@ -1,0 +1,219 @@
+"""How far the criteria of a claim are met.
+
+A statistic returns *units*, such as models, each with named numbers that have bounds. A *criterion* compares a number:
+
+``{number: NAME, above: X}``
+    Also `below`, `at_least`, `at_most`. `number` may be left out where the statistic has only one.
+``{number: NAME, not_above: X}``
+    Also `not_below`: the interval does not lie beyond X. It adds to other criteria and shows nothing alone.
+
+A *rule* is one criterion, or several that must hold in the same unit (`all_of`), or of which one must hold (`any_of`).
+It says in how many units, by `in`:
+
+    `all` (if nothing is said), `any`, a number of units, or a share of them: `most` (more than half) or such as 0.75.
+    A share is one of families, whose members have equal parts of it: five models of one suite are no five witnesses.
+    `together`: the numbers are of all units together.
+
+A criterion within `all_of` may have an `in` of its own. A list of rules holds if one of them does.
+
+A rule holds if its *margin* has an interval above zero: the distance of a number to its bound, the least one of
+`all_of`, the largest one of `any_of`, and of k units the k-th largest (:mod:`shape_of_learning.claims.bounds`). So
+a rule with many criteria errs as rarely as a rule with one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from shape_of_learning.claims.bounds import (
+    TAIL,
+    BoundedNumber,
+    count_fewest,
+    make_undecided,
+    stack_bounds,
+)
+from shape_of_learning.claims.claim import INCLUSIVE, TOGETHER, Condition, Criterion, Rule, Share
+from shape_of_learning.errors import InputError
+
+ALL_TOGETHER = ""  # the unit whose numbers are of all units together
+PAIR = " / "  # between the models of a unit of two
+LEAST_CHANCE = 1e-8
+
+Units = Mapping[str, Mapping[str, BoundedNumber]]
+Families = Mapping[str, str]  # by unit; a unit without one is a family of its own
+
+
+def margin(condition: Condition, units: Units, families: Families | None = None) -> BoundedNumber:
+    """Return how far a condition is met: a number whose lower bound is positive if it holds.
+
+    Raises
+    ------
+    InputError
+        If a criterion names a number that the statistic does not have, or counts units where there are none.
+    """
+    rules = []
+    for rule in condition:
+        groups = [_margin_of_group(group, units, families or {}) for group in rule.groups]
+        rules.append(_join(groups, is_any=rule.is_any))
+    return _join(rules, is_any=True)
+
+
+def _margin_of_group(rule: Rule, units: Units, families: Families) -> BoundedNumber:
+    if rule.share == TOGETHER:
+        return _margin_of_unit(rule, units[ALL_TOGETHER])
+    names = list_units(units)
+    if not names:
+        raise InputError(
+            "the rule counts units, but its numbers are of all together; write `in: together`"
+        )
+    margins = stack_bounds([_margin_of_unit(rule, units[name]) for name in names])
+    weight, weights = needed_weight(rule.share, names, families)
+    if weight > len(names):
+        return make_undecided(margins.least())
+    return margins.weighted_largest(weight, weights)
+
+
+def find_number(criterion: Criterion, numbers: Mapping[str, BoundedNumber]) -> str:
+    """Return the name of a criterion's number among those of a unit; InputError if the unit lacks it."""
+    if criterion.number in numbers:
+        return criterion.number
+    if not criterion.number and len(numbers) == 1:
+        return next(iter(numbers))
+    problem = f"asks for the number `{criterion.number}`" if criterion.number else "names no number"
+    known = ", ".join(f"`{name}`" for name in numbers)
+    raise InputError(f"the rule {problem}, but there are {known}; correct its `number`")
+
+
+def _margin_of_criterion(
+    criterion: Criterion, numbers: Mapping[str, BoundedNumber]
+) -> BoundedNumber:
+    """Return how far the number of a unit lies beyond the bound."""
+    number, sign = numbers[find_number(criterion, numbers)], 1 if criterion.is_upwards else -1
+    bound = criterion.bound
+    if criterion.comparison in INCLUSIVE:
+        bound = float(np.nextafter(bound, -sign * math.inf))
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        if criterion.is_hurdle:
+            below = above = TAIL
+        ends = number.bounds(below, above) if sign > 0 else number.bounds(above, below)[::-1]
+        low, high = (sign * (end - bound) for end in ends)
+        # The better end of the interval decides whether something is not shown.
+        return (high, high) if criterion.is_hurdle else (low, high)
+
+    return BoundedNumber(sign * (number.estimate - bound), bounds)
+
+
+def _margin_of_unit(rule: Rule, numbers: Mapping[str, BoundedNumber]) -> BoundedNumber:
+    margins = [_margin_of_criterion(criterion, numbers) for criterion in rule.criteria]
+    return _join(margins, is_any=rule.is_any)
+
+
+def _join(margins: Sequence[BoundedNumber], *, is_any: bool) -> BoundedNumber:
+    if len(margins) == 1:
+        return margins[0]
+    stacked = stack_bounds(margins)
+    if not is_any:
+        return stacked.least()
+    # An alternative that is unknown does not hide the others.
+    return replace(stacked.greatest(), estimate=np.fmax.reduce(stacked.estimate, axis=-1))
+
+
+def is_shown(condition: Condition, units: Units, families: Families | None = None) -> np.ndarray:
+    """Return whether a condition is shown to hold, of each draw where there are several."""
+    low, _ = margin(condition, units, families).bounds(TAIL, TAIL)
+    return low > 0
+
+
+def chance(condition: Condition, units: Units, families: Families | None = None) -> float:
+    """Return the least tail at which a condition is shown, a p-value; NaN of numbers without an interval."""
+    of_condition = margin(condition, units, families)
+
+    def end(tail: float) -> float:
+        return float(of_condition.bounds(tail, TAIL)[0])
+
+    least, most = LEAST_CHANCE, 0.5
+    if end(least) == end(most) or not np.isfinite([end(least), end(most)]).all():
+        return np.nan
+    if end(most) <= 0:
+        return 1.0
+    while end(least) <= 0 and most / least > 1.01:
+        middle = math.sqrt(least * most)
+        least, most = (least, middle) if end(middle) > 0 else (middle, most)
+    return least if end(least) > 0 else most
+
+
+def list_units(units: Units) -> list[str]:
+    """Return the names of the units that are counted."""
+    return [name for name in units if name != ALL_TOGETHER]
+
+
+def needed_weight(
+    share: Share, names: Sequence[str], families: Families | None = None
+) -> tuple[float, np.ndarray]:
+    """Return the weight of units that a share asks for, and that of each unit; it may be more than there is."""
+    of_units = [(families or {}).get(name, name) for name in names]
+    if isinstance(share, float) or share == "most":
+        weights = np.array([1 / of_units.count(family) for family in of_units])
+        total = weights.sum()
+        # More than half is the least weight beyond it that a unit may add.
+        return (total / 2 + 1e-6 if share == "most" else max(float(share) * total, 1e-6)), weights
+    counts = {"all": len(names), "any": 1}
+    return counts[share] if isinstance(share, str) else share, np.ones(len(names))
+
+
+def drop_hurdles(condition: Condition) -> Condition:
+    """Leave out criteria that only add to others."""
+    kept = [[c for c in rule.criteria if not c.is_hurdle] for rule in condition]
+    pairs = zip(condition, kept, strict=True)
+    return [rule._replace(criteria=tuple(criteria)) for rule, criteria in pairs if criteria]
+
+
+def list_criteria(condition: Condition) -> list[Criterion]:
+    """Return all criteria but hurdles, each once."""
+    return list(dict.fromkeys(c for rule in drop_hurdles(condition) for c in rule.criteria))
+
+
+def find_only_bound(condition: Condition) -> tuple[bool, float] | None:
+    """Return whether upwards and beyond which bound all numbers must lie; None if bounds differ."""
+    found = {(criterion.is_upwards, criterion.bound) for criterion in list_criteria(condition)}
+    return found.pop() if len(found) == 1 else None
+
+
+def select_number(condition: Condition, number: str) -> Condition:
+    """Leave out all numbers but one, which takes the places of alternatives, so that errors are divided as before."""
+    selected = []
+    for rule in drop_hurdles(condition):
+        kept = [c for c in rule.criteria if (c.number or "value") == number]
+        if kept and rule.is_any:
+            kept += kept[:1] * (len(rule.criteria) - len(kept))
+        if kept:
+            selected.append(rule._replace(criteria=tuple(kept)))
+    return selected + selected[:1] * (len(condition) - len(selected))
+
+
+def find_met(
+    condition: Condition, units: Units, families: Families | None = None
+) -> dict[tuple[int, Criterion, str], bool]:
+    """Return whether each criterion is met in each unit, by its share of the errors.
+
+    Keys are the number of the rule in the condition, the criterion and the unit.
+    """
+    met = {}
+    for place, rule in enumerate(condition):
+        for group in rule.groups:
+            names = [ALL_TOGETHER] if group.share == TOGETHER else list_units(units)
+            tail = TAIL / len(condition)
+            if group.share != TOGETHER:
+                # As in :meth:`.BoundedNumber.weighted_largest`.
+                weight, weights = needed_weight(group.share, names, families)
+                tail /= max(len(names) - count_fewest(weight, weights) + 1, 1)
+            if group.is_any:
+                tail /= len(group.criteria)
+            for criterion in group.criteria:
+                for name in names:
+                    low, _ = _margin_of_criterion(criterion, units[name]).bounds(tail, TAIL)
+                    met[place, criterion, name] = bool(low > 0)
+    return met

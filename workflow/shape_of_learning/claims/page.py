@@ -1,0 +1,376 @@
+"""The page of a paper's claims that people read, its ledger, and all verdicts as one family."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
+from shape_of_learning.claims.criteria import list_criteria
+from shape_of_learning.claims.evidence import LayerValues
+from shape_of_learning.claims.reading import describe_scope
+from shape_of_learning.claims.verdict import Judgement, UnitNumber, capitalise
+from shape_of_learning.files import atomic_write, write_table
+from shape_of_learning.findings import name_blocks
+from shape_of_learning.metrics.registry import find_measure, list_measure_names
+from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
+
+FALSE_SHARE = 0.05  # of the verdicts of a run, at most
+MOST_ROWS = 20  # of a table of one claim
+MOST_CURVES = 2  # that one sentence describes
+PLATEAU = 0.1  # of the range of a profile, below its highest value
+FLAT = 0.05  # range over the highest value, up to which a profile is told by its range alone
+BARS = "▁▂▃▄▅▆▇█"
+CRITERIA_COLUMNS = ("Number", "Of", "Value", "95 % interval", "Bound", "Met")
+HOW_TO_READ = (
+    "A bound counts as passed only if the whole 95 % interval lies beyond it; a number without an interval is compared "
+    "as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, of twins and "
+    "fine-tunings over seeds. *Met* uses an interval that is widened for every model, layer, step or alternative that "
+    "the criteria could pick, so a number whose own interval lies beyond its bound may not meet it. A case is a model, "
+    "a pair of models, or all seeds of one training; a family is one or several cases. `family.md` says how many "
+    "of all verdicts of the run may be false."
+)
+Judged = Sequence[tuple[Claim, Judgement]]
+
+
+def write_ledger(path: Path, judged: Judged) -> None:
+    """Write the CSV file, lists joined by ``;``."""
+    rows = []
+    for claim, judgement in judged:
+        distances = [f"{name}: {of:.6g}" for name, of in judgement.to_contradict.items()]
+        cells = vars(judgement) | {
+            "claim": claim.name,
+            "sentence": claim.sentence,
+            "where": claim.where,
+            "statistic": format_statistic(claim),
+            "summary": describe_finding(claim, judgement),
+            "to_contradict": tuple(distances),
+            "besides": judgement.other_verdicts,
+            "criteria": json.dumps(tabulate_criteria(claim, judgement), ensure_ascii=False),
+        }
+        listed = (cells[column] for column in CLAIM_COLUMNS)
+        rows.append([";".join(cell) if isinstance(cell, tuple) else cell for cell in listed])
+    write_table(path, CLAIM_COLUMNS, rows)
+
+
+def write_page(path: Path, title: str, judged: Judged) -> None:
+    """Write the Markdown file: verdicts, each claim with its numbers, and those that cannot be judged, folded."""
+    with_data = [pair for pair in judged if pair[1].verdict not in UNJUDGED]
+    without_data = [pair for pair in judged if pair[1].verdict in UNJUDGED]
+    verdicts = [judgement.verdict for _, judgement in judged]
+    lines = [f"# Claims of: {title}", "", f"{count_verdicts(verdicts)}.", ""]
+    if with_data:
+        rows = [[claim.sentence, f"**{judgement.verdict}**"] for claim, judgement in with_data]
+        lines += [*format_table(("Claim", "Verdict"), rows), ""]
+        lines += _fold("How to read the tables", [HOW_TO_READ])
+    for claim, judgement in with_data:
+        lines += _write_section(claim, judgement)
+    if without_data:
+        claims = "1 claim" if len(without_data) == 1 else f"{len(without_data)} claims"
+        reasons = [
+            f"- {claim.sentence} ({claim.where}) {capitalise(judgement.verdict)}: {judgement.because}"
+            for claim, judgement in without_data
+        ]
+        lines += _fold(f"This run cannot judge {claims}.", reasons)
+    with atomic_write(path) as partial:
+        partial.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _fold(summary: str, lines: Sequence[str]) -> list[str]:
+    return [f"<details><summary>{summary}</summary>", "", *lines, "", "</details>", ""]
+
+
+def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
+    """Write the finding, its picture and criteria, and, folded, what they mean and rest on."""
+    lines = [
+        f"## {claim.sentence}",
+        "",
+        f"**{capitalise(judgement.verdict)}.** {describe_finding(claim, judgement)}",
+        "",
+    ]
+    if pictures := _draw_curves(claim, judgement):
+        lines += [*pictures, ""]
+    if rows := tabulate_criteria(claim, judgement):
+        lines += [*format_table(CRITERIA_COLUMNS, rows), ""]
+    return lines + _fold(
+        "Definitions, what would have contradicted it, other estimators, and what it rests on",
+        _list_details(claim, judgement),
+    )
+
+
+def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
+    supported, contradicted = (claim.format_condition(verdict) for verdict in DECIDED)
+    lines = [
+        f"- Claim `{claim.name}`, {claim.where}. Statistic: `{format_statistic(claim)}`",
+        f"- Reason: {judgement.because}",
+        *(f"- *{name}*: {definition}" for name, definition in _define_numbers(claim)),
+        f"- Supported if {supported}",
+        f"- Contradicted if {contradicted}"
+        + (f"; {_describe_contradiction(claim, judgement)}" if judgement.to_contradict else ""),
+    ]
+    if not isnan(judgement.estimate):
+        value = _format_value(judgement.estimate, judgement.low, judgement.high)
+        visible = f"{judgement.smallest_visible:.3g}"
+        lines.append(
+            f"- Support over all cases: {value}; a distance of {visible} from the bound would show"
+        )
+    lines += [f"- Smaller effects: {claim.matters}"] if claim.matters else []
+    lines += [f"- Scope: {describe_scope(claim)}"] if claim.seen else []
+    if judgement.other_verdicts:
+        lines.append(
+            f"- Other estimators, selections and null models: {'; '.join(judgement.other_verdicts)}"
+        )
+    if judgement.models:
+        checkpoints = len(judgement.revisions)
+        rests_on = [
+            ", ".join(judgement.models),
+            f"{checkpoints} checkpoint{'s' if checkpoints > 1 else ''}",
+            *([f"vectors of a batch: {', '.join(judgement.n)}"] if judgement.n else []),
+            *([f"selection: {', '.join(judgement.selections)}"] if judgement.selections else []),
+        ]
+        lines.append(f"- Rests on: {'; '.join(rests_on)}")
+    lines += [
+        f"- Changed after results were seen, {day}: {change}"
+        for day, change in claim.changed.items()
+    ]
+    rows = [
+        [
+            claim.name_number(of.name),
+            of.unit or "all together",
+            f"{of.estimate:.3g}",
+            _format_interval(of.low, of.high),
+        ]
+        for of in judgement.numbers
+        if of not in {result.number for result in judgement.results}
+    ]
+    if rows:
+        lines += ["", *format_table(("Number", "Of", "Value", "95 % interval"), rows)]
+    return lines
+
+
+def _define_numbers(claim: Claim) -> list[tuple[str, str]]:
+    """Return name and definition of the numbers that have one."""
+    named = [(claim.name_number(key), words) for key, words in claim.numbers.items()]
+    pairs = [(name, words.removeprefix(f"{name}: ")) for name, words in named]
+    return [(name, definition) for name, definition in pairs if definition != name]
+
+
+def describe_finding(claim: Claim, judgement: Judgement) -> str:
+    """Say in one sentence what was found, in numbers of the quantity itself; empty if nothing is measured."""
+    if not judgement.numbers:
+        return ""
+    words = _describe_curves(claim, judgement) or _describe_numbers(claim, judgement)
+    endings = {
+        ClaimVerdict.UNDECIDED: ", which decides nothing",
+        ClaimVerdict.DEPENDS: "; other estimators say the opposite",
+    }
+    conclusion = claim.conclusion.get(judgement.verdict)
+    ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
+    return f"{capitalise(words)}{ending}."
+
+
+def _describe_curves(claim: Claim, judgement: Judgement) -> str:
+    """Describe profiles over layers or curves over steps; empty if there are many models or none."""
+    by_estimator: dict[str, dict[str, LayerValues]] = {}
+    for (model, estimator), curve in judgement.curves.items():
+        by_estimator.setdefault(estimator, {})[model] = curve
+    if any(len(curves) > MOST_CURVES for curves in by_estimator.values()):
+        return ""
+    describe = _describe_training if claim.checkpoints == "training" else _describe_profile
+    return "; ".join(
+        f"{_name_estimator(estimator)} of {model} is {describe(curve)}"
+        for estimator, curves in by_estimator.items()
+        for model, curve in curves.items()
+    )
+
+
+def _describe_profile(curve: LayerValues) -> str:
+    """Say where a profile is highest, and its values there and elsewhere."""
+    values = dict(zip(curve.layers.tolist(), curve.last[..., 0].tolist(), strict=True))
+    low, high = min(values.values()), max(values.values())
+    if high - low <= FLAT * abs(high):
+        return f"{_format_range(values.values())} in {name_blocks([*values])}"
+    top = [layer for layer, value in values.items() if value >= high - PLATEAU * (high - low)]
+    rest = _format_range(value for layer, value in values.items() if layer not in top)
+    return f"{_format_range(values[layer] for layer in top)} in {name_blocks(top)} and {rest} elsewhere"
+
+
+def _describe_training(curve: LayerValues) -> str:
+    """Say the mean over layers at the first and the last step, and at the extreme between them."""
+    means, steps = curve.means[..., 0].tolist(), curve.steps.tolist()
+    ends = f"{means[0]:.3g} at step {steps[0]:,.0f}, {means[-1]:.3g} at step {steps[-1]:,.0f}"
+    for name, extreme in (("highest", max), ("lowest", min)):
+        place = means.index(extreme(means))
+        if 0 < place < len(means) - 1:
+            ends += f", {name} ({means[place]:.3g}) at step {steps[place]:,.0f}"
+    return ends
+
+
+def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
+    """Say the numbers that criteria look at, of many units their range."""
+    by_name: dict[str, list[UnitNumber]] = {}
+    for result in judgement.results:
+        of_name = by_name.setdefault(result.number.name, [])
+        if result.number not in of_name and not isnan(result.number.estimate):
+            of_name.append(result.number)
+    parts = []
+    for name, numbers in by_name.items():
+        if not numbers:
+            continue
+        if len(numbers) <= MOST_CURVES:
+            of_units = [
+                _format_value(of.estimate, of.low, of.high) + (f" for {of.unit}" if of.unit else "")
+                for of in numbers
+            ]
+            words = " and ".join(of_units)
+        else:
+            words = f"{_format_range(of.estimate for of in numbers)} in {len(numbers)} cases"
+        parts.append(f"{claim.name_number(name)} is {words}")
+    return "; ".join(parts)
+
+
+def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
+    """Draw each curve as a row of bars, over layers or over steps."""
+    lines = []
+    for (model, estimator), curve in judgement.curves.items():
+        is_training = claim.checkpoints == "training"
+        values = curve.means[..., 0] if is_training else curve.last[..., 0]
+        if values.size < 3 or values.ndim > 1:
+            continue
+        low, high = values.min(), values.max()
+        places = np.floor((values - low) / ((high - low) or 1) * (len(BARS) - 1) + 0.5).astype(int)
+        axis = f"{len(values)} steps" if is_training else name_blocks(curve.layers.tolist())
+        bars = "".join(BARS[place] for place in places)
+        lines.append(
+            f"- `{bars}` {_name_estimator(estimator)} of {model}, {axis}, from {low:.3g} to {high:.3g}"
+        )
+    if len(lines) > MOST_ROWS:
+        return [*lines[:MOST_ROWS], f"- and {len(lines) - MOST_ROWS} more"]
+    return lines
+
+
+def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
+    """Return a row of words for each criterion and case, with `CRITERIA_COLUMNS`."""
+    return [
+        [
+            claim.name_number(result.number.name),
+            result.number.unit or "all together",
+            "" if isnan(result.number.estimate) else f"{result.number.estimate:.3g}",
+            _format_interval(result.number.low, result.number.high),
+            format_bound(result.comparison, result.bound),
+            "yes" if result.is_met else "no",
+        ]
+        for result in judgement.results
+    ]
+
+
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write a Markdown table, of many rows the first ones."""
+    lines = [f"| {' | '.join(columns)} |", f"|{' :-- |' * len(columns)}"]
+    lines += [f"| {' | '.join(map(_escape_cell, row))} |" for row in rows[:MOST_ROWS]]
+    more = len(rows) - MOST_ROWS
+    return [*lines, "", f"And {more:,} more."] if more > 0 else lines
+
+
+def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
+    """Take the verdicts of all papers as one family of tests.
+
+    Benjamini and Yekutieli, The control of the false discovery rate in multiple testing under dependency, Annals
+    of Statistics 29 (2001): `q` is the least share of false ones among verdicts that are as clear as this one,
+    whatever they have in common.
+    """
+    from scipy.stats import false_discovery_control
+
+    tested = []
+    for ledger in ledgers:
+        verdicts = pd.read_csv(ledger, keep_default_na=False, na_values=[""])
+        for verdict in DECIDED:
+            rows = verdicts[["claim", "verdict"]].assign(tested=verdict, p=verdicts[f"p_{verdict}"])
+            tested.append(rows.rename(columns={"verdict": "decided"}).dropna(subset="p"))
+    rows = pd.concat(tested, ignore_index=True)
+    rows["q"] = false_discovery_control(rows["p"], method="by") if len(rows) else []
+    write_table(table, rows.columns, rows.itertuples(index=False))
+    decided = rows[rows["decided"] == rows["tested"]]
+    doubtful = decided[decided["q"] > FALSE_SHARE]
+    named = ", ".join(f"`{claim}`" for claim in doubtful["claim"]) or "none"
+    family = [
+        f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be tested, since each claim can be supported "
+        f"or contradicted; {len(decided)} were reached, and those without an interval have no p and are not here. "
+        "p is over windows of text, or seeds, of these models, and not over models. "
+        f"Of verdicts whose q is {FALSE_SHARE:g} at most, no more than "
+        f"{100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger q, which may be chance: {named}.",
+        "",
+        "| Claim | Tested | p | q | Decided |",
+        "| :-- | :-- | --: | --: | :-- |",
+        *(
+            f"| {row.claim} | {row.tested} | {row.p:.2g} | {row.q:.2g} | {row.decided} |"
+            for row in rows.sort_values("q").itertuples()
+        ),
+    ]
+    if rows.empty:  # pages do not show a table without rows
+        family = ["No verdict of this run could be tested: none has an interval."]
+    lines = ["# All verdicts as one family", "", *family, ""]
+    with atomic_write(page) as partial:
+        partial.write_text("\n".join(lines), encoding="utf-8")
+
+
+def format_statistic(claim: Claim) -> str:
+    """Write the statistic with its estimators and tables, such as "flatter(anisotropy)"."""
+    return f"{claim.statistic}({', '.join([*claim.estimators, *claim.reads])})"
+
+
+def count_verdicts(verdicts: Sequence[str]) -> str:
+    """Count all claims of a paper, then each verdict.
+
+    Examples
+    --------
+    >>> count_verdicts(["undecided", "supported", "not measured", "undecided"])
+    '4 claims: 1 supported, 2 undecided, 1 not measured'
+    """
+    counts = [f"{number} {v}" for v in ClaimVerdict if (number := verdicts.count(v))]
+    number = "1 claim" if len(verdicts) == 1 else f"{len(verdicts)} claims"
+    return ": ".join(filter(None, (number, ", ".join(counts))))
+
+
+def _describe_contradiction(claim: Claim, judgement: Judgement) -> str:
+    """Say how far numbers must have been beyond the bounds to contradict a claim."""
+    distances: Mapping[str, float] = judgement.to_contradict
+    if not any(distances.values()):
+        return "nothing tells how far these data could have shown it, since no number that decides has an interval"
+    known = {name: of for name, of in distances.items() if 0 < of < np.inf}
+    if not known:
+        return "these data could not have shown it"
+    is_single = len(list_criteria(claim.contradicted)) == 1
+    words = [
+        f"by {distance:.2g} or more" + ("" if is_single else f" ({claim.name_number(name)})")
+        for name, distance in known.items()
+    ]
+    return f"these data would have shown it beyond the bound {', or '.join(words)}"
+
+
+def _name_estimator(estimator: str) -> str:
+    return find_measure(estimator).label if estimator in list_measure_names() else f"`{estimator}`"
+
+
+def _escape_cell(words: str) -> str:
+    """Write words that a table may hold, on one line and in one column."""
+    return " ".join(words.split()).replace("|", r"\|")
+
+
+def _format_range(values: Iterable[float]) -> str:
+    known = [*values]
+    low, high = f"{min(known):.3g}", f"{max(known):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _format_value(estimate: float, low: float, high: float) -> str:
+    """Write a number, and its interval if it has one."""
+    interval = "" if isnan(low) else f" (95 % interval {low:.3g} to {high:.3g})"
+    return f"{estimate:.3g}{interval}"
+
+
+def _format_interval(low: float, high: float) -> str:
+    return "" if isnan(low) else f"{low:.3g} to {high:.3g}"

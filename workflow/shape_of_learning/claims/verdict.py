@@ -1,0 +1,437 @@
+"""The verdict on a claim, and the numbers that it rests on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from math import nan
+from typing import NamedTuple
+
+import numpy as np
+
+from shape_of_learning.claims import criteria, statistics
+from shape_of_learning.claims.bounds import ROUNDING, TAIL, BoundedNumber, apart, average_seeds
+from shape_of_learning.claims.claim import (
+    DECIDED,
+    TOGETHER,
+    Claim,
+    ClaimVerdict,
+    Condition,
+    Criterion,
+    Rule,
+)
+from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Families, Units
+from shape_of_learning.claims.evidence import Evidence, LayerValues
+from shape_of_learning.claims.reading import (
+    ClaimData,
+    NotMeasured,
+    describe_scope,
+    group_models,
+    list_names,
+)
+from shape_of_learning.errors import InputError
+
+OTHER_SEEDS = " and other seeds"
+
+
+class UnitNumber(NamedTuple):
+    """One number of a statistic, such as of one model, with its own 95 % interval."""
+
+    unit: str
+    name: str
+    estimate: float
+    low: float
+    high: float
+
+
+class CriterionResult(NamedTuple):
+    """A number of a unit beside the bound of a criterion, and whether the criterion is met there."""
+
+    number: UnitNumber
+    comparison: str
+    bound: float
+    is_met: bool
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the evidence says of a claim.
+
+    Attributes
+    ----------
+    verdict : ClaimVerdict
+    because : str
+        The reason, in a sentence.
+    estimate, low, high : float
+        The number that decides whether the claim is supported, over all units, with its 95 % interval: if all
+        bounds of `supported` are the same, the number that must lie beyond it; else the least distance to a bound,
+        positive where the condition is met. Without `not_above` and `not_below`. NaN if nothing is measured.
+    smallest_visible : float
+        How far beyond the bound the estimate must lie to be told from it.
+    models, revisions, n, selections : tuple of str
+        What it rests on; revisions as ``MODEL@REVISION``.
+    p_supported, p_contradicted : float
+        The least tails at which the conditions are shown; NaN without an interval.
+    to_contradict : dict of str to float
+        Number -> how far it must lie beyond its bound for `contradicted` to be told from it; infinite if the data
+        could not have contradicted the claim by it, 0 if it has no interval.
+    other_verdicts : tuple of str
+        Verdicts by other estimators, on other selections and beyond controls, each as ``WHICH: VERDICT``.
+    numbers : tuple of UnitNumber
+        All numbers of the statistic.
+    results : tuple of CriterionResult
+        Of the condition that is shown, or else of the one for `supported`.
+    curves : mapping of (str, str) to LayerValues
+        The values of each model and estimator that were read.
+    """
+
+    verdict: ClaimVerdict
+    because: str
+    estimate: float = nan
+    low: float = nan
+    high: float = nan
+    smallest_visible: float = nan
+    models: tuple[str, ...] = ()
+    revisions: tuple[str, ...] = ()
+    n: tuple[str, ...] = ()
+    selections: tuple[str, ...] = ()
+    p_supported: float = nan
+    p_contradicted: float = nan
+    to_contradict: Mapping[str, float] = field(default_factory=dict)
+    other_verdicts: tuple[str, ...] = ()
+    numbers: tuple[UnitNumber, ...] = ()
+    results: tuple[CriterionResult, ...] = ()
+    curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
+
+
+def judge(claim: Claim, evidence: Evidence) -> Judgement:
+    """Judge a claim by its statistic and its criteria, by the estimators of the paper, then by others.
+
+    Parameters
+    ----------
+    claim : Claim
+        With another `average_over` (:func:`dataclasses.replace`) it is judged by other layers.
+    evidence : Evidence
+        Of one draw. Others may stand for the estimators that the claim names (:class:`.MeasuredChoices`).
+
+    Returns
+    -------
+    Judgement
+        By the paper's estimators. If others of the same quantity decide the opposite, the claim `depends
+        on the estimator`; if the paper's are suspect, the others decide.
+
+    Raises
+    ------
+    InputError
+        If a criterion names a number that the statistic does not have.
+    """
+    written, claim = claim, claim.restrict_to_run(evidence.models)
+
+    def judge_with(names: Sequence[str]) -> Judgement:
+        substitutes = dict(zip(claim.estimators, names, strict=True))
+        return judge_by(claim, ClaimData(claim, evidence, substitutes))
+
+    data = ClaimData(claim, evidence)
+    by_paper = judge_by(claim, data)
+    by_others = {" and ".join(names): judge_with(names) for names in claim.other_estimators}
+    further = {f"also {name}": judge_with(names) for name, names in claim.robustness.items()}
+    by_all = {" and ".join(claim.estimators): by_paper, **by_others}
+    joined = _join_verdicts(by_paper, by_all, is_suspect=bool(data.suspects))
+    if claim is not written and joined.verdict != ClaimVerdict.NOT_MEASURED:
+        note = f" Judged by this run's models ({claim.models}), since it has none that the claim names."
+        joined = replace(joined, because=joined.because + note)
+    listed = {**(by_all if by_others else {}), **further}
+    others = [
+        f"{name}: {judgement.verdict}"
+        for name, judgement in listed.items()
+        if judgement.verdict != ClaimVerdict.NOT_MEASURED
+    ]
+    controls = _compare_with_controls(claim, evidence, by_paper)
+    return replace(joined, other_verdicts=(*others, *controls))
+
+
+def _join_verdicts(
+    by_paper: Judgement, by_all: Mapping[str, Judgement], *, is_suspect: bool
+) -> Judgement:
+    """Return the verdict of the paper's estimator, unless others contradict it or decide in its place."""
+    named = {
+        verdict: list_names([name for name, of in by_all.items() if of.verdict == verdict])
+        for verdict in DECIDED
+    }
+    if all(named.values()):
+        supported, contradicted = named.values()
+        reason = f"Supported by {supported}, contradicted by {contradicted}."
+        return replace(by_paper, verdict=ClaimVerdict.DEPENDS, because=reason)
+    measured = [of for of in by_all.values() if of.numbers]
+    if is_suspect and not by_paper.numbers and measured:
+        other = next((of for of in measured if of.verdict in DECIDED), measured[0])
+        which = list_names([name for name, of in by_all.items() if of.verdict == other.verdict])
+        whose = list_names([name for name, of in by_all.items() if of is other])
+        return replace(
+            other,
+            because=f"{capitalise(other.verdict)} by {which}. By {whose}, whose numbers are shown: "
+            f"{uncapitalise(other.because)} By `{next(iter(by_all))}`, {by_paper.verdict}: {by_paper.because}",
+        )
+    return by_paper
+
+
+def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement) -> list[str]:
+    """Say of a supported claim whether it is met by more than by each control that is measured."""
+    if by_paper.verdict != ClaimVerdict.SUPPORTED or not claim.estimators:  # no controls of tables
+        return []
+    condition = criteria.drop_hurdles(claim.supported)
+    units, families = group_units(claim, ClaimData(claim, evidence))
+    found = []
+    for control in dict.fromkeys(key[-1] for key in evidence.controls):
+        try:
+            controls, _ = group_units(claim, ClaimData(claim, evidence, control=control))
+        except NotMeasured:
+            continue
+        common = [unit for unit in units if unit in controls]
+        if not common or (common == [ALL_TOGETHER] and criteria.list_units(units)):
+            continue
+        of_models, of_control = (
+            criteria.margin(condition, {unit: both[unit] for unit in common}, families)
+            for both in (units, controls)
+        )
+        low, high = apart(of_models, of_control).bounds(TAIL, TAIL)
+        is_below = of_control.bounds(TAIL, TAIL)[0] > 0 or high < 0
+        found.append(f"beyond {control}: {'yes' if low > 0 else 'no' if is_below else 'not told'}")
+    return found
+
+
+def judge_by(claim: Claim, data: ClaimData) -> Judgement:
+    """Judge a claim by one set of values alone; raises as :func:`judge`."""
+    try:
+        units, families = group_units(claim, data)
+        units, left_out = _select_defined(claim, units)
+        numbers = {
+            (unit, name): _read_unit_number(unit, name, number)
+            for unit, of_unit in units.items()
+            for name, number in of_unit.items()
+        }
+    except NotMeasured as reason:
+        suspect = f"; {_describe_suspects(data)}" if data.suspects else ""
+        return Judgement(reason.verdict, f"{capitalise(reason)}{suspect}.")
+    shown = [verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown]
+    verdict = shown[0] if len(shown) == 1 else ClaimVerdict.UNDECIDED
+    because = _explain_verdict(claim, verdict, units, families)
+    if data.outside:
+        because += f" Outside the claim: {group_models(data.outside)}; {describe_scope(claim)}."
+    if data.suspects:
+        because += f" {capitalise(_describe_suspects(data))}."
+    because += f" Left out, since {left_out}." if left_out else ""
+    if undefined := sum(curve.undefined for curve in data.curves_read.values()):
+        because += f" Left out as undefined: {undefined:,} layers."
+    to_contradict = {}
+    for criterion in criteria.list_criteria(claim.contradicted):
+        name = criterion.number or "value"
+        margin = criteria.margin(criteria.select_number(claim.contradicted, name), units, families)
+        to_contradict[name] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
+    if to_contradict and not any(to_contradict.values()):
+        because += " No number that decides has an interval."
+    curves = data.curves_read.values()
+    deciding = claim.contradicted if verdict == ClaimVerdict.CONTRADICTED else claim.supported
+    results = [
+        CriterionResult(
+            numbers[unit, criteria.find_number(criterion, units[unit])],
+            criterion.comparison,
+            criterion.bound,
+            is_met,
+        )
+        for (_, criterion, unit), is_met in criteria.find_met(deciding, units, families).items()
+    ]
+    estimate, low, high, visible = _estimate_margin(claim.supported, units, families)
+    return Judgement(
+        verdict,
+        because,
+        estimate,
+        low,
+        high,
+        visible,
+        models=tuple(dict.fromkeys(model for model, _ in data.checkpoints)),
+        revisions=tuple(f"{model}@{revision}" for model, revision in data.checkpoints),
+        n=tuple(f"{n:,.0f}" for n in sorted({n for curve in curves for n in curve.n})),
+        selections=tuple(sorted({curve.selection for curve in curves})),
+        p_supported=criteria.chance(claim.supported, units, families),
+        p_contradicted=criteria.chance(claim.contradicted, units, families),
+        to_contradict=to_contradict,
+        numbers=tuple(numbers.values()),
+        results=tuple(dict.fromkeys(results)),
+        curves=data.curves_read,
+    )
+
+
+def _describe_suspects(data: ClaimData) -> str:
+    by_estimator: dict[str, dict[str, str]] = {}
+    for (model, estimator), count in data.suspects.items():
+        by_estimator.setdefault(estimator, {})[model] = count
+    whose = "; ".join(
+        f"by `{estimator}` {group_models(models)}" for estimator, models in by_estimator.items()
+    )
+    return f"suspect values, whose neighbours are copies: {whose}"
+
+
+def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
+    """Evaluate the statistic, average units that differ only in seeds, and return the family of each."""
+    units = evaluate_statistic(claim, data)
+    models = data.evidence.models
+    together: dict[tuple[str, ...], list[str]] = {}
+    for unit in units:
+        of_unit = [models[name] for name in unit.split(PAIR) if name in models]
+        key = tuple(model.training or model.name for model in of_unit) or (unit,)
+        together.setdefault(key, []).append(unit)
+    found: dict[str, Mapping[str, BoundedNumber]] = {}
+    families: dict[str, str] = {}
+    for members in together.values():
+        pairs = [unit.split(PAIR) for unit in members]
+        # Of pairs, as many are independent as there are of the rarer one.
+        counts = [len(set(names)) for names in zip(*pairs, strict=True)]
+        count = min((count for count in counts if count > 1), default=1)
+        name, numbers = members[0], units[members[0]]
+        if count > 1:
+            name += f"{OTHER_SEEDS} ({count})"
+            numbers = {
+                key: average_seeds([units[member][key] for member in members], count)
+                for key in numbers
+            }
+        found[name] = numbers
+        known = [models[model] for model in pairs[0] if model in models]
+        families[name] = PAIR.join(model.family or model.name for model in known) or name
+    return found, families
+
+
+def capitalise(words: object) -> str:
+    """Begin with a capital letter."""
+    return f"{str(words)[:1].upper()}{str(words)[1:]}"
+
+
+def uncapitalise(words: str) -> str:
+    """Begin with a small letter."""
+    return f"{words[:1].lower()}{words[1:]}"
+
+
+def evaluate_statistic(claim: Claim, data: ClaimData) -> Units:
+    """Evaluate the statistic of a claim, which several papers have or its own."""
+    estimators = {"estimators": claim.estimators} if claim.estimators else {}
+    statistic = getattr(statistics, claim.statistic, None)
+    if statistic is None:
+        statistic = getattr(import_module(f"papers.{claim.paper}.statistics"), claim.statistic)
+    units: Units = statistic(data, **estimators, **claim.arguments)
+    if not units:
+        raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
+    return units
+
+
+def decide(
+    claim: Claim, units: Units, families: Families | None = None
+) -> dict[ClaimVerdict, np.ndarray]:
+    """Return whether the conditions of both verdicts are shown, of each draw; raises as :func:`judge`."""
+    try:
+        return {
+            verdict: criteria.is_shown(claim.find_condition(verdict), units, families)
+            for verdict in DECIDED
+        }
+    except InputError as error:
+        raise InputError(f"claim `{claim.name}`: {error}") from None
+
+
+def _select_defined(claim: Claim, units: Units) -> tuple[Units, str]:
+    """Return units whose numbers are all defined, and why others are not; raises if the claim needs these."""
+    found: dict[str, Mapping[str, BoundedNumber]] = {}
+    reasons = []
+    for unit, numbers in units.items():
+        try:
+            for name, number in numbers.items():
+                _read_unit_number(unit, name, number)
+            found[unit] = numbers
+        except NotMeasured as reason:
+            reasons.append(reason)
+    are_all_needed = not isinstance(claim.models, str) and not claim.min_models
+    least = max(claim.min_models, 1)
+    if reasons and (are_all_needed or len(criteria.list_units(found)) < least):
+        raise reasons[0]
+    return found, "; ".join(map(str, reasons))
+
+
+def _read_unit_number(unit: str, name: str, number: BoundedNumber) -> UnitNumber:
+    named = f"`{name}`" + (f" of `{unit}`" if unit else "")
+    ends = number.bounds(TAIL, TAIL)
+    # A number with infinite bounds is unknown, and decides nothing.
+    if np.isnan(number.estimate) and not np.isinf(ends).all():
+        raise NotMeasured(f"{named} is undefined")
+    if np.isnan(ends).any():
+        raise NotMeasured(
+            f"{named} has no interval, which needs values without each of 16 groups of windows, or of two "
+            "seeds at least"
+        )
+    return UnitNumber(unit, name, *_read_interval(number))
+
+
+def _read_interval(number: BoundedNumber) -> tuple[float, float, float]:
+    """Return the estimate and the interval, NaN if it has none or if its bounds are infinite."""
+    low, high = (float(np.clip(end, *number.limits)) for end in number.bounds(TAIL, TAIL))
+    return float(number.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
+
+
+def _estimate_margin(
+    condition: Condition, units: Units, families: Families
+) -> tuple[float, float, float, float]:
+    """Return estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
+    margin = criteria.margin(criteria.drop_hurdles(condition), units, families)
+    estimate, low, high = _read_interval(margin)
+    is_upwards, bound = criteria.find_only_bound(condition) or (True, 0)
+    if is_upwards:
+        return bound + estimate, bound + low, bound + high, estimate - low
+    return bound - estimate, bound - high, bound - low, estimate - low
+
+
+def _explain_verdict(claim: Claim, verdict: ClaimVerdict, units: Units, families: Families) -> str:
+    """Say in how many units which criteria are met, or what support and a contradiction lack."""
+
+    def explain(of: ClaimVerdict, *, lacking: bool) -> str:
+        condition = claim.find_condition(of)
+        met = criteria.find_met(condition, units, families)
+        rules = []
+        for place, rule in enumerate(condition):
+            of_rule = {(c, unit): is_met for (at, c, unit), is_met in met.items() if at == place}
+            groups = [_explain_group(claim, group, of_rule, families) for group in rule.groups]
+            if lacking:
+                rules.append([words for words, is_enough in groups if not is_enough])
+            elif all(is_enough for _, is_enough in groups):
+                rules.append([words for words, _ in groups])
+        return " or ".join(" and ".join(groups) for groups in rules if groups)
+
+    supported, contradicted = DECIDED
+    if verdict in DECIDED:
+        return f"{capitalise(explain(verdict, lacking=False))}."
+    if all(decide(claim, units, families).values()):
+        support = explain(supported, lacking=False)
+        contradiction = explain(contradicted, lacking=False)
+        return f"Both are shown: support ({support}) and a contradiction ({contradiction})."
+    support = explain(supported, lacking=True)
+    contradiction = explain(contradicted, lacking=True)
+    return f"Support holds {support}. A contradiction holds {contradiction}."
+
+
+def _explain_group(
+    claim: Claim, group: Rule, met: Mapping[tuple[Criterion, str], bool], families: Families
+) -> tuple[str, bool]:
+    """Say in how many units criteria that are counted together are met, and return whether these are enough."""
+    names = list(dict.fromkeys(unit for criterion, unit in met if criterion in group.criteria))
+    join = any if group.is_any else all
+    is_met = [join(met[criterion, name] for criterion in group.criteria) for name in names]
+    shown = [c for c in group.criteria if not group.is_any or any(met[c, name] for name in names)]
+    missed = [c for c in group.criteria if not all(met[c, name] for name in names)]
+    if group.share == TOGETHER:
+        is_enough, count = is_met[0], "in all cases together"
+    else:
+        weight, weights = criteria.needed_weight(group.share, names, families)
+        reached = sum(of for of, is_shown in zip(weights, is_met, strict=True) if is_shown)
+        is_enough, total = bool(reached >= weight - ROUNDING), weights.sum()
+        what = "cases" if total == len(names) else f"families ({len(names)} cases)"
+        share = f"{100 * group.share:g} %" if isinstance(group.share, float) else f"{weight:g}"
+        needed = "more than half" if group.share == "most" else share
+        count = f"in {reached:.3g} of {total:.3g} {what}, {needed} needed"
+    if is_enough:
+        return f"{count}: {claim.format_criteria(shown, is_any=group.is_any)}", True
+    return (count if group.is_any else f"{count}; not met: {claim.name_numbers(missed)}"), False
