@@ -79,6 +79,8 @@ def table_of(name: str) -> str:
     if name == "Settings":
         return table(["key", "meaning", "default"], rows(SETTINGS))
     said = descriptions(model_named(name))
+    for source in entries.SOURCES.values() if name == "Entry" else ():
+        said |= descriptions(source)
     return table(["key", "meaning"], [(f"`{name}`", words) for name, words in said.items()])
 
 
@@ -158,6 +160,9 @@ def files() -> dict[Path, str]:
         for page in PAGES
     }
     entry = schema(entries.Entry)
+    for source in map(schema, entries.SOURCES.values()):
+        entry["properties"] = source["properties"] | entry["properties"]
+        entry["$defs"] |= source["$defs"]
     of_models = {"$defs": entry.pop("$defs"), "type": "object", "additionalProperties": entry}
     return {
         **pages,

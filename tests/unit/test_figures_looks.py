@@ -30,8 +30,7 @@ from shape_of_learning.figures.scales import (
 )
 from shape_of_learning.figures.style import THEME, use_theme
 from shape_of_learning.figures.tables import select_averages
-from shape_of_learning.plan.entries import Entry, Printed
-from shape_of_learning.validation import validate_yaml
+from shape_of_learning.plan.entries import Printed, read_entry
 
 PROFILES, HEAT_MAPS = "curves:profiles_by_step", "curves:heat_maps"
 PAPER = "papers.shape_of_learning.figures"
@@ -480,10 +479,10 @@ def test_the_font_has_every_character_that_a_label_may_hold():
 
 def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence():
     for words in HARD:
-        validate_yaml(Entry, {"repository": "a/b", "label": words}, "model `m`")
+        read_entry({"repository": "a/b", "label": words}, "model `m`")
     for words in REFUSED:
         with pytest.raises(InputError, match="`label`") as caught:
-            validate_yaml(Entry, {"repository": "a/b", "label": words}, "model `m`")
+            read_entry({"repository": "a/b", "label": words}, "model `m`")
         assert str(caught.value).isprintable()
 
 

@@ -14,7 +14,7 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
-from shape_of_learning.plan.entries import Model, expand_seeds, read_entries, read_models
+from shape_of_learning.plan.entries import Entry, expand_seeds, read_entries, read_models
 from shape_of_learning.plan.papers import collect_figures
 from shape_of_learning.plan.run import Run, add_defaults, read_run
 from shape_of_learning.plan.settings import FOLDERS, Settings
@@ -66,12 +66,12 @@ def test_no_run_can_be_called_like_a_folder_of_the_results():
 # --- models -----------------------------------------------------------------------------------------
 
 
-def read(folder: Path, name: str, **entries: dict) -> Model:
+def read(folder: Path, name: str, **entries: dict) -> Entry:
     (folder / "models.yaml").write_text(yaml.safe_dump({"plain": PLAIN, **entries}))
     return read_models(read_entries(folder), [name])[name]
 
 
-def steps_of(model: Model) -> list[int | None]:
+def steps_of(model: Entry) -> list[int | None]:
     return [checkpoint.step for checkpoint in model.checkpoints]
 
 
@@ -133,7 +133,7 @@ def run(tmp_path, monkeypatch) -> Path:
     return tmp_path / "run"
 
 
-def local(path: str = "run/checkpoint-{step}", steps: object = "all", **entry: object) -> Model:
+def local(path: str = "run/checkpoint-{step}", steps: object = "all", **entry: object) -> Entry:
     Path("models").mkdir(exist_ok=True)
     return read(Path("models"), "mine", mine={"path": path, "training": {"steps": steps}, **entry})
 

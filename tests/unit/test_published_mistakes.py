@@ -16,7 +16,7 @@ from shape_of_learning.checkpoints.weight_evidence import (
     TensorDigests,
     WeightEvidence,
 )
-from shape_of_learning.plan.entries import Model, read_entries, read_models
+from shape_of_learning.plan.entries import Entry, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import plan_curve, read_run
 
@@ -65,7 +65,7 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     """Verdicts on the steps of a model by its entry, as a plan makes them without asking anybody."""
     file, entry = ENTRIES[name]
     changed = {**entry, "training": {**entry["training"], "steps": list(steps)}}
-    model: Model = read_models({name: (file, changed)}, [name])[name]
+    model: Entry = read_models({name: (file, changed)}, [name])[name]
     repository = entry["repository"]
     revisions = {
         f"step{step}": LockedRevision(

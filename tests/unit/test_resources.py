@@ -1,7 +1,6 @@
 """What is asked of a scheduler grows with what jobs take."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,18 +8,19 @@ import yaml
 
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.entries import Model, read_entries, read_models
+from shape_of_learning.plan.entries import Entry, read_entries, read_models
 
 REPOSITORY = Path(__file__).parents[2]
 SETTINGS = read_yaml(REPOSITORY / "config/config.yaml")
 ENTRIES = read_entries(REPOSITORY / "config/models")
-MODEL = read_models(ENTRIES, ["llama-2-7b"])["llama-2-7b"]
-TUNED = replace(MODEL, kind="finetuning", recipe={"epochs": 3, "batch_size": 16, "task": "sst2"})
+RECIPE = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "seed": 0, "threads": 8}
+ENTRIES["tuned"] = "", {"finetuning": {"of": "llama-2-7b@main", "task": "sst2", **RECIPE}}
+MODEL, TUNED = read_models(ENTRIES, ["llama-2-7b", "tuned"]).values()
 JOBS = [needs.forward, needs.estimate_layer, needs.estimate_checkpoint, needs.estimate_training]
 
 
-def of_shape(model: Model, **shape: int) -> Model:
-    return replace(model, shape=replace(model.shape, **shape))
+def of_shape(model: Entry, **shape: int) -> Entry:
+    return model.model_copy(update=shape)
 
 
 def test_a_known_model_has_about_its_number_of_weights():
@@ -31,9 +31,8 @@ def test_a_known_model_has_about_its_number_of_weights():
 
 @pytest.mark.parametrize("job", JOBS)
 def test_needs_grow_with_the_width(job):
-    tuned = replace(TUNED, checkpoints=MODEL.checkpoints)
-    one = job(tuned, SETTINGS, 8)
-    wide = job(of_shape(tuned, hidden_size=2 * MODEL.shape.hidden_size), SETTINGS, 8)
+    one = job(TUNED, SETTINGS, 8)
+    wide = job(of_shape(TUNED, hidden_size=2 * MODEL.shape.hidden_size), SETTINGS, 8)
     assert wide.memory > 1.2 * one.memory > 0
     assert wide.minutes > 1.2 * one.minutes > 0
 

@@ -183,10 +183,10 @@ def name_shared_place(folder, name, pin):
 def weights_input(model, revision):
     """What a checkpoint's job waits for: a download, or all steps of a training; nothing for folders of the user's."""
     return {
-        "repository": [f"{DOWNLOADS}/{model}/{revision}"],
-        "pretraining": [f"<results>/pretrained/{model}"],
-        "finetuning": [f"<results>/finetuned/{model}"],
-    }.get(MODELS[model].kind, [])
+        "fetch_checkpoint": [f"{DOWNLOADS}/{model}/{revision}"],
+        "pretrain_model": [f"<results>/pretrained/{model}"],
+        "finetune_model": [f"<results>/finetuned/{model}"],
+    }.get(MODELS[model].input_rule, [])
 
 
 def weights_folder(model, revision, waited_for):

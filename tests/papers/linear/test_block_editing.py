@@ -1,7 +1,6 @@
 """The section `block_editing`: what is refused, what jobs ask for, and which models its figures draw."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -58,8 +57,8 @@ def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
     run = run_of({})
     model = run.models["demo-decoder"]
     needs = estimate_editing(model, run.settings, 8)
-    shape = replace(model.shape, hidden_size=2 * model.shape.hidden_size)
-    wide = estimate_editing(replace(model, shape=shape), run.settings, 8)
+    wider = model.model_copy(update={"hidden_size": 2 * model.shape.hidden_size})
+    wide = estimate_editing(wider, run.settings, 8)
     assert wide.memory > needs.memory > 0
     assert wide.minutes > 1.2 * needs.minutes > 0
     more = run_of({"block_editing": {"most_blocks": 6}}).settings

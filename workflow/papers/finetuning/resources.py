@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shape_of_learning.plan.entries import Model
+from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.resources import (
     EXAMPLE_TOKENS,
     Needs,
@@ -12,7 +12,7 @@ from shape_of_learning.plan.resources import (
 )
 
 
-def estimate_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_task(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
     """All checkpoints of a fine-tuning, one after the other, on the texts of its task."""
     tokens = sum(count_examples(model, settings).values()) * EXAMPLE_TOKENS
     memory, minutes = estimate_checkpoint(model, settings, threads, tokens)

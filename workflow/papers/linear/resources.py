@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shape_of_learning.plan.entries import Model
+from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.resources import (
     Needs,
     Work,
@@ -13,7 +13,7 @@ from shape_of_learning.plan.resources import (
 )
 
 
-def estimate_editing(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_editing(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
     """Blocks that are changed, by as many orders, kinds and numbers of blocks as are asked for."""
     given, window = settings["block_editing"], count_window_tokens(settings)
     sets = len(given["orders"]) * given["most_blocks"] + model.shape.layers

@@ -34,16 +34,9 @@ from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.console import show_bar
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import compute_sha256, expand_home, read_yaml
-from shape_of_learning.plan.entries import (
-    STEP,
-    Entry,
-    expand_seeds,
-    list_hub_checkpoints,
-    list_local_checkpoints,
-)
+from shape_of_learning.plan.entries import STEP, FolderEntry, HubEntry, expand_seeds, read_entry
 from shape_of_learning.plan.run import list_offered_names
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
-from shape_of_learning.validation import validate_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -138,8 +131,9 @@ def list_curves(target: str, pattern: str, say: Say) -> Iterator[ListedSeries]:
         yield from _read_curves(path, pattern, say)
     elif STEP in target or path.is_dir():
         folders = target if STEP in target else f"{target}/checkpoint-{STEP}"
-        entry = validate_yaml(Entry, {"path": folders, "training": {"steps": "all"}}, target)
-        yield _list_folder_curve(entry, target)
+        folder_entry = read_entry({"path": folders, "training": {"steps": "all"}}, target)
+        assert isinstance(folder_entry, FolderEntry)
+        yield _list_folder_curve(folder_entry)
     elif is_local(target) or "/" not in target:
         raise InputError(
             f"`{target}` is no repository (organisation/name), no file of models and no folder; correct it"
@@ -148,7 +142,8 @@ def list_curves(target: str, pattern: str, say: Say) -> Iterator[ListedSeries]:
         where = f"`{target}`"
         commits = hub.list_commits(target, where=where, pauses=PAUSES)
         training = {"revision": pattern or _guess_template(target, commits), "steps": "all"}
-        entry = validate_yaml(Entry, {"repository": target, "training": training}, where)
+        entry = read_entry({"repository": target, "training": training}, where)
+        assert isinstance(entry, HubEntry)
         model = find_model(target)
         for curve in _list_entry_curves(entry, where, say, {target: commits}):
             yield replace(curve, suite=find_suite(model), model=model)
@@ -178,12 +173,12 @@ def _read_curves(path: Path, pattern: str, say: Say) -> Iterator[ListedSeries]:
     for name, (_, written) in entries.items():
         where = f"model `{name}` in {path}"
         try:
-            entry = validate_yaml(Entry, written, where)
-            if entry.repository:
+            entry = read_entry(written, where)
+            if isinstance(entry, HubEntry):
                 for curve in _list_entry_curves(entry, where, say):
                     yield replace(curve, suite=path.stem, model=name)
-            elif entry.path:
-                yield _list_folder_curve(entry, where)
+            elif isinstance(entry, FolderEntry):
+                yield _list_folder_curve(entry)
             else:
                 say(f"{where} is a training of a run, and not audited")
         except InputError as error:
@@ -191,14 +186,16 @@ def _read_curves(path: Path, pattern: str, say: Say) -> Iterator[ListedSeries]:
 
 
 def _list_entry_curves(
-    entry: Entry, where: str, say: Say, known: Mapping[str, dict[str, str]] = MappingProxyType({})
+    entry: HubEntry,
+    where: str,
+    say: Say,
+    known: Mapping[str, dict[str, str]] = MappingProxyType({}),
 ) -> Iterator[ListedSeries]:
     """All steps of an entry, whichever of them it chooses; one curve per stage where steps begin anew."""
     training = entry.training
-    listed, offered = list_hub_checkpoints(entry, where)
+    listed, offered = list(entry.checkpoints), entry.offered
     template = RevisionTemplate(training.revision if training and training.revision else "")
     if offered is None and template.has_step:
-        assert entry.repository is not None
         per_step = training.tokens_per_step if training else None
         offered = OfferedSteps(entry.repository, entry.subfolder or "", template, "all", per_step)
     repositories = {each.repository for each in listed}
@@ -228,7 +225,7 @@ def _list_entry_curves(
     last = training.last_step if training else None
     reports = tuple(training.known_bad or ()) if training else ()
     for stage, checkpoints in _group_by_stage(listed, template).items():
-        name = f"{entry.repository}, stage {stage}" if stage else entry.repository or where
+        name = f"{entry.repository}, stage {stage}" if stage else entry.repository
         curve = ListedSeries(name, checkpoints, last_step=last, others=others, known_bad=reports)
         _ask(curve, commits, where, say)
         yield curve
@@ -275,13 +272,12 @@ def _read_lock_curve(path: Path, pattern: str) -> ListedSeries:
     )
 
 
-def _list_folder_curve(entry: Entry, where: str) -> ListedSeries:
+def _list_folder_curve(entry: FolderEntry) -> ListedSeries:
     """Folders on the disk, whose files are read."""
     from shape_of_learning.checkpoints.weight_files import list_weight_files
 
-    checkpoints, _ = list_local_checkpoints(entry, where)
-    curve = ListedSeries(entry.path or "", checkpoints)
-    for checkpoint in checkpoints:
+    curve = ListedSeries(entry.path, list(entry.checkpoints))
+    for checkpoint in curve.checkpoints:
         try:
             files = {
                 p.name: WeightFile(bytes=p.stat().st_size, hash=f"sha256:{compute_sha256(p)}")

@@ -2,18 +2,19 @@
 
 import math
 import re
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from glob import escape, glob
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from shape_of_learning.checkpoints.atlas import list_reported_mistakes
 from shape_of_learning.checkpoints.local import find_local_checkpoint
-from shape_of_learning.checkpoints.lock import Checkpoint
+from shape_of_learning.checkpoints.lock import Checkpoint, Lock
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     Shape,
@@ -24,7 +25,9 @@ from shape_of_learning.checkpoints.shapes import (
     refuse_quantised,
 )
 from shape_of_learning.checkpoints.verdicts import LAST_STEP, Mistake, Step, Steps
+from shape_of_learning.checkpoints.weight_files import list_checkpoint_files, list_tokenizer_files
 from shape_of_learning.errors import InputError
+from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import expand_home, read_yaml
 from shape_of_learning.plan.steps import (
     PLACEHOLDERS,
@@ -205,11 +208,19 @@ class Table1(Section):
     training_tokens: int = Field(ge=1)
 
 
-SOURCES = ("repository", "path", "pretraining", "finetuning")
+STEP = "{step}"  # in a `path`
+# Keys of a recipe in which twins may differ.
+OF_TWINS = {"regulariser", "strength", "twin_of"}
+# Columns of Table 1 that a recipe states.
+RECIPE_COLUMNS = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
+MOST_CHARACTERS_PER_TOKEN = 5  # in the mean of English text: the demo's tokenizer makes 3.9
 
 
 class Entry(Section):
-    """An entry of any file in `models/`, by its name.
+    """A model: the keys that every entry of the files in `models/` may have.
+
+    There is one subclass per source of the weights. Each answers the same questions: its `checkpoints`, its `shape`,
+    its `input_rule` and its `weights_identity`.
 
     Attributes
     ----------
@@ -228,109 +239,659 @@ class Entry(Section):
         overrides `forward.precision`
     table_1
         its columns in Table 1
-    repository
-        on the Hub; with `revision` (default `main`), `subfolder`, `tokenizer` (a repository, where the
-        revision has none) and `gated`. Code in it is never run
-    tokenizer
-        of a `repository` or a `path` that has none: another repository, or another folder
-    path
-        a local folder in Hugging Face format, absolute or relative to the working directory, `~` being the
-        user's home; or with `{step}` the folders of a training run, such as `run/checkpoint-{step}`. Also a GGUF
-        file, which is unpacked once; and `package:NAME/PATH`, a path inside an installed package
-    pretraining
-        the recipe of a local pretraining on the run's corpus (`models/demo.yaml`); with it `role`, `layers`
-        and `hidden_size` are needed
-    finetuning
-        another checkpoint, trained further on a task
     training
-        what makes a curve of it; see below
+        the steps of its training; see below
     seeds
         a list of numbers for `{seed}` in `repository` or `training.revision`: each is a model, NAME-SEED, and
         figures draw all as one curve with a band over seeds
     """
 
-    label: Printed | None = None
-    family: Printed | None = None
+    kind: ClassVar[str]  # the key of its source
+    input_rule: ClassVar[str] = ""  # makes its weights; none for folders
+    training_keys: ClassVar[frozenset[str]] = frozenset({"steps", "note"})
+
+    stated_label: Printed | None = Field(None, alias="label")
+    stated_family: Printed | None = Field(None, alias="family")
     role: Literal["encoder", "decoder"] | None = None
     layers: int | None = Field(None, ge=1, le=10_000)
     hidden_size: Million | None = None
     last_hidden_size: Million | None = None
     precision: Precision | None = None
-    repository: Repository | None = None
-    revision: Revision | None = None
-    subfolder: Subfolder | None = None
-    tokenizer: Folder | None = None
-    gated: bool = False
-    path: Folder | None = None
-    pretraining: Pretraining | None = None
-    finetuning: Finetuning | None = None
     training: Training | None = None
     table_1: Table1 | None = None
     seeds: list[int] | None = None
-    seeds_of: str | None = None
+    seeds_of: str = ""  # the entry with `seeds` of which it is one
+    _name: str = PrivateAttr("")
+    _where: str = PrivateAttr("")  # names it in errors
 
-    @property
-    def kind(self) -> str:
-        """Which of `SOURCES` it has."""
-        return next(key for key in SOURCES if getattr(self, key) is not None)
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_keys_of_other_sources(cls, given: Any) -> Any:
+        for key, sources in KEYS_OF_SOURCES.items():
+            if isinstance(given, dict) and key in given and cls.kind not in sources:
+                needed = " or ".join(f"`{source}`" for source in sources)
+                raise make_validation_error(
+                    f"has `{key}`, which needs {needed}; add it, or remove `{key}`"
+                )
+        return given
 
     @model_validator(mode="after")
-    def _one_source(self) -> "Entry":
-        if sum(getattr(self, key) is not None for key in SOURCES) != 1:
+    def _check_training_keys(self) -> Self:
+        stated = self.training.model_fields_set if self.training else set()
+        if meaningless := sorted(stated - self.training_keys):
             raise make_validation_error(
-                f"needs exactly one of {' or '.join(f'`{key}`' for key in SOURCES)}"
+                f"has `training.{meaningless[0]}`, which means nothing of `{self.kind}`; remove it"
             )
-        for key in ("revision", "subfolder", "gated"):
-            if key in self.model_fields_set and self.repository is None:
-                raise make_validation_error(
-                    f"has `{key}`, which needs `repository`; add it, or remove `{key}`"
-                )
-        if self.tokenizer and self.kind not in ("repository", "path"):
-            raise make_validation_error(
-                "has `tokenizer`, which needs `repository` or `path`; remove it"
-            )
-        if self.tokenizer and self.repository and not re.match(REPOSITORY, self.tokenizer):
+        return self
+
+    @property
+    def name(self) -> str:
+        """Its key in the file."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """Its name in figures."""
+        return self.stated_label or self._name
+
+    @property
+    def family(self) -> str:
+        """The models that figures draw in one colour."""
+        return self.stated_family or self._name
+
+    @property
+    def shape(self) -> Shape:
+        """Role, layers and widths; empty where only ``config.json`` on the Hub states them."""
+        width = self.hidden_size or 0
+        return Shape(self.role or "", self.layers or 0, width, self.last_hidden_size or width)
+
+    @property
+    @abstractmethod
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints that the entry names by itself, by step."""
+
+    def weights_identity(self, revision: str, lock: Lock) -> str:
+        """Return what decides the weights of a checkpoint; nothing if a job of this run makes them."""
+        return ""
+
+    @property
+    def offered(self) -> OfferedSteps | None:
+        """Steps that are chosen among what the Hub offers, in addition."""
+        return None
+
+    @property
+    def origin(self) -> "Entry | None":
+        """The model that a fine-tuning begins with."""
+        return None
+
+    @property
+    def tokenizer(self) -> str:
+        """A repository, or of folders a folder, if the tokenizer is not beside the weights."""
+        return ""
+
+    @property
+    def known_bad(self) -> tuple[Mistake, ...]:
+        """Published mistakes."""
+        return ()
+
+    @property
+    def last_step(self) -> int | None:
+        """Where training ended, among the checkpoints or not."""
+        return self.training.last_step if self.training else None
+
+    @property
+    def warmup_steps(self) -> int | None:
+        """Steps until the learning rate reached its peak."""
+        return self.training.warmup_steps if self.training else None
+
+    @property
+    def note(self) -> str:
+        """A sentence for the captions of figures by training step."""
+        return (self.training.note if self.training else None) or ""
+
+    @property
+    def table_columns(self) -> dict[str, Any] | None:
+        """Its columns in Table 1."""
+        return self.table_1.model_dump() if self.table_1 else None
+
+    @property
+    def vocabulary(self) -> int | None:
+        """The size of its vocabulary, where an entry states it."""
+        return self.table_1.vocabulary if self.table_1 else None
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe of a training of this run."""
+        return {}
+
+    @property
+    def saved_steps(self) -> tuple[int, ...]:
+        """The steps that a training of this run saves, measured or not."""
+        return ()
+
+    @property
+    def trainable_names(self) -> list[str]:
+        """Names of the checkpoints that can be trained further, where they are known without the Hub."""
+        if self.saved_steps:
+            return [name_step(step) for step in self.saved_steps]
+        return [] if self.offered is not None else [place.name for place in self.checkpoints]
+
+    @property
+    def has_training_steps(self) -> bool:
+        """Whether figures by training step can draw it."""
+        return self.offered is not None or len(self.checkpoints) > 1
+
+    @property
+    def treatment(self) -> dict[str, str]:
+        """The kind of its training, as claims compare it."""
+        training = str(sorted(self.recipe.items())) if self.recipe else self.seeds_of or self.name
+        return {"kind": "pretrained", "training": training}
+
+    def make_evidence(self) -> dict[str, Any]:
+        """Return what claims ask of a model besides its numbers."""
+        steps = (checkpoint.step or 0 for checkpoint in self.checkpoints)
+        last = self.last_step or max(steps, default=0)
+        return {
+            "name": self.name,
+            "family": self.family,
+            "role": self.shape.role,
+            "layers": self.shape.layers,
+            **self.treatment,
+            "warmup_steps": self.warmup_steps,
+            "last_step": last or None,
+        }
+
+    def count_windows(self, sampling: Mapping[str, Any]) -> int:
+        """Count the windows of the model by section `sampling`: a wide one has more."""
+        vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
+        needed = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
+        return max(sampling["windows"], math.ceil(needed))
+
+    def complete_shape(self, own: Shape) -> Self:
+        """Fill in what the entry leaves out by the shape of a checkpoint; refuse a contradiction."""
+        where = f"model `{self.name}`"
+        return self.model_copy(update=vars(complete_shape(self.shape, own, where)))
+
+    def complete(self, find_model: "FindModel") -> Self:
+        """Complete the entry by what the disk and other entries say; refuse what does not fit.
+
+        Raises
+        ------
+        InputError
+            One sentence that names the entry.
+        """
+        return self
+
+
+class HubEntry(Entry):
+    """Revisions of a repository on the Hub, pinned by a lock and downloaded.
+
+    Attributes
+    ----------
+    repository
+        on the Hub; with `revision` (default `main`), `subfolder`, `tokenizer` (a repository, where the
+        revision has none) and `gated`. Code in it is never run
+    tokenizer
+        of a `repository` or a `path` that has none: another repository, or another folder
+    """
+
+    kind = "repository"
+    input_rule = "fetch_checkpoint"
+    training_keys = frozenset(Training.model_fields)
+
+    repository: Repository
+    revision: Revision | None = None
+    subfolder: Subfolder | None = None
+    stated_tokenizer: Folder | None = Field(None, alias="tokenizer")
+    gated: bool = False
+
+    @model_validator(mode="after")
+    def _check_steps_and_tokenizer(self) -> Self:
+        training = self.training
+        if self.tokenizer and not re.match(REPOSITORY, self.tokenizer):
             raise make_validation_error(
                 "has a `tokenizer` that is no repository; write `organisation/name`"
             )
-        for key in ("role", "layers", "hidden_size") if self.pretraining else ():
+        if training and training.steps is None and training.checkpoints is None:
+            raise make_validation_error("needs `training.steps` or `training.checkpoints`")
+        if training and (training.steps is None) != (training.revision is None):
+            raise make_validation_error(
+                "has one of `training.steps` and `training.revision`; add the other"
+            )
+        return self
+
+    @property
+    def tokenizer(self) -> str:
+        return self.stated_tokenizer or ""
+
+    @cached_property
+    def offered(self) -> OfferedSteps | None:
+        training, subfolder = self.training, self.subfolder or ""
+        if training is None or training.steps is None:
+            return None
+        self._check_templates()
+        revisions, folders = RevisionTemplate(training.revision or ""), RevisionTemplate(subfolder)
+        per_step = training.tokens_per_step
+        if folders.has_step:
+            steps = training.steps
+            return OfferedSteps(self.repository, "", folders, steps, per_step, revisions.pattern)
+        if RevisionTemplate(self.repository).has_step:
+            return None
+        steps = sorted(training.steps) if isinstance(training.steps, list) else training.steps
+        return OfferedSteps(self.repository, subfolder, revisions, steps, per_step)
+
+    @cached_property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        training, subfolder = self.training, self.subfolder or ""
+        if training is None:
+            revision = self.revision or "main"
+            return (Checkpoint(name_folder(revision), revision, self.repository, subfolder),)
+        per_step = training.tokens_per_step
+        found = [
+            Checkpoint(
+                listed.name or name_folder(listed.revision),
+                listed.revision,
+                listed.repository or self.repository,
+                listed.subfolder or subfolder,
+                listed.step,
+                per_step and listed.step * per_step if listed.tokens is None else listed.tokens,
+            )
+            for listed in training.checkpoints or ()
+        ]
+        if isinstance(training.steps, list) and (self.offered is None or self.offered.is_list):
+            revisions = RevisionTemplate(training.revision or "")
+            repositories = RevisionTemplate(self.repository)
+            for step in training.steps:
+                revision = revisions.name(step)
+                name = name_folder(revision) if revisions.has_step else name_step(step)
+                repository, tokens = repositories.name(step), per_step and step * per_step
+                found.append(Checkpoint(name, revision, repository, subfolder, step, tokens))
+        return sort_checkpoints(found)
+
+    def _check_templates(self) -> None:
+        """Refuse patterns from which no step's name can be made."""
+        training = self.training or Training()
+        pattern = training.revision or ""
+        revisions, repositories = RevisionTemplate(pattern), RevisionTemplate(self.repository)
+        folders = RevisionTemplate(self.subfolder or "")
+        placeholders = re.findall(r"\{(.*?)\}", f"{pattern}{self.repository}{folders.pattern}")
+        listed = training.steps if isinstance(training.steps, list) else []
+        problem = ""
+        if len({*placeholders} & PLACEHOLDERS) < len(placeholders):
+            known = ", ".join(f"`{{{placeholder}}}`" for placeholder in sorted(PLACEHOLDERS))
+            problem = f"`{pattern}` or `repository` may have each of {known} once, and no other"
+        elif revisions.has_step + repositories.has_step + folders.has_step != 1:
+            problem = "needs `{step}`, there, or in `repository` or `subfolder`, where each step has one of its own"
+        elif repositories.has_step and not listed:
+            problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
+        elif "kilosteps" in placeholders and any(step % 1000 for step in listed):
+            problem = "has `{kilosteps}`, but a step is no whole number of thousands"
+        if problem:
+            raise InputError(f"{self._where}: `training.revision` {problem}; correct the entry")
+
+    @cached_property
+    def known_bad(self) -> tuple[Mistake, ...]:
+        repositories = {checkpoint.repository for checkpoint in self.checkpoints}
+        if self.offered is not None:
+            repositories.add(self.offered.repository)
+        stated = (self.training.known_bad if self.training else None) or ()
+        return (*stated, *list_reported_mistakes(repositories, self.last_step))
+
+    def weights_identity(self, revision: str, lock: Lock) -> str:
+        """Return the pinned commit and hashes of a checkpoint, and the tokenizer's commit."""
+        if revision not in lock.revisions:
+            return ""
+        locked = lock.revisions[revision]
+        tokenizer = lock.tokenizer.commit if lock.tokenizer else ""
+        hashes = [file.hash for file in locked.files.values()]
+        return " ".join([locked.commit, locked.subfolder, *hashes, tokenizer])
+
+
+class FolderEntry(Entry):
+    """Local folders in Hugging Face format, such as the ``checkpoint-500`` of a Trainer.
+
+    Attributes
+    ----------
+    path
+        a local folder in Hugging Face format, absolute or relative to the working directory, `~` being the
+        user's home; or with `{step}` the folders of a training run, such as `run/checkpoint-{step}`. Also a GGUF
+        file, which is unpacked once; and `package:NAME/PATH`, a path inside an installed package
+    """
+
+    kind = "path"
+    training_keys = frozenset({"steps", "tokens_per_step", "last_step", "warmup_steps", "note"})
+
+    path: Folder
+    stated_tokenizer: Folder | None = Field(None, alias="tokenizer")
+
+    @model_validator(mode="after")
+    def _has_steps(self) -> Self:
+        if self.training is not None and self.training.steps is None:
+            raise make_validation_error("needs `training.steps`; write `training: {steps: all}`")
+        return self
+
+    @cached_property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        training, path = self.training, str(expand_home(self.path))
+        if path.count(STEP) != (training is not None):
+            raise InputError(
+                f"{self._where}: a `path` with `{STEP}`, once, such as `run/checkpoint-{STEP}`, and `training: "
+                "{steps: all}` need each other; correct the entry"
+            )
+        if training is None:
+            return (Checkpoint("main", "main", path=self._find_folder(self.path)),)
+        if not self._folders:
+            raise InputError(
+                f"{self._where}: no folder like {path} holds a {CONFIGURATION}; correct the path, absolute or "
+                "relative to the folder where this runs"
+            )
+        place = f"like {path} there are"
+        return tuple(
+            make_checkpoint(step, training.tokens_per_step, self._folders[step])
+            for step in choose_steps(training.steps, self._folders, self._where, place)
+        )
+
+    @cached_property
+    def _folders(self) -> dict[int, str]:
+        """The folders of a path with ``{step}`` that hold a checkpoint, by step."""
+        parts = f"{expand_home(self.path)}/{CONFIGURATION}".split(STEP)
+        expression = re.compile("([0-9]+)".join(map(re.escape, parts)))
+        found: dict[int, str] = {}
+        for file in sorted(glob("*".join(map(escape, parts)))):  # noqa: PTH207 (no absolute path)
+            match, folder = expression.fullmatch(file), str(Path(file).parent)
+            if match is None:
+                continue
+            step = int(match[1])
+            if step > LAST_STEP:
+                raise InputError(
+                    f"{self._where}: {folder} would be a step beyond {LAST_STEP:.0e}; rename it, or correct "
+                    "`path`"
+                )
+            if step in found:
+                raise InputError(
+                    f"{self._where}: {found[step]} and {folder} are both step {step}; rename one of them"
+                )
+            found[step] = folder
+        return found
+
+    def _find_folder(self, path: str) -> str:
+        try:
+            return str(find_local_checkpoint(path))
+        except InputError as error:
+            raise InputError(f"{self._where}: {error}") from None
+
+    @property
+    def last_step(self) -> int | None:
+        """Where training ended; by default the last step on the disk."""
+        if self.training is None or self.training.last_step is not None:
+            return super().last_step
+        return max(self._folders)
+
+    @property
+    def local_folders(self) -> dict[str, str]:
+        """The folders of the checkpoints, by name."""
+        return {checkpoint.name: checkpoint.path for checkpoint in self.checkpoints}
+
+    @cached_property
+    def tokenizer(self) -> str:
+        return self._find_folder(self.stated_tokenizer) if self.stated_tokenizer else ""
+
+    def weights_identity(self, revision: str, lock: Lock) -> str:
+        """Return the hashes of a checkpoint's files, wherever they lie."""
+        files = list_checkpoint_files(Path(self.local_folders[revision]))
+        if self.tokenizer:
+            files += list_tokenizer_files(Path(self.tokenizer))
+        return " ".join(f"{file.name} {remember_sha256(file)}" for file in files)
+
+    def complete(self, find_model: "FindModel") -> Self:
+        shapes: dict[str, Shape] = {}
+        for folder in self.local_folders.values():
+            try:
+                config = read_configuration_file(Path(folder))
+                refuse_quantised(config, self._where)
+                shapes[folder] = parse_shape(config, self._where)
+            except InputError as error:
+                sentence = str(error).removeprefix(f"{self._where}: ")
+                raise InputError(f"{self._where}: {sentence}") from None
+        final = self.checkpoints[-1].path
+        for folder, shape in shapes.items():
+            if shape != shapes[final]:
+                raise InputError(
+                    f"{self._where}: config.json in {folder} says {vars(shape)}, in {final} "
+                    f"{vars(shapes[final])}, so these are no steps of one training run; list the `steps` that are"
+                )
+        whole = complete_shape(self.shape, shapes[final], self._where)
+        for folder in [self.tokenizer] if self.tokenizer else shapes:
+            if not list_tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
+                raise InputError(
+                    f"{self._where}: {folder} has no tokenizer; save it there (`tokenizer.save_pretrained`), or "
+                    "name the folder that has it under `tokenizer`"
+                )
+        return self.model_copy(update=vars(whole))
+
+
+class TrainedEntry(Entry):
+    """A training of this run, which saves log-spaced steps."""
+
+    tokens_per_step: ClassVar[int | None] = None
+
+    @cached_property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        wanted = (self.training.steps if self.training else None) or "all"
+        steps = choose_steps(wanted, self.saved_steps, self._where, "the recipe saves")
+        return tuple(make_checkpoint(step, self.tokens_per_step) for step in steps)
+
+    @property
+    def last_step(self) -> int:
+        return self.saved_steps[-1]
+
+
+class PretrainingEntry(TrainedEntry):
+    """A small model that is trained on the run's own corpus.
+
+    Attributes
+    ----------
+    pretraining
+        the recipe of a local pretraining on the run's corpus (`models/demo.yaml`); with it `role`, `layers`
+        and `hidden_size` are needed
+    """
+
+    kind = "pretraining"
+    input_rule = "pretrain_model"
+
+    pretraining: Pretraining
+
+    @model_validator(mode="after")
+    def _has_a_shape(self) -> Self:
+        for key in ("role", "layers", "hidden_size"):
             if getattr(self, key) is None:
                 raise make_validation_error(
                     f"has a `pretraining`, but key `{key}` is missing; add it"
                 )
-        if self.pretraining and self.role != self.pretraining.role:
+        if self.role != self.pretraining.role:
             raise make_validation_error(
                 f"has `role: {self.role}`, but `pretraining.architecture: {self.pretraining.architecture}` is of "
                 f"the role `{self.pretraining.role}`; correct one of them"
             )
-        if self.training is not None:
-            self._check_training(self.training)
         return self
 
-    def _check_training(self, training: Training) -> None:
-        allowed = {
-            "repository": set(Training.model_fields),
-            "path": {"steps", "tokens_per_step", "last_step", "warmup_steps", "note"},
-        }.get(self.kind, {"steps", "note"})
-        if others := sorted(training.model_fields_set - allowed):
-            raise make_validation_error(
-                f"has `training.{others[0]}`, which means nothing of `{self.kind}`; remove it"
+    @cached_property
+    def recipe(self) -> Mapping[str, Any]:
+        written = self.pretraining.model_dump(exclude_defaults=True)
+        return {"layers": self.layers, "hidden_size": self.hidden_size, **written}
+
+    @property
+    def tokens_per_step(self) -> int:  # type: ignore[override]
+        return self.pretraining.batch_size * self.pretraining.context
+
+    @cached_property
+    def saved_steps(self) -> tuple[int, ...]:
+        return tuple(space_pretraining_steps(self.pretraining.last_step))
+
+    @property
+    def warmup_steps(self) -> int:
+        return self.pretraining.warmup_steps
+
+    @property
+    def vocabulary(self) -> int:
+        return self.pretraining.vocabulary
+
+    @property
+    def table_columns(self) -> dict[str, Any]:
+        columns = {key: self.recipe[key] for key in RECIPE_COLUMNS}
+        columns["training_tokens"] = self.last_step * self.tokens_per_step
+        return super().table_columns or columns
+
+    @property
+    def treatment(self) -> dict[str, str]:
+        if "twin_of" not in self.recipe:
+            return super().treatment
+        treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
+        return {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
+
+    def complete(self, find_model: "FindModel") -> Self:
+        validate_yaml(PretrainingRecipe, {**self.recipe, "seed": 0}, self._where)
+        if (name := self.pretraining.twin_of) is None:
+            return self
+        where = f"{self._where}: `pretraining.twin_of`"
+        other = find_model(name, where)
+        differing = [
+            key
+            for key in sorted({*self.recipe, *other.recipe} - OF_TWINS)
+            if self.recipe.get(key) != other.recipe.get(key)
+        ]
+        problem = ""
+        if other.kind != "pretraining" or OF_TWINS & other.recipe.keys():
+            problem = (
+                "which is no pretraining with random numbers of its own and without a regulariser"
             )
-        if self.kind == "path" and training.steps is None:
-            raise make_validation_error("needs `training.steps`; write `training: {steps: all}`")
-        if self.kind == "repository":
-            if training.steps is None and training.checkpoints is None:
-                raise make_validation_error("needs `training.steps` or `training.checkpoints`")
-            if (training.steps is None) != (training.revision is None):
-                raise make_validation_error(
-                    "has one of `training.steps` and `training.revision`; add the other"
-                )
+        elif "strength" not in self.recipe:
+            problem = "and without `pretraining.regulariser` this would be the same model"
+        elif differing:
+            problem = f"whose `{differing[0]}` differs; twins differ in `regulariser` and `strength` alone"
+        if problem:
+            raise InputError(f"{where} is `{name}`, {problem}; correct the entry")
+        return self
 
 
-Entries = dict[str, tuple[str, Any]]  # name -> file, entry
+class FinetuningEntry(TrainedEntry):
+    """A checkpoint of another model that is trained further; step 0 is the checkpoint itself.
+
+    Attributes
+    ----------
+    finetuning
+        another checkpoint, trained further on a task
+    """
+
+    kind = "finetuning"
+    input_rule = "finetune_model"
+
+    finetuning: Finetuning
+    _origin: Entry | None = PrivateAttr(None)
+
+    @property
+    def origin(self) -> Entry:
+        assert self._origin is not None, "complete() has not been called"
+        return self._origin
+
+    @property
+    def origin_revision(self) -> str | None:
+        """The checkpoint that it begins with; None for the last good one, which only the Hub's listing tells."""
+        if revision := self.finetuning.of.partition("@")[2]:
+            return revision
+        return None if self.origin.kind == "repository" else self.origin.trainable_names[-1]
+
+    @cached_property
+    def recipe(self) -> Mapping[str, Any]:
+        return self.finetuning.model_dump()
+
+    @cached_property
+    def saved_steps(self) -> tuple[int, ...]:
+        return tuple(space_pretraining_steps(STEPS_PER_EPOCH * self.finetuning.epochs))
+
+    @property
+    def note(self) -> str:
+        return super().note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch."
+
+    @property
+    def vocabulary(self) -> int | None:
+        return self.origin.vocabulary
+
+    @property
+    def treatment(self) -> dict[str, str]:
+        return {
+            "kind": "fine_tuning",
+            "origin": self.origin.name,
+            "treatment": self.finetuning.task,
+        }
+
+    def complete(self, find_model: "FindModel") -> Self:
+        name, _, revision = self.finetuning.of.partition("@")
+        where = f"{self._where}: `finetuning.of`"
+        self._origin = find_model(name, where)
+        names = self.origin.trainable_names
+        if revision and names and revision not in names:
+            raise make_unknown_name_error(revision, names, f"revision of model `{name}`", where)
+        if not self.origin.shape.is_whole():
+            return self
+        whole = complete_shape(self.shape, self.origin.shape, self._where)
+        return self.model_copy(update=vars(whole))
 
 
-def read_entries(folder: Path) -> Entries:
+FindModel = Callable[[str, str], Entry]  # by a name, and by what names it in errors
+SOURCES: dict[str, type[Entry]] = {
+    source.kind: source for source in (HubEntry, FolderEntry, PretrainingEntry, FinetuningEntry)
+}
+# Keys that need another key, the source.
+KEYS_OF_SOURCES = {
+    "revision": ("repository",),
+    "subfolder": ("repository",),
+    "gated": ("repository",),
+    "tokenizer": ("repository", "path"),
+}
+
+
+def read_entry(written: Any, where: str, name: str = "") -> Entry:
+    """Check one entry of the model list.
+
+    Raises
+    ------
+    InputError
+        One sentence: `where`, which names the entry, the first offending key, and what to do.
+    """
+    keys = written.keys() if isinstance(written, dict) else set()
+    sources = [source for source in SOURCES if source in keys and written[source] is not None]
+    if isinstance(written, dict) and len(sources) != 1:
+        known = [key for source in SOURCES.values() for key in list_keys(source)]
+        for key in keys - {*known}:
+            raise make_unknown_name_error(str(key), {*known}, "key", where)
+        needed = " or ".join(f"`{source}`" for source in SOURCES)
+        raise InputError(f"{where}: the entry needs exactly one of {needed}")
+    if isinstance(written, dict):  # a source without a value is as if it were not there
+        written = {
+            key: value
+            for key, value in written.items()
+            if value is not None or key not in (*SOURCES, "tokenizer")
+        }
+    entry = validate_yaml(SOURCES[sources[0]] if sources else HubEntry, written, where)
+    entry._name, entry._where = name, where
+    return entry
+
+
+def list_keys(section: type[Section]) -> list[str]:
+    """List the keys of a section as users write them."""
+    return [field.alias or name for name, field in section.model_fields.items()]
+
+
+def sort_checkpoints(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Sort checkpoints by step."""
+    return tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0))
+
+
+WrittenEntries = dict[str, tuple[str, Any]]  # name -> file, entry
+
+
+def read_entries(folder: Path) -> WrittenEntries:
     """Read all YAML files of `folder`, ``*.yaml`` and ``*.yml``: model name -> (file, entry as written).
 
     Raises
@@ -338,7 +899,7 @@ def read_entries(folder: Path) -> Entries:
     InputError
         For a file that is no mapping and for a name that two files have.
     """
-    entries: Entries = {}
+    entries: WrittenEntries = {}
     for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
         content = read_yaml(file)
         if content is None:  # nothing but comments
@@ -367,7 +928,9 @@ def _fill_in_seed(value: Any, seed: str) -> Any:
     return value.replace("{seed}", seed) if isinstance(value, str) else value
 
 
-def expand_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries, dict[str, Any]]:
+def expand_seeds(
+    entries: WrittenEntries, settings: Mapping[str, Any]
+) -> tuple[WrittenEntries, dict[str, Any]]:
     """Make of an entry with `seeds` one for each, and name these where settings name it.
 
     Raises
@@ -376,7 +939,7 @@ def expand_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries
         If `seeds` is no list of different whole numbers, or nothing in the entry has `{seed}`.
     """
     seeds: dict[str, list[str]] = {}
-    expanded: Entries = {}
+    expanded: WrittenEntries = {}
     for name, (file, entry) in entries.items():
         if not isinstance(entry, dict) or "seeds" not in entry:
             expanded[name] = file, entry
@@ -412,384 +975,38 @@ def expand_seeds(entries: Entries, settings: Mapping[str, Any]) -> tuple[Entries
     return expanded, {k: rename_models(v) if k in keys else v for k, v in settings.items()}
 
 
-STEP = "{step}"
-
-
-def list_local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int | None]:
-    """List the checkpoints of an entry with ``path``, by step, and the last step that is on the disk.
-
-    Parameters
-    ----------
-    entry : Entry
-        ``{step}`` in its path stands for the digits of a step, all else for itself. Which of the steps that
-        are there are meant, its ``training.steps`` says.
-    where : str
-        How an error names the entry.
-
-    Raises
-    ------
-    InputError
-        If the path does not lead to another folder at each step, or to none at a step that is asked for.
-    """
-    path, training = str(expand_home(entry.path or "")), entry.training
-    if path.count(STEP) != (training is not None):
-        raise InputError(
-            f"{where}: a `path` with `{STEP}`, once, such as `run/checkpoint-{STEP}`, and `training: {{steps: "
-            "all}` need each other; correct the entry"
-        )
-    if training is None:
-        return [Checkpoint("main", "main", path=_check_folder(entry.path or "", where))], None
-    found = _find_steps(path, where)
-    if not found:
-        raise InputError(
-            f"{where}: no folder like {path} holds a {CONFIGURATION}; correct the path, absolute or relative "
-            "to the folder where this runs"
-        )
-    steps = choose_steps(training.steps, found, where, f"like {path} there are")
-    per_step = training.tokens_per_step
-    return [make_checkpoint(step, per_step, found[step]) for step in steps], max(found)
-
-
-def _find_steps(path: str, where: str) -> dict[int, str]:
-    """Find the folders that a path with ``{step}`` leads to, and that hold a checkpoint: step -> path."""
-    parts = f"{path}/{CONFIGURATION}".split(STEP)
-    expression = re.compile("([0-9]+)".join(map(re.escape, parts)))
-    found: dict[int, str] = {}
-    for file in sorted(glob("*".join(map(escape, parts)))):  # noqa: PTH207 (which takes no absolute path)
-        match, folder = expression.fullmatch(file), str(Path(file).parent)
-        if match is None:
-            continue
-        if (step := int(match[1])) > LAST_STEP:
-            raise InputError(
-                f"{where}: {folder} would be a step beyond {LAST_STEP:.0e}; rename it, or correct `path`"
-            )
-        if step in found:
-            raise InputError(
-                f"{where}: {found[step]} and {folder} are both step {step}; rename one of them"
-            )
-        found[step] = folder
-    return found
-
-
-def _check_folder(path: str, where: str) -> str:
-    """Find the folder of a path of an entry."""
-    try:
-        return str(find_local_checkpoint(path))
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def find_local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str) -> str:
-    """Where the tokenizer of folders is; empty if each has its own.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
-    stated = _check_folder(entry.tokenizer, where) if entry.tokenizer else ""
-    for folder in [stated] if stated else [checkpoint.path for checkpoint in checkpoints]:
-        if not list_tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
-            raise InputError(
-                f"{where}: {folder} has no tokenizer; save it there (`tokenizer.save_pretrained`), or name the "
-                "folder that has it under `tokenizer`"
-            )
-    return stated
-
-
-def complete_local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) -> Shape:
-    """Complete what an entry states by what the ``config.json`` of all its folders says."""
-    try:
-        shapes = {c.path: _read_folder_shape(Path(c.path), where) for c in checkpoints}
-    except InputError as error:
-        raise InputError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from None
-    final = checkpoints[-1].path
-    for folder, shape in shapes.items():
-        if shape != shapes[final]:
-            raise InputError(
-                f"{where}: config.json in {folder} says {vars(shape)}, in {final} {vars(shapes[final])}, so "
-                "these are no steps of one training run; list the `steps` that are"
-            )
-    return complete_shape(stated, shapes[final], where)
-
-
-def _read_folder_shape(folder: Path, where: str) -> Shape:
-    config = read_configuration_file(folder)
-    refuse_quantised(config, where)
-    return parse_shape(config, where)
-
-
-def list_hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], OfferedSteps | None]:
-    """List the checkpoints that an entry of the Hub names by itself, and the steps that it must be asked for.
-
-    Raises
-    ------
-    InputError
-        If no step's name can be made from the patterns; `where` names the entry.
-    """
-    training, repository, subfolder = entry.training, entry.repository or "", entry.subfolder or ""
-    if training is None:
-        revision = entry.revision or "main"
-        return [Checkpoint(name_folder(revision), revision, repository, subfolder)], None
-    per_step = training.tokens_per_step
-    checkpoints = [
-        Checkpoint(
-            each.name or name_folder(each.revision),
-            each.revision,
-            each.repository or repository,
-            each.subfolder or subfolder,
-            each.step,
-            (per_step and each.step * per_step) if each.tokens is None else each.tokens,
-        )
-        for each in training.checkpoints or ()
-    ]
-    steps: Any = training.steps
-    if steps is None:
-        return checkpoints, None
-    revisions, repositories, folders = (
-        RevisionTemplate(pattern) for pattern in (training.revision or "", repository, subfolder)
-    )
-    _check_templates(revisions, repositories, folders, steps, where)
-    if folders.has_step:
-        return checkpoints, OfferedSteps(
-            repository, "", folders, steps, per_step, training.revision or ""
-        )
-    steps = sorted(steps) if isinstance(steps, list) else steps
-    offered = OfferedSteps(repository, subfolder, revisions, steps, per_step)
-    if not offered.is_list:
-        return checkpoints, offered
-    for step in steps:
-        revision = revisions.name(step)
-        name = name_folder(revision) if revisions.has_step else name_step(step)
-        place = (repositories.name(step), subfolder)
-        checkpoints.append(Checkpoint(name, revision, *place, step, per_step and step * per_step))
-    return checkpoints, None if repositories.has_step else offered
-
-
-def _check_templates(
-    revisions: RevisionTemplate,
-    repositories: RevisionTemplate,
-    folders: RevisionTemplate,
-    steps: Any,
-    where: str,
-) -> None:
-    """Refuse patterns from which no step's name can be made."""
-    patterns = revisions.pattern, repositories.pattern, folders.pattern
-    placeholders = re.findall(r"\{(.*?)\}", "".join(patterns))
-    listed = steps if isinstance(steps, list) else []
-    problem = ""
-    if len({*placeholders} & PLACEHOLDERS) < len(placeholders):
-        known = ", ".join(f"`{{{each}}}`" for each in sorted(PLACEHOLDERS))
-        problem = (
-            f"`{revisions.pattern}` or `repository` may have each of {known} once, and no other"
-        )
-    elif revisions.has_step + repositories.has_step + folders.has_step != 1:
-        problem = "needs `{step}`, there, or in `repository` or `subfolder`, where each step has one of its own"
-    elif repositories.has_step and not listed:
-        problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
-    elif "kilosteps" in placeholders and any(step % 1000 for step in listed):
-        problem = "has `{kilosteps}`, but a step is no whole number of thousands"
-    if problem:
-        raise InputError(f"{where}: `training.revision` {problem}; correct the entry")
-
-
-# What is trained differs between twins, and nothing else.
-OF_TWINS = {"regulariser", "strength", "twin_of"}
-# Columns of Table 1 that a recipe says.
-COLUMNS = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
-MOST_CHARACTERS_PER_TOKEN = 5  # in the mean of English text: the demo's tokenizer makes 3.9
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model and its checkpoints, ordered by step.
-
-    Attributes
-    ----------
-    kind : {"repository", "path", "pretraining", "finetuning"}
-        Where its checkpoints come from: the Hub, folders of the user's, or a job of this run.
-    shape : Shape
-        Role, layers and widths, as far as they are known: where only ``config.json`` on the Hub says them,
-        they are not.
-    checkpoints : tuple of Checkpoint
-        Those that the entry names by itself.
-    offered : OfferedSteps or None
-        Steps that are chosen among what the Hub offers, in addition.
-    known_bad : tuple of Mistake
-        Published mistakes.
-    last_step, warmup_steps : int or None
-        Where training ended, among the checkpoints or not, and until which the learning rate rose; None where
-        nothing tells.
-    note : str
-        A sentence for the captions of figures by training step; may be empty.
-    tokenizer : str
-        A repository, or of folders a folder, if it is not in the model's own.
-    gated : bool
-        Whether the Hub asks for a licence to be accepted.
-    precision : str or None
-        Overrides ``forward.precision``.
-    table_1 : mapping or None
-        Its columns in Table 1.
-    vocabulary : int or None
-        Its entries, where they are known.
-    recipe : mapping
-        Of a training of this run, as the entry has it; with the size of the model where it is pretrained.
-    saved_steps : list of int
-        What a training of this run saves, whichever of it is measured.
-    origin, origin_revision : Model or None, str or None
-        The model that a fine-tuning begins with, and the name of its checkpoint; None for the last good one.
-    seeds_of : str
-        The entry of which it is one seed; empty if that has no `seeds`.
-    """
-
-    name: str
-    label: str
-    family: str
-    kind: str
-    shape: Shape
-    checkpoints: tuple[Checkpoint, ...] = ()
-    offered: OfferedSteps | None = None
-    known_bad: tuple[Mistake, ...] = ()
-    last_step: int | None = None
-    warmup_steps: int | None = None
-    note: str = ""
-    tokenizer: str = ""
-    gated: bool = False
-    precision: str | None = None
-    table_1: Mapping[str, Any] | None = None
-    vocabulary: int | None = None
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-    saved_steps: tuple[int, ...] = ()
-    origin: "Model | None" = None
-    origin_revision: str | None = None
-    seeds_of: str = ""
-
-    def complete_shape(self, own: Shape) -> "Model":
-        """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it."""
-        return replace(self, shape=complete_shape(self.shape, own, f"model `{self.name}`"))
-
-    @property
-    def has_training_steps(self) -> bool:
-        """Whether there is a training curve to draw."""
-        return self.offered is not None or len(self.checkpoints) > 1
-
-    @property
-    def trainable_names(self) -> list[str]:
-        """Names of all checkpoints that can be trained further, where they are known without the Hub."""
-        if self.saved_steps:
-            return [name_step(step) for step in self.saved_steps]
-        return (
-            [] if self.offered is not None else [checkpoint.name for checkpoint in self.checkpoints]
-        )
-
-    @property
-    def local_folders(self) -> dict[str, str]:
-        """Names of checkpoints that lie in folders of the user's -> these."""
-        return {
-            checkpoint.name: checkpoint.path for checkpoint in self.checkpoints if checkpoint.path
-        }
-
-    def count_windows(self, sampling: Mapping[str, Any]) -> int:
-        """How many windows are drawn for it, by section `sampling`: more where it is wide."""
-        vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
-        needed = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
-        return max(sampling["windows"], math.ceil(needed))
-
-    def make_evidence(self) -> dict[str, Any]:
-        """What claims ask of a model besides its numbers."""
-        facts = {"kind": "pretrained", "training": self.seeds_of or self.name}
-        if self.recipe:
-            facts["training"] = str(sorted(self.recipe.items()))
-        if self.origin is not None:
-            task = self.recipe["task"]
-            facts = {"kind": "fine_tuning", "origin": self.origin.name, "treatment": task}
-        elif "twin_of" in self.recipe:
-            treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
-            facts = {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
-        shape = {"role": self.shape.role, "layers": self.shape.layers}
-        last = self.last_step or max(
-            (checkpoint.step or 0 for checkpoint in self.checkpoints), default=0
-        )
-        facts |= {"warmup_steps": self.warmup_steps, "last_step": last or None}
-        return {"name": self.name, "family": self.family, **shape, **facts}
-
-
-def read_models(entries: Entries, names: Iterable[str]) -> dict[str, Model]:
-    """Parse the entries called `names`, in that order; one may rest on others.
+def read_models(entries: WrittenEntries, names: Iterable[str]) -> dict[str, Entry]:
+    """Read the models called `names`, in that order; one may rest on others.
 
     Raises
     ------
     InputError
         For a name that is not there and for an entry that is malformed, or that rests on itself.
     """
-    models: dict[str, Model] = {}
+    models: dict[str, Entry] = {}
     open_names: list[str] = []
 
-    def plan_named_model(name: str, where: str) -> Model:
+    def read_model(name: str, where: str) -> Entry:
         if name in open_names:
             way = [*open_names[open_names.index(name) :], name]
-            circle = " -> ".join(f"`{each}`" for each in way)
+            circle = " -> ".join(f"`{model}`" for model in way)
             raise InputError(f"{where} leads in a circle, {circle}; name another model")
         if name not in entries:
             raise make_unknown_name_error(name, entries, "model", where)
         if name not in models:
             file, written = entries[name]
-            said = f"model `{name}` in {file}"
             open_names.append(name)
-            models[name] = _plan_model(
-                name, validate_yaml(Entry, written, said), said, plan_named_model
-            )
+            entry = read_entry(written, f"model `{name}` in {file}", name).complete(read_model)
+            _refuse_odd_steps(entry, f"model `{name}` in {file}")
+            models[name] = entry
             open_names.pop()
         return models[name]
 
-    return {name: plan_named_model(name, "configuration key `models`") for name in names}
+    return {name: read_model(name, "configuration key `models`") for name in names}
 
 
-def find_origins(models: Iterable[Model]) -> dict[str, Model]:
-    """Collect the models from which others are trained further, each after its own origin."""
-    found: dict[str, Model] = {}
-    for model in models:
-        if model.origin is not None:
-            found |= {**find_origins([model.origin]), model.origin.name: model.origin}
-    return found
-
-
-Lookup = Callable[[str, str], Model]
-
-
-def _plan_model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
-    width, training = entry.hidden_size or 0, entry.training or Training()
-    model = Model(
-        name=name,
-        label=entry.label or name,
-        family=entry.family or name,
-        kind=entry.kind,
-        shape=Shape(entry.role or "", entry.layers or 0, width, entry.last_hidden_size or width),
-        last_step=training.last_step,
-        warmup_steps=training.warmup_steps,
-        note=training.note or "",
-        known_bad=tuple(training.known_bad or ()),
-        tokenizer=entry.tokenizer or "",
-        gated=entry.gated,
-        seeds_of=entry.seeds_of or "",
-        precision=entry.precision,
-        table_1=entry.table_1.model_dump() if entry.table_1 else None,
-        vocabulary=entry.table_1.vocabulary if entry.table_1 else None,
-    )
-    kinds = {
-        "repository": _plan_hub_model,
-        "path": _plan_folder_model,
-        "pretraining": _plan_pretraining,
-        "finetuning": _plan_finetuning,
-    }
-    model = kinds[entry.kind](model, entry, where, models)
-    in_order = sorted(model.checkpoints, key=lambda each: each.step or 0)
-    model = replace(model, checkpoints=tuple(in_order))
-    _check_steps(model, where)
-    return model
-
-
-def _check_steps(model: Model, where: str) -> None:
+def _refuse_odd_steps(model: Entry, where: str) -> None:
+    """Refuse two checkpoints of one name or step, and a step after the last one."""
     for key in ("name", "step"):
         values = Counter(getattr(checkpoint, key) for checkpoint in model.checkpoints)
         if twice := [value for value, times in values.items() if times > 1]:
@@ -806,103 +1023,10 @@ def _check_steps(model: Model, where: str) -> None:
         )
 
 
-def _plan_hub_model(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
-    """Revisions of repositories, pinned by a lock and downloaded."""
-    checkpoints, offered = list_hub_checkpoints(entry, where)
-    repositories = {checkpoint.repository for checkpoint in checkpoints} | (
-        {offered.repository} if offered else set()
-    )
-    known_bad = (*model.known_bad, *list_reported_mistakes(repositories, model.last_step))
-    return replace(model, checkpoints=tuple(checkpoints), offered=offered, known_bad=known_bad)
-
-
-def _plan_folder_model(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
-    """Local folders in Hugging Face format; where they lie is no part of what is computed from them."""
-    checkpoints, last_step = list_local_checkpoints(entry, where)
-    return replace(
-        model,
-        checkpoints=tuple(checkpoints),
-        last_step=last_step if model.last_step is None else model.last_step,
-        shape=complete_local_shape(model.shape, checkpoints, where),
-        tokenizer=find_local_tokenizer(entry, checkpoints, where),
-    )
-
-
-def _plan_pretraining(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
-    """A small model that is trained on the run's own corpus, and saved at log-spaced steps."""
-    assert entry.pretraining is not None
-    written = entry.pretraining.model_dump(exclude_defaults=True)
-    recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
-    checked = validate_yaml(PretrainingRecipe, {**recipe, "seed": 0}, where)
-    if "twin_of" in recipe:
-        _check_twin(recipe, f"{where}: `pretraining.twin_of`", models)
-    tokens, last_step = checked.tokens_per_step, checked.last_step
-    columns = {**{key: recipe[key] for key in COLUMNS}, "training_tokens": last_step * tokens}
-    trained = replace(
-        model,
-        warmup_steps=checked.warmup_steps,
-        table_1=model.table_1 or columns,
-        vocabulary=checked.vocabulary,
-        recipe=recipe,
-        saved_steps=tuple(space_pretraining_steps(last_step)),
-    )
-    return _choose_saved_steps(trained, entry, where, tokens)
-
-
-def _check_twin(recipe: Mapping[str, Any], where: str, models: Lookup) -> None:
-    """Refuse a twin of what is no pretraining with the same recipe."""
-    name = recipe["twin_of"]
-    other = models(name, where)
-    differing = [
-        key
-        for key in sorted({*recipe, *other.recipe} - OF_TWINS)
-        if recipe.get(key) != other.recipe.get(key)
-    ]
-    problem = ""
-    if other.kind != "pretraining" or OF_TWINS & other.recipe.keys():
-        problem = "which is no pretraining with random numbers of its own and without a regulariser"
-    elif "strength" not in recipe:
-        problem = "and without `pretraining.regulariser` this would be the same model"
-    elif differing:
-        problem = (
-            f"whose `{differing[0]}` differs; twins differ in `regulariser` and `strength` alone"
-        )
-    if problem:
-        raise InputError(f"{where} is `{name}`, {problem}; correct the entry")
-
-
-def _plan_finetuning(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
-    """A checkpoint that is trained further, and saved at log-spaced steps; step 0 is what it begins with."""
-    assert entry.finetuning is not None
-    recipe = entry.finetuning.model_dump()
-    name, _, revision = recipe["of"].partition("@")
-    origin = models(name, f"{where}: `finetuning.of`")
-    names = origin.trainable_names
-    if revision and names and revision not in names:
-        raise make_unknown_name_error(
-            revision, names, f"revision of model `{name}`", f"{where}: `finetuning.of`"
-        )
-    shape = model.shape
-    if origin.shape.is_whole():
-        shape = complete_shape(shape, origin.shape, where)
-    # Only what the Hub lists says which of its checkpoints is the last good one.
-    final = None if origin.kind == "repository" else names[-1]
-    trained = replace(
-        model,
-        shape=shape,
-        note=model.note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch.",
-        vocabulary=origin.vocabulary,
-        recipe=recipe,
-        saved_steps=tuple(space_pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
-        origin=origin,
-        origin_revision=revision or final,
-    )
-    return _choose_saved_steps(trained, entry, where)
-
-
-def _choose_saved_steps(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
-    """Choose what is measured among the steps that a training of this run saves."""
-    wanted = entry.training.steps if entry.training else None
-    steps = choose_steps(wanted or "all", model.saved_steps, where, "the recipe saves")
-    checkpoints = tuple(make_checkpoint(step, tokens) for step in steps)
-    return replace(model, checkpoints=checkpoints, last_step=model.saved_steps[-1])
+def find_origins(models: Iterable[Entry]) -> dict[str, Entry]:
+    """Collect the models from which others are trained further, each after its own origin."""
+    found: dict[str, Entry] = {}
+    for model in models:
+        if model.origin is not None:
+            found |= {**find_origins([model.origin]), model.origin.name: model.origin}
+    return found

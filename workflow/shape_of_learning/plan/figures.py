@@ -7,7 +7,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure, describe_for_figures
 from shape_of_learning.metrics.tidy import GROUPS
-from shape_of_learning.plan.entries import Model
+from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.papers import FigureSpecification, Paper, sort_by_family_and_size
 from shape_of_learning.plan.run import Run
 
@@ -19,7 +19,7 @@ LEFT_OUT = {
 
 
 def describe_drawn_models(
-    models: Iterable[Model], revisions: Mapping[str, str]
+    models: Iterable[Entry], revisions: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Describe models in the order in which they are drawn, with the one checkpoint that is, if it is one."""
     return [
@@ -34,7 +34,7 @@ def describe_drawn_models(
 
 def write_opening(
     figure: FigureSpecification,
-    models: Sequence[Model],
+    models: Sequence[Entry],
     measures: Sequence[Measure],
     settings: Mapping[str, Any],
 ) -> str:
@@ -100,7 +100,7 @@ def describe_protocol(run: Run) -> list[str]:
     ]
 
 
-def describe_sample(models: Iterable[Model], settings: Mapping[str, Any]) -> str:
+def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str:
     """Windows of which text, of models that may have different numbers of them."""
     sampling = settings["sampling"]
     numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
@@ -170,7 +170,7 @@ def describe_table(run: Run, target: str) -> dict[str, Any]:
     for model in (run.models[name] for name in run.shown[target]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
         named = {"name": model.name, "family": model.family} if table.reads else {}
-        entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
+        entries.append({"model": model.label, **shape, **named, **(model.table_columns or {})})
     return {"function": table.write, "entries": entries, "caption": table.caption}
 
 
@@ -219,7 +219,7 @@ def list_models(run: Run) -> list[tuple[str, str, str]]:
     ]
 
 
-def _describe_model(model: Model) -> dict[str, str]:
+def _describe_model(model: Entry) -> dict[str, str]:
     """Name a model; a fine-tuning counts its steps anew, so that they are not those of a pretraining."""
     phase = {"phase": "fine-tuning"} if model.kind == "finetuning" else {}
     return {"name": model.name, "label": model.label, **phase}

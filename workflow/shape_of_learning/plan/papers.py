@@ -14,7 +14,7 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, list_functions, read_claims
-from shape_of_learning.plan.entries import Entries, Model
+from shape_of_learning.plan.entries import Entry, WrittenEntries
 from shape_of_learning.plan.settings import Figures
 from shape_of_learning.validation import (
     Section,
@@ -242,7 +242,9 @@ class Notice(NamedTuple):
         return " ".join(filter(None, (self.target, "is left out:" * self.is_left_out, self.words)))
 
 
-def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
+def check_targets(
+    wanted: Mapping[str, Any], targets: Collection[str], entries: WrittenEntries
+) -> None:
     """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
 
     Raises
@@ -302,12 +304,12 @@ def choose_figure_measures(
     }
 
 
-def sort_by_family_and_size(models: Iterable[Model]) -> list[Model]:
+def sort_by_family_and_size(models: Iterable[Entry]) -> list[Entry]:
     """Order models as figures name them: families as they come, in each the smaller ones first."""
     listed = list(models)
     families = list(dict.fromkeys(model.family for model in listed))
 
-    def place(model: Model) -> tuple[int, int]:
+    def place(model: Entry) -> tuple[int, int]:
         layers, width = model.shape.layers or 0, model.shape.hidden_size or 0
         return families.index(model.family), layers * width**2  # about a twelfth of its parameters
 
@@ -317,7 +319,7 @@ def sort_by_family_and_size(models: Iterable[Model]) -> list[Model]:
 def choose_target_models(
     wanted: Mapping[str, Any],
     targets: Mapping[str, Specification],
-    models: Mapping[str, Model],
+    models: Mapping[str, Entry],
     notices: list[Notice],
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each figure or table, and note each that is left out for want of any.
@@ -328,7 +330,7 @@ def choose_target_models(
         Section ``figures`` of the configuration. A target of which it names no model of the run shows all that
         it can, or as many as there is room for.
     targets : mapping of str to Specification
-    models : mapping of str to Model
+    models : mapping of str to Entry
         Those of this run.
     notices : list of Notice
         Is added to.
@@ -373,26 +375,26 @@ def choose_target_models(
     return found
 
 
-def _find_demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
+def _find_demand(shown: Specification) -> tuple[str, Callable[[Entry], bool]]:
     """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
     needs_steps, role = shown.checkpoints == "training", shown.role
 
-    def has_its_ends(model: Model) -> bool:
+    def has_its_ends(model: Entry) -> bool:
         ends = {0, model.last_step}
         return model.kind == "finetuning" and ends <= {
             checkpoint.step for checkpoint in model.checkpoints
         }
 
-    def has_steps(model: Model) -> bool:
+    def has_steps(model: Entry) -> bool:
         return model.has_training_steps or not needs_steps
 
-    has: tuple[str, Callable[[Model], bool]]
+    has: tuple[str, Callable[[Entry], bool]]
     if shown.draws == "twins":
         has = " together with a twin, both at the last step", has_steps
     elif shown.draws == "fine_tunings":
         has = " with `finetuning`, measured at the first and the last step", has_its_ends
     elif shown.is_of_entries:
-        has = " whose entry has `table_1`", lambda model: model.table_1 is not None
+        has = " whose entry has `table_1`", lambda model: model.table_columns is not None
     else:
         has = " with training steps" if needs_steps else "", has_steps
     are = f" that are {role}s" if role else ""
@@ -401,7 +403,7 @@ def _find_demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
     ], lambda model: (not role or model.shape.role in ("", role)) and has[1](model)
 
 
-def _find_twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
+def _find_twins(names: list[str], models: Mapping[str, Entry]) -> list[str]:
     """Those of the models that stand for the same steps as a twin of theirs which is among them."""
     recipes = {
         name: models[name].recipe
@@ -414,12 +416,12 @@ def _find_twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
     return [name for name in names if name in paired]
 
 
-def _list_curves(models: Iterable[Model]) -> list[str]:
+def _list_curves(models: Iterable[Entry]) -> list[str]:
     """Models as they are drawn: seeds of one entry are one curve."""
     return list(dict.fromkeys(model.seeds_of or model.name for model in models))
 
 
-def _check_drawn(target: str, models: Sequence[Model], shown: Specification) -> None:
+def _check_drawn(target: str, models: Sequence[Entry], shown: Specification) -> None:
     """Refuse more models than a figure has room for, and two that it could not tell apart."""
     most, curves = shown.most_models, _list_curves(models)
     if most is not None and len(curves) > most:

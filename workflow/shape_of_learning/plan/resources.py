@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shape_of_learning.metrics.measure_entry import count_searched_neighbours
-from shape_of_learning.plan.entries import Model
+from shape_of_learning.plan.entries import Entry, PretrainingEntry
 
 MB = 1e6
 LARGEST_VOCABULARY = 250_880  # BLOOM's, of a model whose entry does not say
@@ -62,7 +62,7 @@ class Work:
     tokens: int
 
     @classmethod
-    def make_work(cls, model: Model, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
+    def make_work(cls, model: Entry, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
         """A sample of so many tokens; by default the windows of the run."""
         return cls(
             model.shape.layers,
@@ -87,7 +87,7 @@ def estimate_cleaning(threads: int) -> Needs:
     return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
 
 
-def forward(model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+def forward(model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
     """A forward pass, whose states are written.
 
     The weights, twice as they are read, and of each window batch its states; two operations per weight and token.
@@ -103,7 +103,7 @@ def forward(model: Model, settings: Mapping[str, Any], threads: int, tokens: int
 
 
 def estimate_layer(
-    model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0
+    model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
 ) -> Needs:
     """All measures of a layer or block: neighbours, spectra and fits, the latter two without each group of windows.
 
@@ -123,7 +123,7 @@ def estimate_layer(
 
 
 def estimate_checkpoint(
-    model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0
+    model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
 ) -> Needs:
     """A forward pass whose states are kept in memory, and all measures of them.
 
@@ -136,16 +136,16 @@ def estimate_checkpoint(
     return Needs(memory, run.minutes + rounds * one.minutes)
 
 
-def estimate_controls(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_controls(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
     """The same of each null model, one after the other."""
     one = estimate_checkpoint(model, settings, threads)
     return one._replace(minutes=(1 + len(settings["controls"]["kinds"])) * one.minutes)
 
 
-def estimate_training(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_training(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
     """A pretraining or a fine-tuning, which is evaluated at each step that it saves."""
     recipe = model.recipe
-    if model.kind == "pretraining":
+    if isinstance(model, PretrainingEntry):
         of_step = recipe["batch_size"] * recipe["context"]
         return estimate_updates(
             Work.make_work(model, settings), of_step, recipe["last_step"] * of_step, threads
@@ -163,7 +163,7 @@ def count_window_tokens(settings: Mapping[str, Any]) -> int:
     return math.ceil(settings["sampling"]["window_characters"] / CHARACTERS_PER_TOKEN)
 
 
-def count_examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
+def count_examples(model: Entry, settings: Mapping[str, Any]) -> dict[str, int]:
     """Bound the numbers of examples of the task that a model is fine-tuned on, by split."""
     return {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
 

@@ -19,16 +19,16 @@ from shape_of_learning.checkpoints.lock import (
     write_lock,
 )
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judge_listing
-from shape_of_learning.checkpoints.weight_files import list_checkpoint_files, list_tokenizer_files
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError, UnreachableError
-from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.metrics.registry import list_measure_names
 from shape_of_learning.plan.entries import (
-    Entries,
-    Model,
+    Entry,
+    FinetuningEntry,
+    HubEntry,
+    WrittenEntries,
     expand_seeds,
     find_origins,
     read_entries,
@@ -59,7 +59,7 @@ class CheckpointSeries:
 
     Attributes
     ----------
-    model : Model
+    model : Entry
         With its whole shape, whoever said it; as it was if no revision can be used.
     checkpoints : tuple of Checkpoint
     judged : mapping of str to JudgedCheckpoint
@@ -73,7 +73,7 @@ class CheckpointSeries:
         Why the Hub could not be asked for what the lock lacks; empty if it has all.
     """
 
-    model: Model
+    model: Entry
     checkpoints: tuple[Checkpoint, ...]
     judged: Mapping[str, JudgedCheckpoint]
     lock: Lock = EMPTY
@@ -95,15 +95,6 @@ class CheckpointSeries:
         unusable = {name for name in self.judged if name in locked and locked[name].problem}
         bad = unusable if flagged else {*self.list_bad()}
         return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
-
-    def describe_weights(self, name: str) -> str:
-        """What decides the weights of a checkpoint: the commit and the hashes that are pinned, and the tokenizer's."""
-        if name not in self.lock.revisions:
-            return ""
-        locked = self.lock.revisions[name]
-        tokenizer = self.lock.tokenizer.commit if self.lock.tokenizer else ""
-        hashes = [file.hash for file in locked.files.values()]
-        return " ".join([locked.commit, locked.subfolder, *hashes, tokenizer])
 
     def describe_download(self, name: str) -> dict[str, Any]:
         """What a download is told: of the revision, and of the tokenizer if it has another repository."""
@@ -132,13 +123,13 @@ class CheckpointSeries:
 
 
 def plan_curve(
-    model: Model, lock_file: Path, *, unreachable: str = "", say: Callable[[str], None] = print
+    model: Entry, lock_file: Path, *, unreachable: str = "", say: Callable[[str], None] = print
 ) -> CheckpointSeries:
     """Resolve and judge the checkpoints of a model; writes nothing.
 
     Parameters
     ----------
-    model : Model
+    model : Entry
     lock_file : Path
         What it holds is not asked again; what it lacks is asked of the Hub.
     unreachable : str
@@ -175,7 +166,7 @@ def plan_curve(
     return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
 
 
-def is_closed(model: Model) -> bool:
+def is_closed(model: Entry) -> bool:
     """Whether the Hub does not show a gated model to the token that there is, or there is none."""
     from shape_of_learning.checkpoints import hub
 
@@ -184,7 +175,7 @@ def is_closed(model: Model) -> bool:
     return hub.is_closed(place.repository, where=f"model `{model.name}`")
 
 
-def plan_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
+def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
     """List the checkpoints of a model by step; None if a lock does not say which they are."""
     checkpoints = list(model.checkpoints)
     if model.offered is not None and model.offered.is_list:
@@ -205,7 +196,7 @@ def plan_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
     return sorted(checkpoints, key=lambda each: each.step or 0)
 
 
-def _is_pinned(model: Model, lock: Lock) -> bool:
+def _is_pinned(model: Entry, lock: Lock) -> bool:
     """Whether a lock answers all that a plan must know of a model."""
     checkpoints = plan_checkpoints(model, lock)
     return (
@@ -216,7 +207,7 @@ def _is_pinned(model: Model, lock: Lock) -> bool:
     )
 
 
-def pin_model(model: Model, old: Lock) -> Lock:
+def pin_model(model: Entry, old: Lock) -> Lock:
     """Ask the Hub for what an old lock does not hold, and add it.
 
     Raises
@@ -299,7 +290,7 @@ def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[st
     } - set(lock.mains)
 
 
-def _judge_model(model: Model, lock: Lock) -> CheckpointSeries:
+def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
     """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
     checkpoints = plan_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
@@ -333,7 +324,7 @@ class Run:
         The sections of the configuration, as plain values.
     papers : sequence of Paper
         All that there are.
-    models : dict of str to Model
+    models : dict of str to Entry
         The models of this run, and before them those from which they are trained further.
     measured : list of str
         The former.
@@ -355,7 +346,7 @@ class Run:
 
     settings: Mapping[str, Any]
     papers: Sequence[Paper]
-    models: dict[str, Model]
+    models: dict[str, Entry]
     measured: list[str]
     figures: Mapping[str, FigureSpecification]
     tables: Mapping[str, TableSpecification]
@@ -422,7 +413,7 @@ class Run:
                 raise InputError(reason)
         return []
 
-    def _complete_shape(self, name: str) -> Model:
+    def _complete_shape(self, name: str) -> Entry:
         """A model with what its entry does not say: its lock does, the Hub, or the model that it begins with."""
         origin = self.models[name].origin
         if origin is None:
@@ -478,26 +469,19 @@ class Run:
     def find_origin(self, name: str) -> dict[str, str]:
         """The model and the revision that a fine-tuning begins with."""
         model = self.models[name]
-        assert model.origin is not None
+        assert isinstance(model, FinetuningEntry)
         revision = model.origin_revision or self.find_last_checkpoint(model.origin.name).name
         return {"model": model.origin.name, "revision": revision}
 
     def describe_weights(self, name: str, revision: str) -> str:
         """What decides the weights of a checkpoint that no job of this run makes, wherever they lie."""
-        model = self.models[name]
-        if model.kind == "repository":
-            return self.plan_curve(name).describe_weights(revision)
-        if model.kind == "path":
-            files = list_checkpoint_files(Path(model.local_folders[revision]))
-            files += list_tokenizer_files(Path(model.tokenizer)) if model.tokenizer else []
-            return " ".join(f"{file.name} {remember_sha256(file)}" for file in files)
-        return ""
+        return self.models[name].weights_identity(revision, self.plan_curve(name).lock)
 
     # --- what is measured
 
     @cached_property
     def measurement_scope(self) -> dict[tuple[str, str], bool]:
-        """Model and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
+        """Entry and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
         asked = [name for name in self.estimators if name in self.measures]
         wanted = dict.fromkeys(product(self.measured, asked), True)
         for figure, models in self.list_drawn_figures():
@@ -674,7 +658,7 @@ class Run:
         return [self.models[name].make_evidence() for name in self.judged_models]
 
 
-def is_short(model: Model) -> bool:
+def is_short(model: Entry) -> bool:
     """Whether a model, or the one that it begins with, is pretrained by this run for too short to judge papers by."""
     if model.origin is not None:
         return is_short(model.origin)
@@ -716,7 +700,7 @@ def read_run(
     papers: Sequence[Paper],
     locks: Path = Path("config/locks"),
     say: Callable[[str], None] = print,
-    is_closed: Callable[[Model], bool] = lambda model: False,
+    is_closed: Callable[[Entry], bool] = lambda model: False,
 ) -> Run:
     """Validate the settings and the model entries that they name.
 
@@ -740,7 +724,7 @@ def read_run(
     InputError
         One sentence that names the key.
     """
-    entries: Entries = {}
+    entries: WrittenEntries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
     entries, settings = expand_seeds(entries, settings)
@@ -813,10 +797,10 @@ def _group_notices(notices: Sequence[Notice]) -> list[str]:
     return [*others, *(["; ".join(parts)] if parts else [])]
 
 
-def _explain_absence(model: Model, is_closed: Callable[[Model], bool]) -> str:
+def _explain_absence(model: Entry, is_closed: Callable[[Entry], bool]) -> str:
     """Why a model cannot be had, or one that it is trained from; nothing if it can."""
     for each in (model, *find_origins([model]).values()):
-        if each.gated and is_closed(each):
+        if isinstance(each, HubEntry) and each.gated and is_closed(each):
             rests = "" if each is model else f" rests on `{each.name}`, which"
             return (
                 f"model `{model.name}`{rests} is gated, and left out: accept its licence on the Hub and set "
@@ -825,7 +809,7 @@ def _explain_absence(model: Model, is_closed: Callable[[Model], bool]) -> str:
     return ""
 
 
-def _check_task(model: Model, tasks: Mapping[str, TaskEntry]) -> None:
+def _check_task(model: Entry, tasks: Mapping[str, TaskEntry]) -> None:
     """Refuse a fine-tuning on an unknown task, or of a decoder on pairs of texts."""
     if model.origin is None:
         return
@@ -839,7 +823,7 @@ def _check_task(model: Model, tasks: Mapping[str, TaskEntry]) -> None:
         )
 
 
-def _set_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
+def _set_steps(entries: WrittenEntries, training_steps: Mapping[str, Any]) -> WrittenEntries:
     """Let the configuration choose the training steps of some models."""
     changed = dict(entries)
     for name, steps in training_steps.items():
