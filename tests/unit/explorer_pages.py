@@ -64,6 +64,7 @@ DESCRIPTION = {
             "probes": claimed("step", tables=["finetuning_probes"]),
         }
     },
+    "curves": {"finetuning_structure": {"estimator": "quantity", "selection": "sample"}},
     "findings": ["Model two: nothing stands out."],
     "sample": "48 windows of 512 characters of a text",
     "notes": ["These numbers are made up."],

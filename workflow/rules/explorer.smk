@@ -10,6 +10,7 @@ STEPS: write_findings, draw_explorer, and the target `explorer`.
 
 from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_of_page
 
+CURVES = {**KINDS, **shown.collect_curves(RUN.papers)}
 EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
 
 
@@ -44,7 +45,7 @@ rule draw_explorer:
         ),
         further=list_paths(
             "<results>/tables/{kind}/{model}.csv",
-            RUN.list_tables_read(kind for kind in KINDS if kind != VERDICTS),
+            RUN.list_tables_read(kind for kind in CURVES if kind != VERDICTS),
         ),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
         choices=(

@@ -25,12 +25,7 @@ PROGRAM = (
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}
 # By the kind of a further table, which is the name of its folder: what it calls columns of estimates.
-KINDS = {
-    VERDICTS: {"value": LOSS, "n": "predicted_tokens"},
-    "weights": {"selection": "matrix"},
-    "finetuning_layers": {"selection": "sample"},
-    "finetuning_structure": {"estimator": "quantity", "selection": "sample"},
-}
+KINDS = {VERDICTS: {"value": LOSS, "n": "predicted_tokens"}, "weights": {"selection": "matrix"}}
 SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
 DIGITS = {"n": 9}  # all others are rounded to six
@@ -95,11 +90,12 @@ def read_content(
     ----------
     description : mapping
         What tables do not say: `models`, `measures`, `papers`, `findings`, `sample`, `notes`, and by paper and claim
-        what is `claimed`. Papers and claims name `tables` if they are of all measures that these hold.
+        what is `claimed`; and as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims
+        name `tables` if they are of all measures that these hold.
     estimates : Path
         ``tables/estimates.csv``.
     verdicts, further, claims : sequence of Path
-        ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS`, ``claims/{paper}.csv``.
+        ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS` and of papers, ``claims/{paper}.csv``.
     choices : sequence of Path
         ``claims/choices.csv`` and ``figures/specification_{claim}.csv`` of all its claims, if the run has judged
         them under several choices of the analysis.
@@ -113,10 +109,11 @@ def read_content(
         layers last.
     """
     models = [model["name"] for model in description["models"]]
+    kinds = {**KINDS, **description["curves"]}
     of_kind: dict[str, list[Row]] = {}
     for path in (*verdicts, *further):
         kind = path.parent.name.removeprefix("last_")
-        of_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kind, models))
+        of_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kinds[kind], models))
     rows = [*_read_rows(estimates), *chain(*of_kind.values())]
     in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
     measures = [
@@ -137,7 +134,7 @@ def read_content(
         claim["choices"] = [flip for flip in flips if flip["claim"] == claim["claim"]]
         if claim["claim"] in curves:
             claim["specifications"] = _read_specifications(curves[claim["claim"]])
-    del content["claimed"]
+    del content["claimed"], content["curves"]
     for key in ("papers", "claims"):
         content[key] = [_add_measures(each, of_kind) for each in content[key]]
     names = [measure["name"] for measure in measures]
@@ -149,16 +146,18 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _convert_to_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]:
+def _convert_to_estimates(
+    path: Path, columns: Mapping[str, str], models: Sequence[str]
+) -> Iterable[Row]:
+    """Yield the rows of curves with the columns of estimates, each of which has the name of one of the table."""
     rows = _read_rows(path)
     last = max((int(row["layer"]) for row in rows if row.get("layer")), default=0)
-    named = KINDS[kind]
     for row in rows:
         # What is of clusters has another axis; a checkpoint may have no loss.
-        is_curve = not row.get("clusters") and (kind != VERDICTS or row[LOSS])
+        is_curve = not row.get("clusters") and (columns.get("value") != LOSS or row[LOSS])
         if is_curve and row["model"] in models:
             cells = {"estimator": LOSS, "selection": "all"} | row
-            cells |= {name: row[other] for name, other in named.items()}
+            cells |= {name: row[other] for name, other in columns.items()}
             if row.get("layer") and last:
                 cells["depth"] = str(int(row["layer"]) / last)
             yield cells

@@ -207,7 +207,13 @@ def describe_run(run: Run) -> dict[str, Any]:
         },
         "sample": describe_sample((run.models[name] for name in run.measured), run.settings),
         "notes": describe_protocol(run),
+        "curves": collect_curves(run.papers),
     }
+
+
+def collect_curves(papers: Iterable[Paper]) -> dict[str, dict[str, str]]:
+    """Collect the tables of papers whose curves the explorer shows."""
+    return {kind: columns for paper in papers for kind, columns in paper.curves.items()}
 
 
 def list_models(run: Run) -> list[tuple[str, str, str]]:

@@ -107,7 +107,10 @@ class TableSpecification(Specification):
 
 
 class PaperFile(Section):
-    """A ``paper.yaml``; `protocol` holds for all of its figures, and settings as captions do."""
+    """A ``paper.yaml``; `protocol` holds for all of its figures, and settings as captions do.
+
+    `curves` are tables whose curves the explorer shows: which of their columns stand for those of estimates.
+    """
 
     title: Text
     citation: Text
@@ -115,6 +118,7 @@ class PaperFile(Section):
     prefix: Annotated[str, Field(pattern=r"^([a-z][a-z0-9]*_)?\Z"), must_be("empty, or end in `_`")]
     figures: dict[Target, FigureSpecification]
     tables: dict[Target, TableSpecification] = {}
+    curves: dict[Target, dict[str, str]] = {}
 
 
 class Paper(PaperFile):
