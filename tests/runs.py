@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from shape_of_learning.checkpoints.shapes import read_role
+from shape_of_learning.checkpoints.shapes import Shape, read_role
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.run import SampleRun
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from tiny_models import WIDTHS
 
 WINDOWS = [
@@ -47,12 +47,7 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
         checkpoint,
         windows,
         SamplingProtocol(len(windows), 0, 0, **protocol),
-        {
-            "role": role or "decoder",
-            "layers": len(widths) - 1,
-            "hidden_size": widths[0],
-            "last_hidden_size": widths[-1],
-        },
+        Shape(role or "decoder", len(widths) - 1, widths[0], widths[-1]),
         device=torch.device(device),
         **options,
     )

@@ -9,11 +9,13 @@ import torch
 
 import measure_controls
 from made_claims import CLAIMS, curve
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.verdict import judge
 from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.model import load_model
+from shape_of_learning.embeddings.protocol import ControlsJob, SamplingProtocol, Weights
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
@@ -110,23 +112,19 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
     folder, text = save_tiny_model(tmp_path / "m", "gpt_neox", head=True), tmp_path / "text.txt"
     text.write_text(" ".join(TEXT) * 60, encoding="utf-8")
     measures = [MEASURES[n].configure(n, {}) for n in ("anisotropy", "two_nn", "linearity")]
-    sampling = {"windows": 20, "window_characters": 60, "seed": 0, "precision": "float32"}
-    how = {"seed": 0, "batch_vectors": 100, "neighbours": 10, "selection": {}}
+    job = ControlsJob(
+        Weights("m", "step8", Shape("decoder", 3, 32, 32), is_download=False),
+        step=8,
+        tokens=None,
+        sampling=SamplingProtocol(20, 60, 0),
+        measures=tuple(measures),
+        protocol=MeasuringProtocol("m", 20, 0, 100, 10),
+        kinds=("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"),
+    )
     files = []
     for threads in (1, 2):
         files.append(tmp_path / f"{threads}.csv")
-        measure_controls.main(
-            ("m", "decoder", "step8", 8, ""),
-            text,
-            {**sampling, "last_layer": "after_final_norm"},
-            {"measures": [measure.make_job() for measure in measures], "protocol": how},
-            ["shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"],
-            files[-1],
-            checkpoint=folder,
-            threads=threads,
-            is_download=False,
-            shape={"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32},
-        )
+        measure_controls.main(job, folder, folder, text, files[-1], threads)
     assert files[0].read_bytes() == files[1].read_bytes()
     with files[0].open(newline="") as file:
         rows = list(csv.DictReader(file))

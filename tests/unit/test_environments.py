@@ -38,15 +38,17 @@ def scripts_by_environment() -> dict[str, set[str]]:
 SCRIPTS = scripts_by_environment()
 
 
+# These import the functions of measures by name.
+MEASURING = ("metrics/measure", "embeddings/matrices")
+
+
 def imported(script: str) -> set[str]:
     """Top-level modules from outside Python and this project, of a script and of all that it imports.
 
     Measures and papers, which it finds by name, are included.
     """
     files, chosen = list_files(script), set()
-    if "shape_of_learning.metrics.measure_entry.Measure" in _list_imports(
-        WORKFLOW.joinpath(*script.split(".")).with_suffix(".py")
-    ):
+    if any(WORKFLOW / f"shape_of_learning/{name}.py" in files for name in MEASURING):
         chosen = {measure.function.partition(":")[0] for measure in MEASURES.values()}
     if WORKFLOW / "shape_of_learning/figures/output.py" in files:
         papers = read_papers(WORKFLOW / "papers")

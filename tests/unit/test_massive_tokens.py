@@ -5,14 +5,23 @@ import transformers as hf
 
 import dump_embeddings
 import measure_checkpoint
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.protocol import (
+    CheckpointJob,
+    DumpJob,
+    MatrixProtocol,
+    SamplingProtocol,
+    Weights,
+)
 from shape_of_learning.embeddings.states import StateFiles
 from shape_of_learning.files import read_rows
+from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import MASSIVE_COLUMNS
 from tiny_models import TEXT, save_tiny_model
 
-PROTOCOL = {"windows": 24, "window_characters": 90, "seed": 0, "last_layer": "after_final_norm"}
-MEASURING = {"seed": 0, "batch_vectors": 50, "neighbours": 5, "selection": {}}
+SAMPLING = SamplingProtocol(windows=24, window_characters=90, seed=0)
+PROTOCOL = MeasuringProtocol("m", SAMPLING.windows, 0, batch_vectors=50, neighbours=5)
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +34,21 @@ def folders(tmp_path_factory):
     model.get_input_embeddings().weight.data[semicolon] *= 1000
     model.save_pretrained(folder)
     text.write_text(" ".join(TEXT[:2] * 200))
-    shape = {"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32}
-    matrices = {"measures": [], "seed": 0, "points": False, "massive": True}
-    loaded = {"checkpoint": folder, "is_download": False, "shape": shape, "threads": 1}
-    loaded |= {"protocol": PROTOCOL, "matrices": matrices}
-    names = {"model": "m", "revision": "main"}
+    weights = Weights("m", "main", Shape("decoder", 3, 32, 32), is_download=False)
+    matrices = MatrixProtocol((), points=False, massive=True, seed=0)
+    dump = DumpJob(weights, SAMPLING, matrices)
     measure = MEASURES["anisotropy"].configure("anisotropy", {})
-    of = {"measures": [measure.make_job()], "protocol": MEASURING}
+    inputs = {"checkpoint": folder, "tokenizer": folder, "text": text}
     for way in ("dump", "memory"):
         (root / way).mkdir()
         states = "embeddings" if way == "dump" else "measurements"
         kinds = ("weights", "weight_points", "massive", "loss", "tensors", states)
         output = {kind: str(root / way / kind) for kind in kinds}
         if way == "dump":
-            dump_embeddings.main(names, text=text, output=output, **loaded)
+            dump_embeddings.main(dump, **inputs, output=output, threads=1)
         else:
-            measure_checkpoint.main(names, {"own": text}, measuring=of, output=output, **loaded)
+            job = CheckpointJob(*dump, (measure,), PROTOCOL)
+            measure_checkpoint.main(job, **inputs, output=output, threads=1)
     return root
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import judge_choices
 from made_claims import CLAIMS, PAPERS
-from measure_checkpoint import CHOICE_COLUMNS
+from measure_choices import CHOICE_COLUMNS
 from plans import CONFIG
 from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel, read_condition
 from shape_of_learning.claims.specifications import (

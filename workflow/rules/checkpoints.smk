@@ -120,7 +120,7 @@ rule fetch_checkpoint:
         shared=ask_plan(name_download, "model", "revision"),
     params:
         revision=ask_plan(describe_download, "model", "revision"),
-        shape=ask_plan(shape_params, "model"),
+        shape=ask_plan(lambda model: dict(vars(MODELS[model].shape)), "model"),
     script:
         "../scripts/fetch_checkpoint.py"
 
@@ -186,7 +186,7 @@ rule finetune_model:
         code=digest_code("finetune_model"),
         is_download=ask_origin(lambda model, revision: MODELS[model].kind == "repository"),
         weights=ask_origin(RUN.describe_weights),
-        tokenizer=ask_origin(lambda model, revision: tokenizer_params(model).get("tokenizer", "")),
+        tokenizer=ask_origin(lambda model, revision: tokenizer_folder(model, "")),
         origin=ask_plan(RUN.find_origin, "model"),
         role=lambda wildcards: MODELS[wildcards.model].shape.role,
         recipe=lambda wildcards: {

@@ -20,6 +20,7 @@ import shape_of_learning
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
 from shape_of_learning.job import hide_bars
+from shape_of_learning.embeddings.protocol import SamplingProtocol, Weights
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.run import read_run, add_defaults
@@ -196,35 +197,35 @@ def weights_folder(model, revision, waited_for):
     return str(Path(waited_for[0], revision if MODELS[model].saved_steps else ""))
 
 
-def sampling_params(model):
-    """How windows are drawn and run through a model."""
-    return {
-        "windows": MODELS[model].count_windows(SETTINGS["sampling"]),
-        "window_characters": SETTINGS["sampling"]["window_characters"],
-        "seed": SEED,
-        "precision": MODELS[model].precision or SETTINGS["forward"]["precision"],
-        "last_layer": SETTINGS["forward"]["last_layer"],
-    }
+def tokenizer_folder(model, weights):
+    """Find the tokenizer of a checkpoint: beside its weights, but for folders of the user's that have none."""
+    return (
+        MODELS[model].tokenizer
+        if MODELS[model].kind == "path" and MODELS[model].tokenizer
+        else weights
+    )
 
 
-def shape_params(model):
-    return dict(vars(MODELS[model].shape))
+def make_sampling_protocol(model):
+    """Say how windows are drawn and run through a model."""
+    return SamplingProtocol(
+        windows=MODELS[model].count_windows(SETTINGS["sampling"]),
+        window_characters=SETTINGS["sampling"]["window_characters"],
+        seed=SEED,
+        precision=MODELS[model].precision or SETTINGS["forward"]["precision"],
+        last_layer=SETTINGS["forward"]["last_layer"],
+    )
 
 
-def tokenizer_params(model):
-    """Of folders that have none, where it is."""
-    own = MODELS[model].tokenizer if MODELS[model].kind == "path" else ""
-    return {"tokenizer": own} if own else {}
-
-
-def sample_params(model):
-    """What rules that run a checkpoint tell their scripts of it."""
-    return {
-        "is_download": MODELS[model].kind == "repository",
-        "protocol": sampling_params(model),
-        "shape": shape_params(model),
-        **tokenizer_params(model),
-    }
+def make_weights(model, revision):
+    """Say which weights a job reads."""
+    return Weights(
+        model,
+        revision,
+        MODELS[model].shape,
+        is_download=MODELS[model].kind == "repository",
+        identity=RUN.describe_weights(model, revision),
+    )
 
 
 def forward_threads(wildcards):
@@ -255,25 +256,20 @@ def request_resources(job):
     }
 
 
+def find_weights(wildcards, input):
+    return weights_folder(wildcards.model, wildcards.revision, input.get("checkpoint", []))
+
+
 # What no number depends on, so that to change it makes nothing anew.
 RUNTIME_PARAMS = {
-    "checkpoint": lambda wildcards, input: weights_folder(
-        wildcards.model, wildcards.revision, input.get("checkpoint", [])
+    "checkpoint": find_weights,
+    "tokenizer": lambda wildcards, input: tokenizer_folder(
+        wildcards.model, find_weights(wildcards, input)
     ),
     "gpu": 1,
 }
 
 # --- What is measured, and how readers call it ------------------------------------------------------
-
-# Besides the number of windows, which is a model's.
-MEASUREMENT_PARAMS = {
-    "seed": SEED,
-    **{key: SETTINGS["measurement"][key] for key in ("batch_vectors", "neighbours")},
-    "selection": {
-        key: SETTINGS["measurement"][key]
-        for key in ("special_tokens", "first_token", "token_types", "massive_tokens", "same_window")
-    },
-}
 
 
 def make_measuring_protocol(model):

@@ -7,22 +7,32 @@ OUTPUTS:
 STEPS: measure_controls, one job per checkpoint, in memory; gather_controls.
 """
 
+from shape_of_learning.embeddings.protocol import ControlsJob
+from shape_of_learning.metrics.measure_entry import strip_presentation
+
 
 def list_control_kinds(model, revision):
     """Untrained weights are the same at every checkpoint, so they are measured at the last one alone."""
     last = RUN.list_control_checkpoints(model)[-1].name
-    return [
-        kind for kind in SETTINGS["controls"]["kinds"] if kind != "untrained" or revision == last
-    ]
+    kinds = SETTINGS["controls"]["kinds"]
+    return tuple(kind for kind in kinds if kind != "untrained" or revision == last)
 
 
-def describe_checkpoint(model, revision):
-    """What rows of a table say of a checkpoint."""
-    return next(
-        (model, MODELS[model].shape.role, each.name, each.step, each.tokens)
-        for each in RUN.list_checkpoints(model)
-        if each.name == revision
+def make_controls_job(model, revision):
+    place = RUN.find_checkpoint(model, revision)
+    return ControlsJob(
+        make_weights(model, revision),
+        place.step,
+        place.tokens,
+        make_sampling_protocol(model),
+        measures=strip_presentation(RUN.list_control_measures(model, revision)),
+        protocol=make_measuring_protocol(model),
+        kinds=list_control_kinds(model, revision),
     )
+
+
+def digest_controls(model, revision):
+    return digest_measures("measure_controls", RUN.list_control_measures(model, revision))
 
 
 def list_controls(model):
@@ -51,19 +61,8 @@ rule measure_controls:
         **RUNTIME_PARAMS,
         **request_resources(needs.estimate_controls),
     params:
-        code=lambda wildcards: digest_measures(
-            "measure_controls", exit_on_input_error(RUN.list_control_measures, *wildcards)
-        ),
-        weights=ask_plan(RUN.describe_weights, "model", "revision"),
-        sample=ask_plan(sample_params, "model"),
-        checkpoint_named=ask_plan(describe_checkpoint, "model", "revision"),
-        kinds=ask_plan(list_control_kinds, "model", "revision"),
-        measuring=lambda wildcards: {
-            "measures": [
-                m.make_job() for m in exit_on_input_error(RUN.list_control_measures, *wildcards)
-            ],
-            "protocol": MEASUREMENT_PARAMS,
-        },
+        code=ask_plan(digest_controls, "model", "revision"),
+        job=ask_job(make_controls_job, "model", "revision"),
     script:
         "../scripts/measure_controls.py"
 

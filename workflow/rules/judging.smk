@@ -10,6 +10,10 @@ STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one 
     The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
 """
 
+from dataclasses import replace
+
+from shape_of_learning.embeddings.protocol import ChoicesJob
+from shape_of_learning.metrics.measure_entry import strip_presentation
 from shape_of_learning.plan.specifications import RunGrid
 from shape_of_learning.plan.figures import describe_sample
 
@@ -110,8 +114,21 @@ def list_measured_choices(wildcards):
     ]
 
 
-def find_step(model, revision):
-    return next(each.step for each in RUN.list_checkpoints(model) if each.name == revision)
+def make_choices_job(model, revision):
+    sampling = make_sampling_protocol(model)
+    return ChoicesJob(
+        make_weights(model, revision),
+        RUN.find_checkpoint(model, revision).step,
+        texts=tuple(TEXTS),
+        sampling=replace(sampling, last_layer="both"),
+        measures=strip_presentation(CHOICES.list_measures(model, revision)),
+        protocol=make_measuring_protocol(model),
+        variants=tuple(CHOICES.settings.list_row_sets()),
+    )
+
+
+def digest_choices(model, revision):
+    return digest_measures("measure_choices", CHOICES.list_measures(model, revision))
 
 
 def estimate_choices(*job):
@@ -138,20 +155,10 @@ rule measure_choices:
         **RUNTIME_PARAMS,
         **request_resources(estimate_choices),
     params:
-        code=lambda wildcards: digest_measures(
-            "measure_checkpoint", CHOICES.list_measures(*wildcards)
-        ),
-        step=ask_plan(find_step, "model", "revision"),
-        weights=ask_plan(RUN.describe_weights, "model", "revision"),
-        sample=ask_plan(sample_params, "model"),
-        texts=list(TEXTS),
-        measuring=lambda wildcards: {
-            "measures": [each.make_job() for each in CHOICES.list_measures(*wildcards)],
-            "protocol": MEASUREMENT_PARAMS,
-            "choices": [vars(rows) for rows in CHOICES.settings.list_row_sets()],
-        },
+        code=ask_plan(digest_choices, "model", "revision"),
+        job=ask_job(make_choices_job, "model", "revision"),
     script:
-        "../scripts/measure_checkpoint.py"
+        "../scripts/measure_choices.py"
 
 
 rule judge_choices:

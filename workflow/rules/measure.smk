@@ -15,14 +15,9 @@ STEPS: dump_embeddings once per checkpoint, then measure once per layer and fami
     `embeddings.dump: false` measure_checkpoint does all of it in one job, which writes no hidden states.
 """
 
-from shape_of_learning.metrics.measure_entry import FAMILIES
+from shape_of_learning.embeddings.protocol import CheckpointJob, DumpJob
+from shape_of_learning.metrics.measure_entry import FAMILIES, strip_presentation
 from shape_of_learning.metrics.protocol import MeasureJob
-
-
-@cache
-def describe_measures(model, revision, family=""):
-    """All that the values of a checkpoint depend on."""
-    return [measure.make_job() for measure in RUN.list_measures(model, revision, family)]
 
 
 def make_measure_job(model, revision, family, layer):
@@ -30,8 +25,24 @@ def make_measure_job(model, revision, family, layer):
     layers = MODELS[model].shape.layers
     if int(layer) > layers:
         raise InputError(f"model `{model}` has the layers 0 to {layers}, and no layer {layer}")
-    measures = tuple(m.strip_presentation() for m in RUN.list_measures(model, revision, family))
+    measures = strip_presentation(RUN.list_measures(model, revision, family))
     return MeasureJob(int(layer), layers, family, measures, make_measuring_protocol(model))
+
+
+def make_dump_job(model, revision):
+    return DumpJob(
+        make_weights(model, revision),
+        make_sampling_protocol(model),
+        RUN.make_matrix_protocol(model, revision),
+    )
+
+
+def make_checkpoint_job(model, revision):
+    return CheckpointJob(
+        *make_dump_job(model, revision),
+        measures=strip_presentation(RUN.list_measures(model, revision)),
+        protocol=make_measuring_protocol(model),
+    )
 
 
 def digest_family(model, revision, family):
@@ -76,9 +87,7 @@ if SETTINGS["embeddings"]["dump"]:
             **request_resources(needs.forward),
         params:
             code=digest_measures("dump_embeddings", WEIGHT_MEASURES),
-            weights=ask_plan(RUN.describe_weights, "model", "revision"),
-            sample=ask_plan(sample_params, "model"),
-            matrices=ask_plan(RUN.describe_matrices, "model", "revision"),
+            job=ask_job(make_dump_job, "model", "revision"),
         script:
             "../scripts/dump_embeddings.py"
 
@@ -130,15 +139,6 @@ else:
             **request_resources(needs.estimate_checkpoint),
         params:
             code=ask_plan(digest_checkpoint, "model", "revision"),
-            weights=ask_plan(RUN.describe_weights, "model", "revision"),
-            sample=ask_plan(sample_params, "model"),
-            measuring=ask_plan(
-                lambda *names: {
-                    "measures": describe_measures(*names),
-                    "protocol": MEASUREMENT_PARAMS,
-                },
-                *("model", "revision"),
-            ),
-            matrices=ask_plan(RUN.describe_matrices, "model", "revision"),
+            job=ask_job(make_checkpoint_job, "model", "revision"),
         script:
             "../scripts/measure_checkpoint.py"

@@ -7,12 +7,13 @@ from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer
 
 from papers.finetuning.measure_on_task import compute_vectors
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.tasks.examples import Example, Task
 from tiny_models import save_tiny_model
 
-SHAPE = {"role": "encoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32}
+SHAPE = Shape("encoder", 3, 32, 32)
 PAIRS = [("a b c of windows", "tokens"), ("the shape of what", "Layers, a model; text of tokens")]
 
 

@@ -10,7 +10,8 @@ import transformers
 from papers.linear import maps
 from papers.linear.edits import Editor, changed_blocks
 from runs import sample_of
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_stirred_model
 from trainings import adam
@@ -25,7 +26,7 @@ TEXT = "".join(
     for mood in ("glad", "tired", "hungry", "afraid", "proud")
 )
 WINDOWS = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
-SHAPE = {"role": "decoder", "layers": 3, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
+SHAPE = Shape("decoder", 3, WIDTH, WIDTH)
 PROTOCOL = SamplingProtocol(1, 64, 0)
 EDITING = dict(
     fitting_windows=24,

@@ -1,7 +1,7 @@
 """Measure checkpoints of one model on the texts of a task, each loaded once; no hidden states are written."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,42 +11,31 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from papers.finetuning.columns import TASK_COLUMNS
+from papers.finetuning.job import TaskJob
 from papers.finetuning.measure import Row, SplitVectors, make_task_rows
 from shape_of_learning.embeddings.model import require_memory
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.job import read_parameters, run_job
+from shape_of_learning.job import run_job
 from shape_of_learning.tasks.examples import SPLITS, Task, read_task
 
 logger = logging.getLogger("shape_of_learning")
 
 
-def main(
-    model: str,
-    checkpoints: Sequence[tuple[str, int | None]],
-    folder: Path,
-    task: Path,
-    protocol: Mapping[str, Any],
-    output: Sequence[Path],
-    **loaded: Any,
-) -> None:
-    """Write the tables of :data:`.TASK_COLUMNS`, by their folders' names.
-
-    Of each checkpoint its revision, which names its folder in `folder`, and its step are given. `loaded` are
-    further arguments of :meth:`.SampleRun.load`.
-    """
+def main(job: TaskJob, folder: Path, task: Path, output: Sequence[Path], threads: int) -> None:
+    """Write the tables of :data:`.TASK_COLUMNS`, by their folders' names; `folder` holds the checkpoints."""
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
-    for revision, step in checkpoints:
+    for revision, step in job.checkpoints:
         splits = compute_vectors(
-            examples, folder / revision, SamplingProtocol(**protocol), **loaded
+            examples, folder / revision, job.sampling, shape=job.shape, threads=threads
         )
-        measured = make_task_rows(*splits, examples, protocol["seed"])
+        measured = make_task_rows(*splits, examples, job.sampling.seed)
         for name, rows in measured.items():
-            found[name] += [(model, revision, step, sample, *row) for row in rows]
-        logger.info("%s at %s is measured on %s", model, revision, sample)
+            found[name] += [(job.model, revision, step, sample, *row) for row in rows]
+        logger.info("%s at %s is measured on %s", job.model, revision, sample)
     for path in output:
         write_table(path, TASK_COLUMNS[path.parent.name], found[path.parent.name])
 
@@ -113,10 +102,9 @@ def _number_texts(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
 if __name__ == "__main__":
     with run_job(snakemake.log[0]), threadpool_limits(1):
         main(
-            snakemake.wildcards.model,
+            snakemake.params.job,
             folder=Path(snakemake.input.checkpoints),
             task=Path(snakemake.input.task[0]),
             output=[Path(path) for path in snakemake.output],
             threads=snakemake.threads,
-            **read_parameters(snakemake),
         )

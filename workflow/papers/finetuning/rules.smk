@@ -9,7 +9,10 @@ OUTPUTS:
 STEPS: measure_on_task, one job per model.
 """
 
+from dataclasses import replace
+
 from papers.finetuning.columns import TASK_COLUMNS
+from papers.finetuning.job import TaskJob
 from papers.finetuning.resources import estimate_task
 
 
@@ -25,15 +28,19 @@ def list_task_files(model):
     )
 
 
-def text_params(model):
-    """How texts are run through the model; windows are none, and the last layer is one."""
-    last_layer = SETTINGS["forward"]["last_layer"].replace("both", "after_final_norm")
-    return {
-        **sampling_params(model),
-        "windows": 0,
-        "window_characters": 0,
-        "last_layer": last_layer,
-    }
+def make_task_job(model):
+    sampling = make_sampling_protocol(model)
+    return TaskJob(
+        model,
+        tuple((c.name, c.step) for c in RUN.list_checkpoints(model)),
+        MODELS[model].shape,
+        replace(
+            sampling,
+            windows=0,
+            window_characters=0,
+            last_layer=sampling.last_layer.replace("both", "after_final_norm"),
+        ),
+    )
 
 
 rule measure_on_task:
@@ -55,10 +62,6 @@ rule measure_on_task:
         gpu=1,
     params:
         code=digest_code("papers.finetuning.measure_on_task"),
-        checkpoints=lambda wildcards: [
-            (each.name, each.step) for each in RUN.list_checkpoints(wildcards.model)
-        ],
-        protocol=ask_plan(text_params, "model"),
-        shape=ask_plan(shape_params, "model"),
+        job=ask_job(make_task_job, "model"),
     script:
         "measure_on_task.py"

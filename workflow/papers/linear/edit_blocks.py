@@ -4,46 +4,53 @@ Blocks are dropped, replaced by affine maps that are fitted on the training text
 """
 
 from pathlib import Path
-from typing import Any
 
 import scipy.linalg  # noqa: F401  (only libraries that are loaded are limited to one thread)
 from threadpoolctl import threadpool_limits
 
 from papers.linear.edits import EDIT_COLUMNS, Editor
+from papers.linear.job import EditJob
 from papers.linear.maps import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.files import write_table
-from shape_of_learning.job import read_parameters, run_job
+from shape_of_learning.job import run_job
 
 
 def main(
-    model: str,
-    revision: str,
+    job: EditJob,
     checkpoint: Path,
-    is_download: bool,
+    tokenizer: Path,
     text: Path,
-    sampling: dict[str, Any],
-    editing: dict[str, Any],
-    output: tuple[Path, Path],
-    **loading: Any,
+    edits: Path,
+    errors: Path,
+    threads: int,
 ) -> None:
     """Write the edits and the errors of the fitted maps, one table each."""
-    if is_download:
-        refuse_changed(checkpoint, loading["threads"])
-    protocol = SamplingProtocol(windows=0, **sampling)
-    editor = Editor(text, protocol, editing, checkpoint, **loading)
-    write_table(output[0], EDIT_COLUMNS, [(model, revision, *edit) for edit in editor.edits()])
-    write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(model, revision, editor.fitted))
+    weights = job.weights
+    if weights.is_download:
+        refuse_changed(checkpoint, threads)
+    editor = Editor(
+        text,
+        job.sampling,
+        job.editing,
+        checkpoint,
+        weights.shape,
+        threads=threads,
+        tokenizer=tokenizer,
+    )
+    names = (weights.model, weights.revision)
+    write_table(edits, EDIT_COLUMNS, [(*names, *edit) for edit in editor.edits()])
+    write_table(errors, FIT_ERROR_COLUMNS, fit_error_rows(*names, editor.fitted))
 
 
 if __name__ == "__main__":
     with run_job(snakemake.log[0]), threadpool_limits(1):
         main(
-            snakemake.wildcards.model,
+            snakemake.params.job,
             checkpoint=Path(snakemake.resources.checkpoint),
+            tokenizer=Path(snakemake.resources.tokenizer),
             text=Path(snakemake.input.text),
-            output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
+            edits=Path(snakemake.output.edits),
+            errors=Path(snakemake.output.errors),
             threads=snakemake.threads,
-            **read_parameters(snakemake),
         )

@@ -14,6 +14,7 @@ import torch
 from papers.linear import maps
 from papers.linear.maps import EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.corpus.windows import (
     cut_held_out_part,
     read_held_out_part,
@@ -21,8 +22,8 @@ from shape_of_learning.corpus.windows import (
     sample_windows,
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.run import NullStore, SampleRun
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
@@ -97,12 +98,11 @@ class Editor:
         protocol: SamplingProtocol,
         editing: Mapping[str, Any],
         checkpoint: Path,
-        shape: Mapping[str, Any],
+        shape: Shape,
         **options: Any,
     ):
         name = f"the model in {checkpoint}"
         fitting, evaluation = _windows(text, protocol, editing, checkpoint)
-        protocol = replace(protocol, last_layer="after_final_norm")
         sample = SampleRun.load(checkpoint, fitting + evaluation, protocol, shape, **options)
         if sample.predicted is None:
             raise InputError(

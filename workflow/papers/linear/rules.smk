@@ -7,6 +7,9 @@ OUTPUTS:
 STEPS: edit_blocks, which loads the model once.
 """
 
+from dataclasses import replace
+
+from papers.linear.job import EditJob
 from papers.linear.resources import estimate_editing
 
 
@@ -15,8 +18,8 @@ def ask_last_checkpoint(function):
     return ask_plan(lambda model: function(model, RUN.find_last_checkpoint(model).name), "model")
 
 
-def describe_block_editing(model):
-    """Section `block_editing`, if the model is a decoder with so many blocks."""
+def make_edit_job(model):
+    """Make the job of the last checkpoint of a decoder, which must have so many blocks."""
     most, shape = SETTINGS["block_editing"]["most_blocks"], MODELS[model].shape
     if shape.role != "decoder":
         raise InputError(
@@ -28,7 +31,15 @@ def describe_block_editing(model):
             f"configuration key `block_editing.most_blocks` is {most}, but model `{model}` has {shape.layers} "
             "blocks; lower it"
         )
-    return SETTINGS["block_editing"]
+    revision = RUN.find_last_checkpoint(model).name
+    sampling = replace(make_sampling_protocol(model), windows=0, last_layer="after_final_norm")
+    return EditJob(make_weights(model, revision), sampling, SETTINGS["block_editing"])
+
+
+def find_edited_weights(wildcards, input):
+    """Find the folder of the checkpoint that is edited."""
+    revision = RUN.find_last_checkpoint(wildcards.model).name
+    return weights_folder(wildcards.model, revision, input.get("checkpoint", []))
 
 
 rule edit_blocks:
@@ -49,24 +60,12 @@ rule edit_blocks:
     resources:
         **request_resources(estimate_editing),
         gpu=1,
-        checkpoint=lambda wildcards, input: weights_folder(
-            wildcards.model,
-            RUN.find_last_checkpoint(wildcards.model).name,
-            input.get("checkpoint", []),
+        checkpoint=find_edited_weights,
+        tokenizer=lambda wildcards, input: tokenizer_folder(
+            wildcards.model, find_edited_weights(wildcards, input)
         ),
     params:
         code=digest_code("papers.linear.edit_blocks"),
-        revision=ask_last_checkpoint(lambda model, revision: revision),
-        is_download=ask_last_checkpoint(lambda model, revision: MODELS[model].kind == "repository"),
-        weights=ask_last_checkpoint(RUN.describe_weights),
-        shape=ask_plan(shape_params, "model"),
-        sampling=ask_plan(
-            lambda model: {
-                key: sampling_params(model)[key]
-                for key in ("window_characters", "seed", "precision")
-            },
-            "model",
-        ),
-        editing=ask_plan(describe_block_editing, "model"),
+        job=ask_job(make_edit_job, "model"),
     script:
         "edit_blocks.py"

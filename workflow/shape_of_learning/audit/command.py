@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -193,8 +192,9 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
     """The loss of a checkpoint on windows of the documentation that comes with Python."""
     from shape_of_learning.corpus.fetch import read_demo_text
     from shape_of_learning.embeddings.model import read_shape
+    from shape_of_learning.embeddings.protocol import SamplingProtocol
     from shape_of_learning.embeddings.run import NullStore, SampleRun
-    from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+    from shape_of_learning.embeddings.tokenised_windows import draw_windows
 
     sampling = SamplingProtocol(WINDOWS, WINDOW_CHARACTERS, 0)
     with TemporaryDirectory() as temporary:
@@ -204,7 +204,7 @@ def _losses() -> Iterator[Callable[[Path], Any]]:
 
     def loss(folder: Path) -> Any:
         try:
-            shape = asdict(read_shape(folder, str(folder)))
+            shape = read_shape(folder, str(folder))
             return SampleRun.load(folder, windows, sampling, shape).store_states(NullStore())
         except InputError as error:
             raise InputError(name_options(str(error), OPTIONS)) from error

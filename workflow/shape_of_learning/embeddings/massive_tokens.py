@@ -14,18 +14,14 @@ from shape_of_learning.metrics.selections import HiddenStates
 MOST_LISTED = 5  # positions and tokens of a layer
 
 
-def describe_rows(
-    states: HiddenStates, layer: int, folder: Path | str
-) -> Iterator[tuple[object, ...]]:
-    """Describe one hidden state, all of its tokens.
+def describe_massive_tokens(states: HiddenStates, tokenizer: Path) -> Iterator[tuple[object, ...]]:
+    """Describe the massive tokens of each layer, all of whose tokens count.
 
     Parameters
     ----------
     states : HiddenStates
-    layer : int
-        Which.
-    folder : Path
-        Of the tokenizer, which writes the tokens.
+    tokenizer : Path
+        The folder of the tokenizer, which writes the tokens.
 
     Yields
     ------
@@ -33,11 +29,16 @@ def describe_rows(
         Columns ``MASSIVE_COLUMNS``. Positions count from 0 within a window; they and tokens, in quotes, are listed
         with how many of the massive ones they are, the most frequent first.
     """
+    for layer in range(states.layers + 1):
+        yield _describe_layer(states, layer, tokenizer)
+
+
+def _describe_layer(states: HiddenStates, layer: int, tokenizer: Path) -> tuple[object, ...]:
     vectors, rows = states[layer], states.rows
     found = np.flatnonzero(find_massive(vectors))
     positions = Counter(rows["positions"][found].tolist()).most_common(MOST_LISTED)
     tokens = Counter(rows["token_ids"][found].tolist()).most_common(MOST_LISTED)
-    decode = load_tokenizer(Path(folder)).decode if tokens else str
+    decode = load_tokenizer(tokenizer).decode if tokens else str
     written = [(json.dumps(decode([token]), ensure_ascii=False), n) for token, n in tokens]
     listed = ["; ".join(f"{each} ({number})" for each, number in of) for of in (positions, written)]
-    yield (layer, *measure_concentration(vectors), len(found), len(vectors), *listed)
+    return (layer, *measure_concentration(vectors), len(found), len(vectors), *listed)

@@ -14,6 +14,7 @@ from shape_of_learning.checkpoints.weight_evidence import (
     write_tensor_digests,
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.protocol import MatrixProtocol
 from shape_of_learning.estimators.arrays import NotFiniteError
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.files import write_table
@@ -38,10 +39,7 @@ def write_checkpoint_tables(
     digests: TensorDigests,
     cross_entropy: CrossEntropy,
     output: Mapping[str, str],
-    measures: Sequence[Mapping[str, Any]],
-    seed: int,
-    *,
-    points: bool,
+    matrices: MatrixProtocol,
     massive: Iterable[tuple[object, ...]] = (),
 ) -> None:
     """Write what is known of a checkpoint besides its hidden states.
@@ -55,20 +53,16 @@ def write_checkpoint_tables(
     output : mapping of str to str
         Paths: ``tensors``, a table with a row for each tensor; ``loss``, one of one row; ``weights`` and
         ``weight_points``, if anything reads them.
-    measures : sequence of mapping
-        Fields of :class:`.Measure`, of weights. Of what is not asked for, a table has no rows.
-    seed : int
-        Of the run.
-    points : bool
-        Whether a figure draws the points of this checkpoint.
+    matrices : MatrixProtocol
+        Of measures that it does not ask for, a table has no rows.
     massive : iterable of tuple
         Rows of the table ``massive``, if anything reads it.
     """
     if "weights" in output:
-        chosen = [Measure(**measure) for measure in measures]
-        matrices = find_matrices(forward).items()
-        write_table(Path(output["weights"]), MATRIX_COLUMNS, measure_matrices(matrices, chosen))
-        drawn = place_entries(matrices, seed) if points else ()
+        found = find_matrices(forward).items()
+        rows = measure_matrices(found, matrices.measures)
+        write_table(Path(output["weights"]), MATRIX_COLUMNS, rows)
+        drawn = place_entries(found, matrices.seed) if matrices.points else ()
         write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
         write_table(Path(output["massive"]), MASSIVE_COLUMNS, massive)
     write_tensor_digests(Path(output["tensors"]), digests)

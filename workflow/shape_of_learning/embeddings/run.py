@@ -23,9 +23,9 @@ from shape_of_learning.embeddings.model import (
     read_config,
     require_memory,
 )
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.tokenised_windows import (
     PredictedTokens,
-    SamplingProtocol,
     TokenisedWindow,
     WindowBatch,
     batch_alone,
@@ -126,13 +126,13 @@ class SampleRun:
         checkpoint: Path,
         windows: Sequence[str | tuple[str, str]],
         protocol: SamplingProtocol,
-        shape: Mapping[str, Any],
+        shape: Shape,
         *,
         threads: int = 1,
         device: "torch.device | None" = None,
         in_memory: bool = False,
         with_head: bool = True,
-        tokenizer: str = "",
+        tokenizer: Path | None = None,
         at_once: int | None = None,
     ) -> "SampleRun":
         """Load a checkpoint and tokenise the windows.
@@ -145,8 +145,8 @@ class SampleRun:
             Texts, each or each pair tokenised and run alone.
         protocol : SamplingProtocol
             How they are run.
-        shape : mapping
-            What the checkpoint is: fields of :class:`.Shape`.
+        shape : Shape
+            The shape that its entry states.
         threads, at_once
             As above.
         device : torch.device, optional
@@ -155,7 +155,7 @@ class SampleRun:
             Whether all hidden states are to be kept in memory, which must then have room for them.
         with_head : bool
             Whether the loss is wanted.
-        tokenizer : str
+        tokenizer : Path, optional
             Folder of the tokenizer, if it is another one.
 
         Raises
@@ -164,11 +164,11 @@ class SampleRun:
             If the windows are longer than the model's context or have
             tokens that it does not know, memory is too small, or the checkpoint cannot be loaded.
         """
-        name, entry = str(checkpoint), Shape(**shape)
+        name = str(checkpoint)
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
-        loaded = load_tokenizer(Path(tokenizer) if tokenizer else checkpoint)
+        loaded = load_tokenizer(tokenizer or checkpoint)
         tokenised, device = tokenise(loaded, windows), device or choose_device()
-        widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
+        widths = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
         if in_memory and device.type == "cpu":
             require_memory(
                 4 * sum(len(window.ids) for window in tokenised) * sum(widths),
@@ -176,19 +176,19 @@ class SampleRun:
                 "lower `sampling.windows`, or set `embeddings.dump: true`",
             )
         model, head = load_model(
-            checkpoint, role=entry.role, precision=protocol.precision, device=device
+            checkpoint, role=shape.role, precision=protocol.precision, device=device
         )
         forward = ForwardPass(model, head, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
         predicted, mask = None, loaded.mask_token_id
         if head is not None and with_head:
             predicted = choose_predicted_tokens(
-                tokenised, entry.role, head.vocabulary, mask, protocol.seed
+                tokenised, shape.role, head.vocabulary, mask, protocol.seed
             )
         if protocol.last_layer == "both":
-            widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
+            widths.append(widths[-1] if forward.final_norm is None else shape.hidden_size)
         padding = loaded.pad_token_id or 0
-        how = entry.layers, widths, threads, at_once
+        how = shape.layers, widths, threads, at_once
         return SampleRun(forward, name, tokenised, predicted, padding, *how)
 
     @cached_property

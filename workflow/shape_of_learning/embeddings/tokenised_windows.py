@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.corpus.windows import draw_windows_of_file
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.tokenizers import run_within_time
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
@@ -26,33 +27,6 @@ TRIED_TEXTS = 8
 # With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
 # processors, up to 15 rows.
 LEAST_TOKENS = 16
-
-
-@dataclass(frozen=True)
-class SamplingProtocol:
-    """All that hidden states depend on besides the text and the checkpoint.
-
-    Attributes
-    ----------
-    windows : int
-        Windows of text, drawn without replacement.
-    window_characters : int
-        Length of each.
-    seed : int
-        Decides which, and which tokens an encoder has to predict.
-    precision : str
-        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations in the forward pass.
-    last_layer : str
-        ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
-        after the final normalisation. ``"before_final_norm"``: the output of the last block.
-        ``"both"``: the former as the last layer, and the latter beside it.
-    """
-
-    windows: int
-    window_characters: int
-    seed: int
-    precision: str = "float32"
-    last_layer: str = "after_final_norm"
 
 
 def draw_windows(text: Path, protocol: SamplingProtocol, *, called: str = "") -> list[str]:

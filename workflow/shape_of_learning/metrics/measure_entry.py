@@ -6,7 +6,7 @@ This module imports nothing heavy, because every start of Snakemake imports it.
 import math
 import string
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -241,10 +241,15 @@ class Measure:
                 "entry, or install its package where jobs run"
             ) from error
 
-    def strip_presentation(self) -> "Measure":
-        """Return the measure without the fields on which no value depends."""
-        return replace(
-            self,
+
+def strip_presentation(measures: Iterable[Measure]) -> tuple[Measure, ...]:
+    """Return measures without what decides none of their values: their words, and how values are judged.
+
+    A job that measures has these, so that a new label is no reason to measure again.
+    """
+    return tuple(
+        replace(
+            measure,
             label="",
             axis="",
             description="",
@@ -253,19 +258,8 @@ class Measure:
             suspect_above=None,
             depends_on_n=False,
         )
-
-    def make_job(self) -> dict[str, Any]:
-        """Return the fields that values depend on, so that new words in figures rerun no measurement."""
-        words = {
-            "label",
-            "axis",
-            "description",
-            "allowed",
-            "has_interval",
-            "suspect_above",
-            "depends_on_n",
-        }
-        return {key: value for key, value in asdict(self).items() if key not in words}
+        for measure in measures
+    )
 
 
 def describe_for_figures(measures: Iterable[Measure]) -> list[dict[str, Any]]:

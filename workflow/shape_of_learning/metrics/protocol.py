@@ -84,11 +84,6 @@ class MeasuringProtocol:
     neighbours: int
     selection: Selection = Selection()
 
-    @classmethod
-    def read_fields(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
-        """Make a protocol from the plain values of a job."""
-        return cls(model, **{**fields, "selection": Selection(**fields["selection"])})
-
 
 class MeasureJob(NamedTuple):
     """Measure one layer of a dump by the measures of one family.

@@ -1,7 +1,6 @@
 """A checkpoint in a folder, measured on a text as the workflow does."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,8 +8,9 @@ from typing import Any
 from shape_of_learning.corpus.clean import clean
 from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.embeddings.model import find_device, read_shape, sees_later_tokens
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
-from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+from shape_of_learning.embeddings.tokenised_windows import draw_windows
 from shape_of_learning.errors import InputError
 from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.protocol import MeasuringProtocol
@@ -90,7 +90,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     threads = threads or count_cores()
     drawn = _draw(text, sampling)
     sample = SampleRun.load(
-        *(checkpoint, drawn, sampling, asdict(shape)),
+        *(checkpoint, drawn, sampling, shape),
         threads=threads,
         device=find_device(device),
         in_memory=True,

@@ -20,9 +20,10 @@ from shape_of_learning.checkpoints.lock import (
 )
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judge_listing
 from shape_of_learning.claims.claim import Claim
+from shape_of_learning.embeddings.protocol import MatrixProtocol
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
+from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure, strip_presentation
 from shape_of_learning.metrics.registry import list_measure_names
 from shape_of_learning.plan.entries import (
     Entry,
@@ -440,6 +441,10 @@ class Run:
             )
         return measured
 
+    def find_checkpoint(self, name: str, revision: str) -> Checkpoint:
+        """Find a checkpoint of a model that is measured."""
+        return next(c for c in self.list_checkpoints(name) if c.name == revision)
+
     def require_measured(self, name: str, revision: str) -> None:
         """Refuse a checkpoint that is asked for by name and not measured."""
         measured = [checkpoint.name for checkpoint in self.list_checkpoints(name)]
@@ -590,24 +595,20 @@ class Run:
         ]
         return list(dict.fromkeys([shown[0], shown[len(shown) // 2], last]))
 
-    def describe_matrices(self, model: str, revision: str) -> dict[str, Any]:
-        """What is measured of the matrices of a checkpoint."""
+    def make_matrix_protocol(self, model: str, revision: str) -> MatrixProtocol:
+        """Say what is measured of a checkpoint beside its hidden states."""
 
         def is_in(*kinds: str) -> bool:
-            asked = [
-                checkpoint
-                for kind in kinds
-                for checkpoint in self.list_weight_checkpoints(kind, model)
-            ]
-            return revision in {each.name for each in asked}
+            checkpoints = (c for kind in kinds for c in self.list_weight_checkpoints(kind, model))
+            return any(checkpoint.name == revision for checkpoint in checkpoints)
 
         names = self.weight_measures if is_in("weights", "last_weights") else []
-        return {
-            "measures": [self.every_measure[name].make_job() for name in names],
-            "points": is_in("weight_points"),
-            "massive": is_in("massive"),
-            "seed": self.settings["seed"],
-        }
+        return MatrixProtocol(
+            measures=strip_presentation(self.every_measure[name] for name in names),
+            points=is_in("weight_points"),
+            massive=is_in("massive"),
+            seed=self.settings["seed"],
+        )
 
     def list_weight_tables(self) -> list[tuple[str, str]]:
         """Kind and model of the tables of weights: of all checkpoints of a model where a figure reads these."""

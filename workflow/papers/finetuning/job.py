@@ -1,0 +1,25 @@
+"""The job that measures a fine-tuning on its task. The Snakefile reads it at every start: it imports nothing heavy."""
+
+from typing import NamedTuple
+
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.protocol import SamplingProtocol
+
+
+class TaskJob(NamedTuple):
+    """A fine-tuning whose checkpoints are measured on the texts of its task.
+
+    Attributes
+    ----------
+    model : str
+    checkpoints : tuple of (str, int or None)
+        The revision of each, which names its folder, and its step.
+    shape : Shape
+    sampling : SamplingProtocol
+        Seed, precision and last layer; the texts are the task's.
+    """
+
+    model: str
+    checkpoints: tuple[tuple[str, int | None], ...]
+    shape: Shape
+    sampling: SamplingProtocol

@@ -1,0 +1,139 @@
+"""The forward pass of a checkpoint as jobs describe it: which weights, which windows, and what is measured.
+
+This module imports nothing heavy, because the Snakefile reads it at every start.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.metrics.measure_entry import Measure, SampleVariant
+from shape_of_learning.metrics.protocol import MeasuringProtocol
+
+
+class Weights(NamedTuple):
+    """The weights of a checkpoint, wherever their folder lies.
+
+    Attributes
+    ----------
+    model, revision : str
+    shape : Shape
+    is_download : bool
+        Whether a record beside the files says with which content they were downloaded.
+    identity : str
+        Hashes of the files, by which Snakemake notices other weights; empty where a job of this run makes them.
+    """
+
+    model: str
+    revision: str
+    shape: Shape
+    is_download: bool
+    identity: str = ""
+
+
+@dataclass(frozen=True)
+class SamplingProtocol:
+    """All that hidden states depend on besides the text and the checkpoint.
+
+    Attributes
+    ----------
+    windows : int
+        Windows of text, drawn without replacement.
+    window_characters : int
+        Length of each.
+    seed : int
+        Decides which, and which tokens an encoder has to predict.
+    precision : str
+        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations in the forward pass.
+    last_layer : str
+        ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
+        after the final normalisation. ``"before_final_norm"``: the output of the last block.
+        ``"both"``: the former as the last layer, and the latter beside it.
+    """
+
+    windows: int
+    window_characters: int
+    seed: int
+    precision: str = "float32"
+    last_layer: str = "after_final_norm"
+
+
+class MatrixProtocol(NamedTuple):
+    """The measures of a checkpoint that are taken beside those of its hidden states.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+        Measures of its matrices.
+    points : bool
+        Whether a figure draws the points of its vocabulary.
+    massive : bool
+        Whether the massive tokens of each layer are listed.
+    seed : int
+        The seed of the run.
+    """
+
+    measures: tuple[Measure, ...]
+    points: bool
+    massive: bool
+    seed: int
+
+
+class DumpJob(NamedTuple):
+    """A checkpoint whose hidden states are written to files."""
+
+    weights: Weights
+    sampling: SamplingProtocol
+    matrices: MatrixProtocol
+
+
+class CheckpointJob(NamedTuple):
+    """A checkpoint whose layers are all measured in memory."""
+
+    weights: Weights
+    sampling: SamplingProtocol
+    matrices: MatrixProtocol
+    measures: tuple[Measure, ...]
+    protocol: MeasuringProtocol
+
+
+class ChoicesJob(NamedTuple):
+    """A checkpoint that is measured in memory under the choices of an analysis.
+
+    Attributes
+    ----------
+    step : int or None
+        Its training step.
+    texts : tuple of str
+        Names of the texts, in the order of their files.
+    variants : tuple of SampleVariant
+        Combinations of choices, which replace the selection of the protocol.
+    """
+
+    weights: Weights
+    step: int | None
+    texts: tuple[str, ...]
+    sampling: SamplingProtocol
+    measures: tuple[Measure, ...]
+    protocol: MeasuringProtocol
+    variants: tuple[SampleVariant, ...]
+
+
+class ControlsJob(NamedTuple):
+    """A checkpoint beside which null models are measured.
+
+    Attributes
+    ----------
+    step, tokens : int or None
+        Its training step, and the tokens that it was trained on by then.
+    kinds : tuple of str
+        Null models, as key `controls.kinds` of the configuration names them.
+    """
+
+    weights: Weights
+    step: int | None
+    tokens: int | None
+    sampling: SamplingProtocol
+    measures: tuple[Measure, ...]
+    protocol: MeasuringProtocol
+    kinds: tuple[str, ...]
