@@ -53,7 +53,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
         axes.set_xlim(right=max(0, axes.get_xlim()[1]))
         axes.locator_params(axis="x", nbins=5)
         axes.grid(axis="x")
-    marks.make_room_for(figure, [model.label for model in drawn])
+    marks.make_room(figure, [model.label for model in drawn])
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
     handles = panels[0].get_legend_handles_labels()
     # The frame parts its markers from the points.
@@ -70,7 +70,7 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
         centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
         own = table[table["estimator"] == measure.name]
         shown.append([(f"{title}, {centered}", rows) for title, rows in _split_by_end(own)])
-    shared = {"every": True, "sharex": True, "sharey": "row"}
+    shared = {"draws_all": True, "sharex": True, "sharey": "row"}
     notes = _notes(inputs, table, scales.describe_progress(table, counted), "Rows differ in scale.")
     figure, grid, lines = marks.make_model_panels(inputs, counted, shown, *notes, **shared)
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
@@ -89,7 +89,9 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
     notes = _notes(inputs, table, scales.describe_progress(table, counted))
-    figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, every=True)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, counted, [shown], *notes, draws_all=True
+    )
     for axes, measure in zip(panels, inputs.measures, strict=True):
         axes.set(ylabel=measure.axis, ylim=(0, None))
     marks.name_lines(panels[-1:], lines, "no bias")
@@ -105,7 +107,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     shown, notes, shared = (
         _split_by_end(table),
         _notes(inputs, table),
-        {"every": True, "sharey": True},
+        {"draws_all": True, "sharey": True},
     )
     figure, (panels,), lines = marks.make_model_panels(inputs, "loss", [shown], *notes, **shared)
     for axes in panels:
@@ -130,7 +132,9 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     after = [(each.label, table[table["estimator"] == each.name]) for each in shown]
     of_drawn = table[table["estimator"].isin(before)]
     notes = captions.write_footnote(replace(inputs, measures=shown), of_drawn)
-    figure, (panels,), lines = marks.make_model_panels(inputs, "depth", [after], *notes, every=True)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, "depth", [after], *notes, draws_all=True
+    )
     for axes, measure in zip(panels, shown, strict=True):
         others = table[table["estimator"] == before[measure.name]]
         for name, own in others.groupby("model", sort=False):

@@ -219,7 +219,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         axes.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         axes.set(title=label, xlabel="Change")
         axes.locator_params(axis="x", nbins=4)
-    marks.make_room_for(figure, groups)
+    marks.make_room(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
     published = "Published, of other models and tasks: 0.004 to 0.382."

@@ -1,5 +1,5 @@
-"""The drawing kit of the papers: from tidy tables to PDF, PNG and the CSV that is drawn.
+"""The drawing kit of the papers: from tables to PDF, PNG and a CSV of the drawn numbers.
 
 A figure is one function of a paper's ``figures.py``, ``(inputs: FigureInputs, **options) -> Drawing``.
-Nothing is imported here, so that the rest of the package stays free of matplotlib.
+This file imports nothing, so that the rest of the package does not import matplotlib.
 """

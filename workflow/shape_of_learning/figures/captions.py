@@ -1,4 +1,4 @@
-"""Words: short numbers, and what captions and footnotes say of the tables that are drawn."""
+"""Sentences of captions and footnotes about the drawn tables, and numbers as words."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,32 +14,32 @@ from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
 
 
 class Signs(NamedTuple):
-    """How a figure shows values, and that there is none."""
+    """Words for the marks of values and of undefined values."""
 
     values: str
-    none: str
+    undefined: str
 
 
 LINES = Signs("Lines", "Gaps, with a stroke at the lower edge")
 CELLS = Signs("Colours", "Grey with a stroke")
 SUSPECT, NOT_OK, NO_INTERVAL = "Open rings", "Open diamonds", "Crosses"
-# Times as many vectors per dimension, from which on a score changes by hundredths (docs/explanation/statistics.md).
+# With this many times as many vectors per dimension, a score changes by hundredths (docs/explanation/statistics.md).
 UNLIKE_WIDTHS = 1.5
 SCALES_DIFFER = "Panels differ in scale."
 LN_I = "ln I"
-# What a letter on an axis is.
+# Definitions of letters on axes.
 DEFINITIONS = {
     LN_I: "I is the least partition function Z(a) over the greatest, over directions a; Z(a) is the sum of "
     "exp(a x) over vectors x. ln I is 0 where vectors are isotropic.",
     "|b|": "b is the bias of the final norm.",
     "|b| / |g|": "g is its gain.",
 }
-MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
+MOST_STEPS = 6  # steps of one verdict that are listed; of more, the first and the last
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
 
 def format_short(number: float) -> str:
-    """Write 143000 as 143k, 3e12 as 3T: three digits and a suffix for thousands, but 1024 as it is."""
+    """Write three digits and a suffix, such as 143k or 3T; 1024 stays as it is."""
     if 1000 < number < 10_000 and number % 10:
         return f"{number:.0f}"
     number = float(f"{number:.3g}")  # 999,999 is 1M
@@ -50,16 +50,16 @@ def format_short(number: float) -> str:
 
 
 def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) -> str:
-    """Say what lines and bands show: means, or values of all vectors together, and their intervals.
+    """Describe lines and bands: means or values of all vectors together, and their intervals.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        From :mod:`shape_of_learning.figures.tables`.
+        A table of :mod:`shape_of_learning.figures.tables`.
     signs : Signs
-        What shows the values.
+        The marks of values.
     bands : bool
-        Whether there are bands.
+        Whether the figure has bands.
     """
     defined = table[table["value"].notna()]
     if defined.empty:
@@ -67,17 +67,17 @@ def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = 
     over = "batches" if "layer" in table else "layers and batches"
     vectors = f"{format_range(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
-    said = f"mean over {over} of {vectors}" if in_batches else f"all {vectors} together"
+    words = f"mean over {over} of {vectors}" if in_batches else f"all {vectors} together"
     has_bands = bands and defined["low"].notna().any()
-    return f"{signs.values}: {said}{'; bands: 95 % intervals' if has_bands else ''}."
+    return f"{signs.values}: {words}{'; bands: 95 % intervals' if has_bands else ''}."
 
 
 def write_footnote(
     inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, *, bands: bool = True
 ) -> list[str]:
-    """What stands below the panels: what is left out, undefined, suspect or without interval, sample and bands.
+    """List the sentences below the panels: omissions, marks, missing values and intervals, sample and bands.
 
-    Parameters as of :func:`describe_estimates`.
+    The parameters are those of :func:`describe_estimates`.
     """
     has_bands = bands and signs is LINES and table["low"].notna().any()
     sample = describe_sample(inputs, count_vectors(inputs, table))
@@ -93,19 +93,19 @@ def write_footnote(
 
 
 def define_quantities(inputs: FigureInputs) -> list[str]:
-    """Define the letters on the axes of the measures that are drawn."""
+    """Define the letters on the axes of the drawn measures."""
     axes = {measure.axis for measure in inputs.measures}
     return [sentence for axis, sentence in DEFINITIONS.items() if axis in axes]
 
 
 def describe_sample(inputs: FigureInputs, vectors: str = "") -> str:
-    """Say which windows of which text a figure is of, and how many vectors or tokens."""
+    """Name the windows and the text of a figure, and its number of vectors or tokens."""
     parts = [part for part in (inputs.sample, vectors) if part]
     return f"Text: {'; '.join(parts)}." if inputs.sample else ""
 
 
 def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
-    """Say how many vectors a batch of estimates has, of each measure where they differ; nothing if none is known."""
+    """Give the number of vectors of a batch, for each measure if they differ; empty if it is unknown."""
     if not table["n"].notna().any():
         return ""
     per_batch = " a batch" if table["batch_sd"].notna().any() else ""
@@ -122,21 +122,21 @@ def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
 
 
 def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str:
-    """Say of how many values no interval can be given, and why: of those with a cross, and of whole measures."""
+    """Count the values without an interval, and give the reasons: for values with a cross, and for whole measures."""
     bare = table[lacks_interval(table)]
     is_crossed = bare["bare"].astype(bool)
     kinds = ((f"{NO_INTERVAL}: no", bare[is_crossed]), ("No", bare[~is_crossed]))
     return join_sentences(
         *(
-            f"{sign} interval for {len(rows):,} of {len(table):,} values ({_why_bare(inputs, rows)})."
+            f"{sign} interval for {len(rows):,} of {len(table):,} values ({_list_interval_gaps(inputs, rows)})."
             for sign, rows in kinds
             if len(rows)
         )
     )
 
 
-def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
-    """Say why values have no interval."""
+def _list_interval_gaps(inputs: FigureInputs, bare: pd.DataFrame) -> str:
+    """List the reasons for which values have no interval."""
     labels = {
         measure.name: measure.label for measure in inputs.measures if not measure.has_interval
     }
@@ -145,42 +145,41 @@ def _why_bare(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)
     is_less = (bare["effective_windows"] < least).fillna(value=False).astype(bool)
     decided = ~not_covering & ~few & is_less
-    named = enumerate_items(
-        [labels[name] for name in labels if name in set(bare["estimator"])] or [""]
-    )
+    names = set(bare["estimator"])
+    words = enumerate_items([labels[name] for name in labels if name in names] or [""])
     reasons = {
-        f"those of {named} are not known to cover": not_covering,
+        f"those of {words} are not known to cover": not_covering,
         f"fewer than {GROUPS} windows": few,
         "few windows decide": decided,
         "undefined without some group of windows": ~not_covering & ~few & ~decided,
     }
-    return "; ".join(reason for reason, holds in reasons.items() if holds.any())
+    return "; ".join(reason for reason, applies in reasons.items() if applies.any())
 
 
 def describe_undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
-    """One sentence on the values of a table that are undefined or infinite, if there are any."""
+    """Count the undefined or infinite values in one sentence; empty if there are none."""
     values = table["value"].to_numpy("float64")
     count = int((~np.isfinite(values)).sum())
     kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
-    return f"{signs.none}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
+    return f"{signs.undefined}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
 def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    """Say of each measure which averages lack layers and do not compare with those of all, then what is suspect."""
+    """Describe the averages without some layers, which do not compare with others, then the suspect values."""
     uneven, suspect = [], []
     is_averaged = "layers" in table
     for measure in inputs.measures:
         rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
-        column, of_layers = "marked", None
+        column, layers = "marked", None
         if is_averaged:
-            column, of_layers = "suspect_layers", rows["layers"]
-            parts = _count_by_model(rows, "layers_left_out", of_layers + rows["layers_left_out"])
+            column, layers = "suspect_layers", rows["layers"]
+            parts = _count_by_model(rows, "layers_left_out", layers + rows["layers_left_out"])
             left_out = "is undefined in some layers, which are left out of the average"
             uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
-        if parts := _count_by_model(rows, column, of_layers):
+        if parts := _count_by_model(rows, column, layers):
             reasons = chain.from_iterable(map(read_visible_reasons, rows["reason"].dropna()))
-            named = {reason.name: reason.sentence for reason in reasons}
-            words = "; ".join(named.values()) or "layers are suspect"
+            sentences = dict.fromkeys(reason.sentence for reason in reasons)
+            words = "; ".join(sentences) or "layers are suspect"
             if (rows[column] > 0).all():
                 parts = f"all {len(rows):,} values"
             suspect.append(f"{SUSPECT}: {measure.label}, {parts}: {words}.")
@@ -188,40 +187,43 @@ def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
 
 
 def describe_widths(inputs: FigureInputs) -> str:
-    """Say of models whose scores of fits do not compare how many vectors come to each coordinate."""
+    """Give the vectors per dimension of models whose scores of fits do not compare; empty if they do."""
     measures = [measure.name for measure in inputs.measures if measure.per_dimension]
     if not measures:
         return ""
     rows = inputs.tables["estimates"]
     n = rows[rows["estimator"].isin(measures)].groupby("model")["n"].max()
-    each = {m.label: n[m.name] / m.width for m in inputs.models if m.name in n and m.width}
-    if not each or max(each.values()) <= UNLIKE_WIDTHS * min(each.values()):
+    ratios = {m.label: n[m.name] / m.width for m in inputs.models if m.name in n and m.width}
+    if not ratios or max(ratios.values()) <= UNLIKE_WIDTHS * min(ratios.values()):
         return ""
-    ends = [f"{ratio:.2g} ({label})" for label, ratio in sorted(each.items(), key=lambda e: e[1])]
+    ends = [
+        f"{ratio:.2g} ({label})"
+        for label, ratio in sorted(ratios.items(), key=lambda item: item[1])
+    ]
     return (
         f"Linearity depends on the number of vectors per dimension, from {ends[0]} to {ends[-1]}, so do not "
         "compare these models."
     )
 
 
-def _count_by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:
-    """Count what is marked of each model: blocks and the embeddings, or averages and in how many layers at most."""
+def _count_by_model(rows: pd.DataFrame, column: str, layers: pd.Series | None) -> str:
+    """Count for each model the marked layers, or the marked averages and the most layers of one."""
     parts = []
-    for label, own in rows.groupby("label", sort=False):
-        marks = own[column]
+    for label, of_model in rows.groupby("label", sort=False):
+        marks = of_model[column]
         if not marks.any():
             continue
-        if of_layers is not None:
+        if layers is not None:
             part = f"{(marks > 0).sum():,} of {len(marks):,} points"
-            part += f", in up to {marks.max()} of {of_layers[marks.idxmax()]} layers"
+            part += f", in up to {marks.max()} of {layers[marks.idxmax()]} layers"
         else:
-            part = count_blocks(own["layer"], marks > 0)
+            part = count_blocks(of_model["layer"], marks > 0)
         parts.append(f"{label} {part}")
     return "; ".join(parts)
 
 
 def count_blocks(layers: pd.Series, marks: pd.Series) -> str:
-    """Count marked blocks, of all checkpoints, and name the embeddings apart, which are layer 0 and no block."""
+    """Count the marked blocks of all checkpoints; layer 0, the embeddings, is named apart."""
     is_block = layers >= 1
     number = (marks & is_block).sum()
     counts = [f"{number:,} of {is_block.sum():,} blocks"] if number else []
@@ -231,9 +233,9 @@ def count_blocks(layers: pd.Series, marks: pd.Series) -> str:
 
 
 def describe_omissions(inputs: FigureInputs) -> list[str]:
-    """Say which checkpoints are left out and which are marked, and why.
+    """List the checkpoints that are left out or marked, with the reasons.
 
-    Steps with the same verdict are named together, many of them by the first and the last one.
+    Steps with the same verdict are listed together, many of them by the first and the last one.
     """
     if inputs.verdicts is None:
         return [inputs.note]
@@ -243,51 +245,51 @@ def describe_omissions(inputs: FigureInputs) -> list[str]:
     for heading, shown in (("Left out", "no"), (NOT_OK, "hollow")):
         parts = []
         for model in inputs.models:
-            own = rows[rows["model"] == model.name]
-            chosen = own["shown"] == shown
-            if chosen.any():
-                noun = "step" if chosen.sum() == 1 else "steps"
-                parts.append(f"{model.label} {noun} {_list_by_verdict(own, chosen)}")
+            of_model = rows[rows["model"] == model.name]
+            is_shown = of_model["shown"] == shown
+            if is_shown.any():
+                noun = "step" if is_shown.sum() == 1 else "steps"
+                parts.append(f"{model.label} {noun} {_list_by_verdict(of_model, is_shown)}")
         if parts:
             sentences.append(f"{heading}: {'; '.join(parts)}.")
     return sentences
 
 
 def strip_sources(verdict: str) -> str:
-    """Drop web addresses, and the brackets around them; a verdict that is nothing else stays."""
+    """Drop web addresses and the brackets around them, unless the verdict is an address alone."""
     return SOURCES.sub("", verdict).strip(" :;,") or verdict
 
 
-def _list_by_verdict(own: pd.DataFrame, chosen: pd.Series) -> str:
-    """Steps of one model, each group with its verdict in brackets."""
+def _list_by_verdict(table: pd.DataFrame, is_listed: pd.Series) -> str:
+    """List the steps of one model, each group with its verdict in brackets."""
     groups = []
-    for verdict, rows in own[chosen].groupby("verdict", sort=False):
+    for verdict, rows in table[is_listed].groupby("verdict", sort=False):
         steps, reason = rows["step"], verdict
-        named = enumerate_items([f"{step:,}" for step in steps])
-        if len(steps) > MOST_NAMED:
+        words = enumerate_items([f"{step:,}" for step in steps])
+        if len(steps) > MOST_STEPS:
             first, last = steps.iloc[0], steps.iloc[-1]
-            between = own["step"].between(first, last).sum()
-            named = f"{first:,} to {last:,}"
+            between = table["step"].between(first, last).sum()
+            words = f"{first:,} to {last:,}"
             reason = f"{len(steps):,} of {between:,} checkpoints: {verdict}"
-        groups.append(f"{named} ({reason})")
+        groups.append(f"{words} ({reason})")
     return enumerate_items(groups)
 
 
 def join_sentences(*sentences: str) -> str:
-    """Join the sentences that there are."""
+    """Join the sentences that are not empty."""
     return " ".join(sentence for sentence in sentences if sentence)
 
 
 def escape_markup(words: str) -> str:
-    """Escape what Markdown, or reStructuredText in a report, would take for marks.
+    """Escape the marks of Markdown and reStructuredText.
 
-    It becomes one line, for reStructuredText has directives, which lines begin with.
+    The result is one line, since lines of reStructuredText can begin with directives.
     """
     return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", " ".join(words.split()))
 
 
 def write_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
-    """Write a table whose first columns are `words` and the others numbers, which stand right."""
+    """Write a table whose first columns, `words` of them, are left-aligned text, and whose others are numbers."""
     sides = [":--"] * words + ["--:"] * (len(heading) - words)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 
@@ -299,9 +301,9 @@ def enumerate_items(items: Sequence[str]) -> str:
 
 
 def format_range(values: Iterable[float]) -> str:
-    """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; of none, 'no'."""
-    known = pd.Series(values).dropna()
-    if known.empty:
+    """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; 'no' without numbers."""
+    defined = pd.Series(values).dropna()
+    if defined.empty:
         return "no"
-    low, high = (f"{round(end):,}" for end in (known.min(), known.max()))
+    low, high = (f"{round(end):,}" for end in (defined.min(), defined.max()))
     return low if low == high else f"{low} to {high}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
-from shape_of_learning.figures.curves import log_measures
+from shape_of_learning.figures.curves import find_log_measures
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.style import LineStyle
@@ -25,7 +24,7 @@ from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.tidy import GROUPS
 
 MODEL = "model itself"
-# By the names in tables: what a line is called, how it looks, and what a caption says of it.
+# By the name in tables: the label of the line, its look, and the words of the caption.
 CONTROLS = {
     MODEL: ("model", LineStyle(style.INK, "-", "o"), ""),
     "shuffled_within_windows": (
@@ -50,81 +49,80 @@ CONTROLS = {
     ),
 }
 ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.15, 0.65, 0.5  # inches
-SPAN_OF_RATIOS = 30  # from the lowest to the highest, up to which a low panel labels 1, 2 and 5
-COMPARED = " beside the model"  # after an estimator, the row of panels that compares
-WITHOUT = [f"without_{group}" for group in range(GROUPS)]
+SPAN_OF_RATIOS = 30  # up to this ratio of ends, a low panel labels multiples by 2 and 5
+COMPARED = " beside the model"  # suffix of the row of panels that compares
+JACKKNIFE_COLUMNS = [f"without_{group}" for group in range(GROUPS)]
 COLUMNS = ["model", "revision", "step", "tokens", "estimator", "control"]
 MARKS = ["hollow", "marked", "bare"]
 
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per control, by layer."""
-    own = select_layers(inputs).assign(control=MODEL)
-    found = _select_controls(inputs)
-    found = _add_intervals(found.merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT))
-    bare = found["estimator"].isin(
-        [measure.name for measure in inputs.measures if not measure.has_interval]
-    )
-    found.loc[bare, ["low", "high"]] = np.nan
-    table = pd.concat([own, found], ignore_index=True)
-    return _make_drawing(inputs, table, "layer", own)
+    of_model = select_layers(inputs).assign(control=MODEL)
+    checkpoints = of_model[CHECKPOINT].drop_duplicates()
+    controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT))
+    names = [measure.name for measure in inputs.measures if not measure.has_interval]
+    controls.loc[controls["estimator"].isin(names), ["low", "high"]] = np.nan
+    table = pd.concat([of_model, controls], ignore_index=True)
+    return _make_drawing(inputs, table, "layer", of_model)
 
 
 def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:
-    """Draw the same of means over layers, by training step; untrained weights at every step."""
-    own = select_averages(inputs, average_over).assign(control=MODEL)
-    found = _select_controls(inputs)
-    found = found[found["layer"] >= (average_over == "block_outputs")]
-    places = pd.MultiIndex.from_frame(own[CHECKPOINT])
-    is_shown = pd.MultiIndex.from_frame(found[CHECKPOINT]).isin(places)
-    found = found[is_shown | (found["control"] == "untrained")]
+    """Draw means over layers by training step, with one line per control; untrained weights have every step."""
+    of_model = select_averages(inputs, average_over).assign(control=MODEL)
+    controls = _select_controls(inputs)
+    controls = controls[controls["layer"] >= (average_over == "block_outputs")]
+    checkpoints = pd.MultiIndex.from_frame(of_model[CHECKPOINT])
+    is_shown = pd.MultiIndex.from_frame(controls[CHECKPOINT]).isin(checkpoints)
+    controls = controls[is_shown | (controls["control"] == "untrained")]
     keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
-    means = found.groupby(keys, sort=False, dropna=False)[["value", *WITHOUT]].mean().reset_index()
-    table = pd.concat([own, _add_intervals(_repeat_at_every_step(means, own))], ignore_index=True)
-    return _make_drawing(inputs, table, "step", own, AVERAGED_LAYERS_IN_WORDS[average_over])
+    means = (
+        controls.groupby(keys, sort=False, dropna=False)[["value", *JACKKNIFE_COLUMNS]]
+        .mean()
+        .reset_index()
+    )
+    is_untrained = means["control"] == "untrained"
+    steps = of_model[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
+    untrained = means[is_untrained].drop(columns=["revision", "step", "tokens"])
+    means = pd.concat([means[~is_untrained], untrained.merge(steps, on="model")], ignore_index=True)
+    table = pd.concat([of_model, _add_intervals(means)], ignore_index=True)
+    return _make_drawing(inputs, table, "step", of_model, AVERAGED_LAYERS_IN_WORDS[average_over])
 
 
 def _select_controls(inputs: FigureInputs) -> pd.DataFrame:
-    """Rows of the models and measures that are drawn."""
-    found = inputs.tables["controls"]
+    """Select the rows of the drawn models and measures."""
+    rows = inputs.tables["controls"]
     names = [measure.name for measure in inputs.measures]
     models = [model.name for model in inputs.models]
-    return found[found["estimator"].isin(names) & found["model"].isin(models)]
+    return rows[rows["estimator"].isin(names) & rows["model"].isin(models)]
 
 
 def _add_intervals(rows: pd.DataFrame) -> pd.DataFrame:
-    low, high = interval(rows["value"].to_numpy(float), rows[WITHOUT].to_numpy(float))
+    low, high = interval(rows["value"].to_numpy(float), rows[JACKKNIFE_COLUMNS].to_numpy(float))
     return rows.assign(low=low, high=high, bare=False, hollow=False, marked=False)
 
 
-def _repeat_at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
-    """Repeat what is of no step."""
-    is_constant = means["control"] == "untrained"
-    places = own[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
-    fixed = means[is_constant].drop(columns=["revision", "step", "tokens"])
-    return pd.concat([means[~is_constant], fixed.merge(places, on="model")], ignore_index=True)
-
-
 def _make_drawing(
-    inputs: FigureInputs, table: pd.DataFrame, x: str, own: pd.DataFrame, *sentences: str
+    inputs: FigureInputs, table: pd.DataFrame, x: str, of_model: pd.DataFrame, *sentences: str
 ) -> Drawing:
     place = ["layer", "depth"] if x == "layer" else []
     table = add_labels(
         table[[*COLUMNS, *place, "value", "low", "high", "batch_sd", *MARKS]], inputs
     )
     looks = {name: look for name, (_, look, _) in CONTROLS.items()}
-    words = {name: said for name, (said, _, _) in CONTROLS.items()}
+    labels = {name: label for name, (label, _, _) in CONTROLS.items()}
     rows = {
         measure.name: measure.axis
         if measure.label == measure.axis
         else f"{measure.axis},\n{measure.label}"
         for measure in inputs.measures
     }
-    *defined, adds = _describe_controls(inputs, table)
+    *definitions, purpose = _describe_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])
-    heights, logarithmic = [ROW_HEIGHT] * len(rows), log_measures(table, inputs.measures)
+    heights = [ROW_HEIGHT] * len(rows)
+    logarithmic = find_log_measures(table, inputs.measures)
     if x == "layer":
-        # Null models that coincide with the model are told apart by what they differ in.
+        # Panels of differences tell null models from the model where their lines coincide.
         table = _compare_with_model(table, logarithmic)
         compared = table[table["control"] != MODEL]
         compared = compared.assign(
@@ -141,8 +139,10 @@ def _make_drawing(
             both |= {name: label, name + COMPARED: f"{word} the\nmodel"}
         rows = both
         heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
-    notes = [*captions.write_footnote(inputs, own), *defined]
-    figure, grid = draw_line_panels(inputs, lines, x, rows, (looks, words), *notes, heights=heights)
+    notes = [*captions.write_footnote(inputs, of_model), *definitions]
+    figure, grid = draw_line_panels(
+        inputs, lines, x, rows, (looks, labels), *notes, heights=heights
+    )
     panels_by_row = dict(zip(rows, grid, strict=True))
     for measure in inputs.measures:
         for axes in panels_by_row[measure.name]:
@@ -154,11 +154,12 @@ def _make_drawing(
             axes.axhline(1 if is_ratio else 0, color=style.INK, linewidth=0.6, zorder=1)
             if is_ratio:
                 scales.set_log_axis(axes, SPAN_OF_RATIOS)
-    return make_drawing(inputs, figure, table, captions.describe_estimates(own), *sentences, adds)
+    words = captions.describe_estimates(of_model)
+    return make_drawing(inputs, figure, table, words, *sentences, purpose)
 
 
 def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd.DataFrame:
-    """Compare null models with the model at the same layer: by ``difference``, on a log axis by ``ratio``."""
+    """Add ``difference`` of null models and the model at each layer, or ``ratio`` for a logarithmic axis."""
     keys = [*CHECKPOINT, "estimator", "layer"]
     is_model = table["control"] == MODEL
     model = table[is_model].set_index(keys)["value"].rename("of_model")
@@ -181,44 +182,53 @@ def draw_line_panels(
 ) -> tuple[Figure, np.ndarray]:
     """Draw a panel per quantity (row) and model (column), with one line per kind and a legend.
 
-    The panels of a row have one y axis, those of a column one x axis. Rows with lines of other kinds have legends
-    of their own.
+    Panels of a row share the y axis, those of a column the x axis. Rows with different kinds have their own legends.
 
     Parameters
     ----------
     inputs : FigureInputs
     table : pandas.DataFrame
-        Points, with the columns ``label``, of the model, ``row``, ``kind``, `x`, ``value``, ``low``, ``high``.
+        Points, with the columns ``label`` of the model, ``row``, ``kind``, `x`, ``value``, ``low``, ``high``.
     x : {"layer", "step"}
     rows : mapping of str to str
-        Label of the y axis of each row.
+        The label of each row's y axis.
     kinds : tuple of mapping of str
-        How the line of each kind looks, and what the legend calls it.
+        The look of each kind's line, and its label in the legend.
     notes : str
         Sentences of the footnote.
     heights : sequence of float
-        Inches of each row; all alike if empty.
+        The heights of the rows in inches; by default all alike.
     """
+    looks, labels = kinds
     models = dict([*table.groupby("label", sort=False)])
     heights = heights or [ROW_HEIGHT] * len(rows)
-    shape: dict[str, Any] = {"height_ratios": heights, "width": style.TEXT_WIDTH}
-    shape |= {"sharex": "col", "sharey": "row"}
-    figure, grid = marks.make_panels(len(rows), len(models), FRAME + sum(heights), *notes, **shape)
-    named: list[dict[str, Line2D]] = [{} for _ in rows]
-    for (row, name), (column, of) in product(enumerate(rows), enumerate(models.values())):
-        axes, own = grid[row, column], of[of["row"] == name]
-        steps = own.loc[own["kind"] == next(iter(kinds[0])), x]
-        for kind, look in kinds[0].items():
-            line = own[own["kind"] == kind].sort_values(x)
-            if len(line):
-                label = kinds[1][kind]
-                # Of a control of few steps nothing is known in between.
-                is_whole = x == "layer" or steps.isin(line[x]).all()
-                for part in [line] if is_whole else [point for _, point in line.groupby(x)]:
-                    drawn = marks.draw_line(axes, part, x, look, label=label, markers=x == "step")
-                    named[row].setdefault(label, drawn)
+    figure, grid = marks.make_panels(
+        len(rows),
+        len(models),
+        FRAME + sum(heights),
+        *notes,
+        height_ratios=heights,
+        width=style.TEXT_WIDTH,
+        sharex="col",
+        sharey="row",
+    )
+    legends: list[dict[str, Line2D]] = [{} for _ in rows]
+    for (row, name), (column, of_model) in product(enumerate(rows), enumerate(models.values())):
+        axes = grid[row, column]
+        of_row = of_model[of_model["row"] == name]
+        steps = of_row.loc[of_row["kind"] == next(iter(looks)), x]
+        for kind, look in looks.items():
+            points = of_row[of_row["kind"] == kind].sort_values(x)
+            if len(points):
+                # A control of fewer steps than the model has points without a line.
+                is_line = x == "layer" or steps.isin(points[x]).all()
+                for part in [points] if is_line else [point for _, point in points.groupby(x)]:
+                    line = marks.draw_line(
+                        axes, part, x, look, label=labels[kind], markers=x == "step"
+                    )
+                    legends[row].setdefault(labels[kind], line)
         if x == "step":
-            scales.set_progress_axis(axes, of["step"])
+            scales.set_progress_axis(axes, of_model["step"])
         else:
             scales.set_whole_ticks(axes.xaxis)
     for label, axes in zip(models, grid[0], strict=True):
@@ -227,32 +237,31 @@ def draw_line_panels(
         axes.set_xlabel(marks.ALONG[x])
     for axes, label in zip(grid[:, 0], rows.values(), strict=True):
         axes.set_ylabel(label)
-    _name_kinds(figure, grid, named)
+    _add_legends(figure, grid, legends)
     return figure, grid
 
 
-def _name_kinds(figure: Figure, grid: np.ndarray, named: Sequence[Mapping[str, Line2D]]) -> None:
+def _add_legends(figure: Figure, grid: np.ndarray, legends: Sequence[Mapping[str, Line2D]]) -> None:
     """Put one legend above all panels if a row has all kinds of lines, else one beside each row."""
-    everything = {label: line for of_row in named for label, line in of_row.items()}
-    if any(len(of_row) == len(everything) for of_row in named):
-        place = {"loc": "outside upper left", "ncols": 3}
-        figure.legend(everything.values(), everything.keys(), **place)
+    lines = {label: line for legend in legends for label, line in legend.items()}
+    if any(len(legend) == len(lines) for legend in legends):
+        figure.legend(lines.values(), lines.keys(), loc="outside upper left", ncols=3)
         return
-    for of_row, axes in zip(named, grid[:, -1], strict=True):
-        axes.legend(of_row.values(), of_row.keys(), loc="upper left", bbox_to_anchor=(1, 1))
+    for legend, axes in zip(legends, grid[:, -1], strict=True):
+        axes.legend(legend.values(), legend.keys(), loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _describe_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    """What the controls are, and which measures have none."""
-    shown = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
-    said = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in shown]
+    """Define the controls, name the measures that a Gaussian keeps, and give the purpose of the controls."""
+    names = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
+    definitions = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in names]
     has_gaussian = set(table.loc[table["control"] == "gaussian", "estimator"])
     without = [m.label for m in inputs.measures if m.name not in has_gaussian]
     same = (
         f"A Gaussian has the same {captions.enumerate_items(without or [''])}, by its covariance."
     )
     return [
-        f"Null models: {'; '.join(said)}.",
+        f"Null models: {'; '.join(definitions)}.",
         same if has_gaussian and without else "",
         "Shuffled tokens show what their order adds, untrained weights what training adds"
         + (", and a Gaussian what is beyond the covariance." if has_gaussian else "."),

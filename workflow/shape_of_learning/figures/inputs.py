@@ -1,4 +1,4 @@
-"""What a drawing function is given: models, measures, and the tables of this run."""
+"""The arguments of a drawing function: models, measures, and the tables of the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-TEXT = (
+TEXT_COLUMNS = (
     "model",
     "role",
     "revision",
@@ -18,10 +18,10 @@ TEXT = (
     "verdict",
     "shown",
 )
-WHOLE = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
-KINDS = dict.fromkeys(TEXT, "str") | dict.fromkeys(WHOLE, "Int64")
-# Of estimates: means over batches, even where all batches are equally large.
-MEANS = dict.fromkeys(("n", "n_unique"), "float64")
+WHOLE_COLUMNS = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
+COLUMN_TYPES = dict.fromkeys(TEXT_COLUMNS, "str") | dict.fromkeys(WHOLE_COLUMNS, "Int64")
+# In estimates these are means over batches, also if all batches are equally large.
+MEAN_COLUMN_TYPES = dict.fromkeys(("n", "n_unique"), "float64")
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class DrawnModel:
     Attributes
     ----------
     name : str
-        In tables.
+        The name in tables.
     label, family, role : str
-        What is printed; what its colour goes by; ``decoder`` or ``encoder``.
+        The printed name; the family, which decides the colour; ``decoder`` or ``encoder``.
     revision : str or None
-        The checkpoint that is drawn; None where a figure shows all that the verdicts do.
+        The checkpoint that is drawn; None if the figure shows all checkpoints that the verdicts allow.
     width : int
-        Coordinates of a hidden state; 0 where nobody says.
+        Coordinates of a hidden state; 0 if unknown.
     seeds_of : str
-        The entry of which it is one seed; empty if it has no others.
+        The entry whose seed this model is; empty if the entry has one seed.
     """
 
     name: str
@@ -58,17 +58,17 @@ class DrawnMeasure:
     Attributes
     ----------
     name : str
-        In tables.
+        The name in tables.
     label, axis : str
-        As printed: of the measure with its settings, and of the quantity.
+        The printed names of the measure with its settings, and of its quantity.
     from_zero : bool
-        Whether its axis begins at 0 or below, as that of shares and cosines; others may be logarithmic.
-    interval : bool
-        Whether its intervals cover; if not, tables have none.
+        Whether the axis begins at 0 or below, as for shares and cosines; other axes may be logarithmic.
+    has_interval : bool
+        Whether its intervals cover; if not, tables have no intervals.
     per_dimension : bool
-        Whether it depends on how many vectors come to each coordinate, as scores of fits do.
+        Whether the value depends on the number of vectors per dimension, as scores of fits do.
     parameters : mapping
-        All arguments of its function but the first.
+        The arguments of its function besides the data.
     """
 
     name: str
@@ -82,24 +82,23 @@ class DrawnMeasure:
 
 @dataclass(frozen=True)
 class FigureInputs:
-    """What a drawing function is given.
+    """The arguments of a drawing function.
 
     Attributes
     ----------
     models : sequence of DrawnModel
-        In the order in which they are drawn; sizes of a family ascending.
+        Models in the order in which they are drawn, by family and ascending size.
     measures : sequence of DrawnMeasure
-        In the order of panels.
+        Measures in the order of panels.
     caption : str
-        What can be said before the tables are read; the function adds what they tell.
+        The beginning of the caption; the function adds sentences about the tables.
     tables : mapping of str to pandas.DataFrame
-        By kind, the rows of its models one after another: ``estimates`` where there are measures, ``verdicts``
-        where a figure shows a training, and what it `reads` besides. They may hold other measures and
-        checkpoints.
+        Tables by kind, with the rows of all models: ``estimates`` if there are measures, ``verdicts`` if the figure
+        shows a training, and the kinds in `reads`. They may hold further measures and checkpoints.
     note : str
-        Of the checkpoints that are drawn; it stands below the panels.
+        A note on the drawn checkpoints, below the panels.
     sample : str
-        Which windows of which text are measured; a line below the panels says it.
+        The windows and the text, below the panels.
     """
 
     models: Sequence[DrawnModel]
@@ -111,19 +110,18 @@ class FigureInputs:
 
     @property
     def verdicts(self) -> pd.DataFrame | None:
-        """Which checkpoints are shown, and why others are not."""
+        """The verdicts on the checkpoints, with the column ``shown``."""
         return self.tables.get("verdicts")
 
 
 def read_tables(files: Mapping[str, Sequence[Path]]) -> dict[str, pd.DataFrame]:
-    """Read tables of this run, by kind one file of each model; an empty cell is a missing value."""
-    return {
-        kind: pd.concat([_read(path, kind == "estimates") for path in paths], ignore_index=True)
-        for kind, paths in files.items()
-        if paths
-    }
-
-
-def _read(path: Path, of_estimates: bool) -> pd.DataFrame:
-    kinds = KINDS | MEANS if of_estimates else KINDS
-    return pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+    """Read tables, by kind one file per model; an empty cell is a missing value."""
+    tables = {}
+    for kind, paths in files.items():
+        types = COLUMN_TYPES | MEAN_COLUMN_TYPES if kind == "estimates" else COLUMN_TYPES
+        parts = [
+            pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""]) for path in paths
+        ]
+        if parts:
+            tables[kind] = pd.concat(parts, ignore_index=True)
+    return tables

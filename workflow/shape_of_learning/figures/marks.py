@@ -1,4 +1,4 @@
-"""Panels of a figure and their marks: lines with bands, points, crosses, and words that cover nothing."""
+"""Panels of a figure, their lines with bands and marks, and labels that cover nothing."""
 
 import re
 import textwrap
@@ -25,7 +25,7 @@ from shape_of_learning.figures.style import (
     measure_width,
 )
 
-# What columns of tables are called along an x axis.
+# Labels of x axes, by the column of the table.
 ALONG = {
     "layer": "Layer\n(0: embeddings, n: block n)",
     "depth": "Relative depth\n(0: embeddings, 1: last block)",
@@ -35,30 +35,31 @@ ALONG = {
 }
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 BAND_OPACITY = 0.2
-KEY_HEIGHT, KEY_ROOM = (
-    0.15,
-    0.3,
-)  # inches, of a line that explains marks, and of a mark and the gaps beside it
-BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
+KEY_HEIGHT = 0.15  # inches, of a line in the key of marks
+KEY_ROOM = 0.3  # inches, of a mark in the key and the gaps beside it
+BAR_WIDTH = 2.5  # points, of an interval without neighbours to make a band with
+BAR_OPACITY = 0.4
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 MOST_MARKERS = 40  # points of a line; markers of more would cover each other
 LOWER_EDGE = 0.02  # of a panel's height
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
 SAMPLE_ROOM = 0.5  # inches, of a line in a legend and the gaps beside it
-LABEL_ROOM = 1.3  # inches of its width that any figure has for words beside a panel
-TITLE_ROOM = 0.6  # inches of a column's width that are no room for its title
-MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
-# Of a footnote; its grey level is 7 to 1 against white.
+LABEL_ROOM = 1.3  # inches that a figure has for words beside a panel
+TITLE_ROOM = 0.6  # inches of a column's width without its title
+MOST_JOINED = 3  # lines with labels at their ends; the labels of more are a list
+# The style of footnotes; the contrast of the grey with white is 7 to 1.
 NOTE: dict[str, Any] = {"fontsize": 6, "color": "0.35", "va": "bottom", "linespacing": 1.25}
 SIDE = 0.04  # inches at both sides and below
 ABOVE = 0.07  # inches between the panels and the note
-HELD_TOGETHER = re.compile(
+NON_BREAKING = re.compile(
     r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)|(?<=\bn) (?=\d)|(?<=\d) (?=%)"
 )
-BOUND = "\N{NO-BREAK SPACE}"
-PIXEL_SHARE = 0.036  # a PNG sets letters on whole pixels: half of one to a letter of 14 at 300 dpi
-NARROWEST = 8  # characters; less than any figure's or panel's width holds
-NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
+NO_BREAK = "\N{NO-BREAK SPACE}"
+PIXEL_SHARE = (
+    0.036  # a PNG puts letters on whole pixels: half a pixel for a letter of 14 at 300 dpi
+)
+NARROWEST = 8  # characters that every panel has room for
+NARROW_LETTER = 0.3  # of the type size, about the width of "i"
 
 
 def make_model_panels(
@@ -68,7 +69,7 @@ def make_model_panels(
     *notes: str,
     frame: float = FRAME,
     labels: int | None = None,
-    every: bool = False,
+    draws_all: bool = False,
     **shared: Any,
 ) -> tuple[Figure, np.ndarray, dict[Axes, list[Line2D]]]:
     """Make a figure of panels with a line for each model, as high as the labels of the lines need.
@@ -77,39 +78,42 @@ def make_model_panels(
     ----------
     inputs : FigureInputs
     x : str
-        The column along the x axis; the lowest panels say what it is. Steps and tokens are on the axis of
-        :func:`.set_progress_axis`.
+        The column along the x axis. Steps and tokens have the axis of :func:`.set_progress_axis`.
     panels_by_row : sequence of sequence of (str, pandas.DataFrame)
-        The title of each panel, and what :func:`draw_models` draws there.
+        The title of each panel, and the table that :func:`draw_models` draws in it.
     notes : str
         Sentences of the footnote.
     frame : float
         Inches above and below a single row.
     labels : int, optional
-        How many lines are labelled beside one panel, if not all.
-    every : bool
-        Whether models that a panel has no rows of have a line there, too.
+        The number of labels beside a panel; by default one per model.
+    draws_all : bool
+        Whether a panel also has lines, without points, for models that its table lacks.
     shared
         Further arguments of :func:`make_panels`.
 
     Returns
     -------
-    Figure, numpy.ndarray of Axes, dict
-        The last has the lines of each panel, for :func:`label_line_ends`.
+    figure : Figure
+    panels : numpy.ndarray of Axes
+    lines : dict of Axes to list of Line2D
+        For :func:`label_line_ends`.
     """
     rows, columns = len(panels_by_row), len(panels_by_row[0])
     least = style.PANEL_HEIGHT if rows == 1 else style.LOW_PANEL_HEIGHT
     height = choose_height(labels or len(inputs.models), least)
     height += frame if rows == 1 else 0.7 * frame
     figure, grid = make_panels(rows, columns, rows * height, *notes, **shared)
-    lines, named = {}, [model.name for model in inputs.models] if every else None
-    shown = [table for row in panels_by_row for _, table in row]
-    for axes, (title, table) in zip(grid.flat, chain(*panels_by_row), strict=True):
-        lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
+    names = [model.name for model in inputs.models] if draws_all else None
+    panels = [panel for row in panels_by_row for panel in row]
+    lines = {}
+    for axes, (title, table) in zip(grid.flat, panels, strict=True):
+        lines[axes] = draw_models(axes, table, x, inputs.models, names=names)
         axes.set_title(title)
         if x in ("step", "tokens"):
-            on_axis = shown if "sharex" in shared or table.empty else [table]
-            scales.set_progress_axis(axes, chain.from_iterable(rows[x] for rows in on_axis))
+            shares_axis = "sharex" in shared or table.empty
+            tables = [table for _, table in panels] if shares_axis else [table]
+            scales.set_progress_axis(axes, chain.from_iterable(table[x] for table in tables))
     for axes in grid[-1]:
         axes.set_xlabel(ALONG.get(x, x))
     return figure, grid, lines
@@ -121,22 +125,19 @@ def draw_models(
     x: str,
     models: Sequence[DrawnModel],
     *,
-    named: Iterable[str] | None = None,
+    names: Iterable[str] | None = None,
 ) -> list[Line2D]:
-    """Draw the line and band of each model, in the styles that they have among all `models`.
+    """Draw the line and band of each model of a table, in its style among all `models`.
 
-    Models are those of the table, or those that are `named`, whose lines may have no points. During a
-    training each checkpoint has a marker.
+    With `names`, draw the lines of these models, also without points. Except along the depth each point has a marker.
     """
-    styles, names = (
-        style.choose_line_styles(models),
-        set(table["model"] if named is None else named),
-    )
+    styles = style.choose_line_styles(models)
+    drawn = set(table["model"] if names is None else names)
     lines = []
     for model in models:
-        rows, look = table[table["model"] == model.name], styles[model.name]
-        if model.name in names:
-            lines += [draw_line(axes, rows, x, look, label=model.label, markers=x != "depth")]
+        if model.name in drawn:
+            rows, look = table[table["model"] == model.name], styles[model.name]
+            lines.append(draw_line(axes, rows, x, look, label=model.label, markers=x != "depth"))
     return lines
 
 
@@ -150,25 +151,25 @@ def draw_line(
     y: str = "value",
     markers: bool = False,
 ) -> Line2D:
-    """Draw a line through points, the band of their intervals, and :data:`MARKS`.
+    """Draw a line through points with the band of their intervals and their :data:`.MARKS`.
 
     Parameters
     ----------
     rows : pandas.DataFrame
-        Points in order, columns `x` and `y`, and ``hollow``, ``marked`` and ``bare`` where some points are: hollow
-        ones have an open diamond, marked ones an open ring, bare ones a cross. The line has a gap where `y` is NaN.
-        With the columns ``low`` and ``high`` there is a band, with a gap where they are NaN, a bar for a point
-        between two gaps of it, and a stroke at the lower edge for an undefined or infinite value.
+        Points in order, with the columns `x` and `y`. Points that are ``hollow``, ``marked`` or ``bare`` have an open
+        diamond, an open ring or a cross. The line has a gap where `y` is NaN. The columns ``low`` and ``high`` make a
+        band, with a gap where they are NaN and a bar for a point between two gaps. An undefined or infinite value has
+        a stroke at the lower edge.
     label : str
-        Kept on the line; :func:`label_line_ends` writes it.
+        The label of the line, which :func:`label_line_ends` writes.
     markers : bool
-        Mark every point, of a line that has no more than :data:`MOST_MARKERS`, instead of only the hollow
-        ones and those that a gap on both sides would hide.
+        Whether all points have markers, if the line has at most :data:`MOST_MARKERS`. Otherwise only points between
+        two gaps have one.
 
     Returns
     -------
     Line2D
-        Without the marks, which are lines of their own, labelled as :data:`MARKS` are.
+        The line. Its marks are lines of their own, with the labels of :data:`.MARKS`.
     """
     places, values = rows[[x, y]].to_numpy("float64").T
     present, colour = np.isfinite(values), look.colour
@@ -178,14 +179,20 @@ def draw_line(
     )
     markers = markers and len(rows) <= MOST_MARKERS
     filled = (present if markers else _find_isolated_points(present)) & ~hollow & ~marked
-    of_line = {"color": colour, "linestyle": look.dashes, "markevery": filled, "label": label}
-    marker = look.marker if markers or filled.any() else ""
-    (line,) = axes.plot(places, values, marker=marker, **of_line)
+    (line,) = axes.plot(
+        places,
+        values,
+        marker=look.marker if markers or filled.any() else "",
+        color=colour,
+        linestyle=look.dashes,
+        markevery=filled,
+        label=label,
+    )
     for kind, points in ((NOT_OK, hollow), (SUSPECT, marked), (NO_INTERVAL, bare)):
         if points.any():
-            above = {"color": colour, "zorder": ABOVE_LINES, "label": kind}
-            axes.plot(places[points], values[points], **MARKS[kind].look, **above)
-    # an undefined value at either end keeps its place on the axis
+            look_of_mark = {"color": colour, "zorder": ABOVE_LINES, **MARKS[kind].look}
+            axes.plot(places[points], values[points], label=kind, **look_of_mark)
+    # An undefined value at either end keeps its place on the axis.
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
     if "low" in rows:
         low, high = rows[["low", "high"]].to_numpy("float64").T
@@ -194,23 +201,24 @@ def draw_line(
             lowest = np.full(np.count_nonzero(~present), LOWER_EDGE)
             axes.plot(places[~present], lowest, **MARKS[UNDEFINED].look, **edge)
         axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
-        if (alone := _find_isolated_points(np.isfinite(low))).any():
-            bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
-            axes.vlines(places[alone], low[alone], high[alone], colour, **bar)
+        isolated = _find_isolated_points(np.isfinite(low))
+        if isolated.any():
+            bar = {"linewidth": BAR_WIDTH, "alpha": BAR_OPACITY}
+            axes.vlines(places[isolated], low[isolated], high[isolated], colour, **bar)
     return line
 
 
 def _find_isolated_points(present: np.ndarray) -> np.ndarray:
-    """Which points have no present neighbour."""
+    """Find the present points without a present neighbour."""
     return present & ~np.append(False, present[:-1]) & ~np.append(present[1:], False)
 
 
 def make_panels(
     rows: int, columns: int, height: float, *notes: str, width: float | None = None, **shared: Any
 ) -> tuple[Figure, np.ndarray]:
-    """Make a figure with a footnote and an array of panels; one alone is as wide as a column of text.
+    """Make a figure with a footnote and an array of panels; a single panel has the width of a column of text.
 
-    The figure grows taller by what the note takes, so that panels keep their size.
+    The footnote adds to the height, so that panels keep their size.
     """
     if width is None:
         width = style.COLUMN_WIDTH if columns == 1 else style.TEXT_WIDTH
@@ -220,19 +228,19 @@ def make_panels(
 
 
 def choose_height(labels: int, least: float = style.PANEL_HEIGHT) -> float:
-    """Inches of panel height: at least so many, and what so many labels need."""
+    """Return the height of a panel in inches: that of its labels, and at least `least`."""
     return max(least, labels * LABEL_PITCH)
 
 
-def make_room_for(figure: Figure, labels: Sequence[str]) -> None:
-    """Make a figure wider by what labels beside a panel need beyond the room that there is."""
+def make_room(figure: Figure, labels: Sequence[str]) -> None:
+    """Widen a figure by the width that labels beside a panel need beyond :data:`LABEL_ROOM`."""
     longest = max(measure_width(label, style.SIZE_OF_TYPE) for label in labels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + max(0, longest - LABEL_ROOM), height)
 
 
 def wrap_panel_title(label: str, figure: Figure, columns: int) -> str:
-    """Break a label into lines that do not reach into the next of so many columns."""
+    """Break a title into lines that fit into one of `columns` columns."""
     room = figure.get_size_inches()[0] / columns - TITLE_ROOM
     return wrap_sentences([label], room, style.SIZE_OF_TITLES)
 
@@ -240,29 +248,31 @@ def wrap_panel_title(label: str, figure: Figure, columns: int) -> str:
 def name_lines(
     panels: Iterable[Axes], lines: Mapping[Axes, Sequence[Line2D]], without_points: str = ""
 ) -> None:
-    """Write labels at the ends of the lines of some panels, or above all where no panel has two lines.
+    """Write labels at the ends of the lines of some panels, or a legend above them if no panel has two lines.
 
-    Parameters as of :func:`label_line_ends`.
+    The parameters are those of :func:`label_line_ends`.
     """
-    of_panels = {axes: lines[axes] for axes in panels}
-    if max(map(len, of_panels.values())) > 1:
-        for axes, own in of_panels.items():
-            label_line_ends(axes, own, without_points)
+    lines = {axes: lines[axes] for axes in panels}
+    if max(len(panel_lines) for panel_lines in lines.values()) > 1:
+        for axes, panel_lines in lines.items():
+            label_line_ends(axes, panel_lines, without_points)
         return
-    named = {
-        _format_line_name(line, without_points): line for own in of_panels.values() for line in own
+    legend = {
+        _format_line_name(line, without_points): line
+        for panel_lines in lines.values()
+        for line in panel_lines
     }
-    add_legend(next(iter(of_panels)).figure, named, "left")
+    add_legend(next(iter(lines)).figure, legend, "left")
 
 
-def add_legend(figure: Figure, named: Mapping[str, Line2D], side: str) -> None:
-    """Put a legend above the panels, in as many columns as there is room for."""
-    place = {"loc": f"outside upper {side}", "ncols": _columns(figure, [*named])}
-    figure.legend(named.values(), named.keys(), **place)
+def add_legend(figure: Figure, lines: Mapping[str, Line2D], side: str) -> None:
+    """Put a legend above the panels, in as many columns as fit."""
+    place = {"loc": f"outside upper {side}", "ncols": _count_columns(figure, [*lines])}
+    figure.legend(lines.values(), lines.keys(), **place)
 
 
-def _columns(figure: Figure, names: Sequence[str], sample_room: float = SAMPLE_ROOM) -> int:
-    """Return in how many columns a legend fits into a figure."""
+def _count_columns(figure: Figure, names: Sequence[str], sample_room: float = SAMPLE_ROOM) -> int:
+    """Return the number of columns in which a legend fits into a figure."""
     widest = max(measure_width(name, style.SIZE_OF_TYPE) for name in names) + sample_room
     return max(1, min(len(names), int(figure.get_size_inches()[0] / widest)))
 
@@ -270,22 +280,22 @@ def _columns(figure: Figure, names: Sequence[str], sample_room: float = SAMPLE_R
 def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "") -> None:
     """Write each line's label to the right of the panel, beside a sample of the line without its markers.
 
-    Labels of few lines stand as near to their ends as they can without covering each other, and a thin rule
-    joins each to its end. Those of many are a list from the top in the order of `lines`, by family and size.
-    Call it when all else is drawn.
+    The labels of few lines stand as near to their ends as they can without overlap, and a thin rule joins each label to
+    its line. The labels of many lines are a list from the top, in the order of `lines`. Call this after everything
+    else is drawn.
 
     Parameters
     ----------
     axes : Axes
-        At least :func:`choose_height` tall.
+        A panel of at least :func:`choose_height`.
     lines : sequence of Line2D
     without_points : str
-        Said of a line without a single defined point, if not that all are undefined or left out.
+        Words for a line without a defined point; by default ``undefined`` or ``all left out``.
     """
     ends = [_find_last_point(line) for line in lines]
-    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
-    words = [_format_line_name(line, without_points) for line in lines]
-    make_room_for(axes.figure, words)
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # rules must not move the limits
+    labels = [_format_line_name(line, without_points) for line in lines]
+    make_room(axes.figure, labels)
     axes.figure.draw_without_rendering()  # fixes the panel's height
     pitch = LABEL_PITCH * axes.figure.dpi / axes.get_window_extent().height
     inches_right = axes.figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)
@@ -295,7 +305,7 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     if are_joined:
         heights = (axes.transData + axes.transAxes.inverted()).transform(ends)[:, 1]
         places = spread_places(np.nan_to_num(heights), pitch)
-    for line, end, place, said in zip(lines, ends, places, words, strict=True):
+    for line, end, place, label in zip(lines, ends, places, labels, strict=True):
         if are_joined and np.isfinite(end[1]):
             rule = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
             joint = {"arrowprops": {**rule, "color": line.get_color()}, "annotation_clip": False}
@@ -304,37 +314,28 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
         sample.update_from(line)
         sample.set(transform=margin, clip_on=False, label="_sample", marker="")
         axes.add_artist(sample)
-        axes.text(0.43, place, said, transform=margin, va="center_baseline", color=style.INK)
+        axes.text(0.43, place, label, transform=margin, va="center_baseline", color=style.INK)
 
 
 def _format_line_name(line: Line2D, without_points: str) -> str:
-    """Its label, and why there is no point."""
+    """Return the label of a line, with a reason if it has no point."""
     if np.isfinite(_find_last_point(line)[1]):
         return str(line.get_label())
     reason = "undefined" if len(line.get_xdata()) else "all left out"
     return f"{line.get_label()}: {without_points or reason}"
 
 
-def spread_places(wanted: np.ndarray, pitch: float) -> np.ndarray:
-    """Places in [0, 1] that are nearest to the `wanted` ones, in their order, and at least `pitch` apart.
+def spread_places(heights: np.ndarray, pitch: float) -> np.ndarray:
+    """Find the places in [0, 1] nearest to `heights` by least squares, in their order and at least `pitch` apart."""
+    from scipy.optimize import isotonic_regression
 
-    Least squares under the constraint: isotonic regression of the sorted places less ``i * pitch``, by
-    pooling neighbours that are out of order.
-    """
-    order = np.argsort(wanted, kind="stable")
-    pools: list[tuple[float, int]] = []
-    for i, value in enumerate(wanted[order]):
-        mean, size = value - i * pitch, 1
-        while pools and pools[-1][0] > mean:
-            earlier, count = pools.pop()
-            mean = (mean * size + earlier * count) / (size + count)
-            size += count
-        pools.append((mean, size))
-    slack = 1 - (len(wanted) - 1) * pitch  # what the labels' stack leaves of the height
-    settled = np.concatenate([np.full(size, mean) for mean, size in pools])
-    settled = np.clip(settled, min(pitch / 2, slack / 2), max(slack - pitch / 2, slack / 2))
-    places = np.empty(len(wanted))
-    places[order] = settled + np.arange(len(wanted)) * pitch
+    order = np.argsort(heights, kind="stable")
+    steps = np.arange(len(heights)) * pitch
+    slack = 1 - (len(heights) - 1) * pitch  # the height that the labels leave free
+    places = np.empty(len(heights))
+    places[order] = isotonic_regression(heights[order] - steps).x
+    places = np.clip(places, min(pitch / 2, slack / 2), max(slack - pitch / 2, slack / 2))
+    places[order] += steps
     return places
 
 
@@ -345,22 +346,22 @@ def _find_last_point(line: Line2D) -> tuple[float, float]:
 
 
 def add_footnote(figure: Figure, *sentences: str) -> None:
-    """Write each sentence on a line of its own under the panels, wrapped to the figure's width.
+    """Write sentences below the panels, each on a line of its own, wrapped to the figure's width.
 
-    The figure grows taller by what the note takes, so that the panels keep their size. Nothing
-    happens without a sentence. Call it before labels are placed at the lines' ends.
+    The note adds to the figure's height, so that panels keep their size. Call this before labels are placed at the ends
+    of lines.
     """
-    said = [sentence for sentence in sentences if sentence]
-    if not said:
+    note_sentences = [sentence for sentence in sentences if sentence]
+    if not note_sentences:
         return
     width = figure.get_size_inches()[0]
-    words = wrap_sentences(said, width - 2 * SIDE, NOTE["fontsize"])
+    words = wrap_sentences(note_sentences, width - 2 * SIDE, NOTE["fontsize"])
     note = figure.text(SIDE, SIDE, words, transform=figure.dpi_scale_trans, gid="footnote", **NOTE)
     _add_height(figure, note.get_window_extent().height / figure.dpi + SIDE + ABOVE)
 
 
 def _add_height(figure: Figure, added: float) -> float:
-    """Make a figure taller by inches below its panels, and return at which share of its height these begin."""
+    """Add inches below the panels of a figure, and return the share of its height at which the panels begin."""
     width, height = figure.get_size_inches()
     below = height * (figure.get_layout_engine().get()["rect"] or (0, 0))[1] + added
     figure.set_size_inches(width, height + added)
@@ -370,15 +371,15 @@ def _add_height(figure: Figure, added: float) -> float:
 
 
 def add_key(figure: Figure) -> None:
-    """Explain between panels and footnote the :data:`MARKS` that are drawn; call it when all is."""
-    drawn = {str(line.get_label()) for axes in figure.axes for line in axes.get_lines()}
+    """Add a key of the drawn :data:`.MARKS` between panels and footnote; call this after everything is drawn."""
+    labels = {str(line.get_label()) for axes in figure.axes for line in axes.get_lines()}
     handles = [
         Line2D([], [], color=style.INK, label=mark.words, **mark.look)
         for label, mark in MARKS.items()
-        if label in drawn
+        if label in labels
     ]
     if handles:
-        columns = _columns(figure, [str(handle.get_label()) for handle in handles], KEY_ROOM)
+        columns = _count_columns(figure, [str(handle.get_label()) for handle in handles], KEY_ROOM)
         share = _add_height(figure, KEY_HEIGHT * -(-len(handles) // columns))
         place = {"loc": "upper left", "bbox_to_anchor": (0, share), "ncols": columns}
         spaces = {
@@ -391,13 +392,13 @@ def add_key(figure: Figure) -> None:
 
 
 def wrap_sentences(sentences: Sequence[str], width: float, size: float) -> str:
-    """The longest lines, of a type size in points, that fit into `width` inches."""
+    """Wrap sentences into the longest lines that fit into `width` inches; `size` is the type size in points."""
     most = int(width * 72 / (size * NARROW_LETTER))
-    sentences = [HELD_TOGETHER.sub(BOUND, sentence) for sentence in sentences]
+    sentences = [NON_BREAKING.sub(NO_BREAK, sentence) for sentence in sentences]
     lines: list[str] = []
     for characters in range(most, NARROWEST, -1):
         lines = [
-            line.replace(BOUND, " ")
+            line.replace(NO_BREAK, " ")
             for sentence in sentences
             for line in textwrap.wrap(sentence, characters, break_on_hyphens=False)
         ]

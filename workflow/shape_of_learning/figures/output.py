@@ -1,4 +1,4 @@
-"""What a figure is made of, and how it is written."""
+"""Put a figure together, and write it as PDF, PNG, CSV and Markdown."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from shape_of_learning.files import atomic_write
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, the numbers that it draws, and what a reader must know of them.
+    """A figure, the numbers that it draws, and its caption.
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class Drawing:
 def make_drawing(
     inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str
 ) -> Drawing:
-    """Put together a figure, its numbers and its caption, which begins with what `inputs` says; explain its marks."""
+    """Add a key of the marks to a figure, and its numbers and caption; `sentences` follow the caption of `inputs`."""
     add_key(figure)
     numbers = table.drop(columns=["hollow", "marked", "bare"], errors="ignore")
     return Drawing(figure, numbers, join_sentences(inputs.caption, *sentences))
 
 
 def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> None:
-    """Write a drawing as PDF and PNG, its numbers and its caption; equal drawings give equal bytes.
+    """Write a drawing as PDF, PNG, CSV and Markdown; equal drawings give equal bytes.
 
     Call it within :func:`~shape_of_learning.figures.style.use_theme`.
     """
@@ -58,10 +58,9 @@ def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> N
 
 
 def fix_layout(figure: Figure) -> None:
-    """Lay a figure out, and put its panels on whole millionths of its size.
+    """Lay a figure out, and round the places of its panels to millionths of its size.
 
-    The solver of the layout adds in the order of addresses in memory, so that its last digits differ from process
-    to process.
+    The solver of the layout adds numbers in the order of their addresses in memory, so that its last digits vary.
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -71,6 +70,6 @@ def fix_layout(figure: Figure) -> None:
 
 
 def save_table(table: pd.DataFrame, csv: Path) -> None:
-    """Write the numbers of a figure or of a table."""
+    """Write the numbers of a figure or table."""
     with atomic_write(csv) as partial:
         table.to_csv(partial, index=False, lineterminator="\n")

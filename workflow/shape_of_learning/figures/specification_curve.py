@@ -29,7 +29,7 @@ from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 
-# Told apart by shape and by lightness, too.
+# Verdicts also differ in shape and in lightness.
 LOOKS = {
     ClaimVerdict.SUPPORTED: {"color": "#01508a", "marker": "o"},
     ClaimVerdict.CONTRADICTED: {"color": "#d55e00", "marker": "v"},
@@ -40,7 +40,7 @@ LOOKS = {
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
 SIZES = (1.2, 4)  # points, of dots
-MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
+MOST_DOTS = 130  # more specifications have strokes, since dots would overlap
 
 
 def draw_specification_curve(of: ClaimGrid, judged: Specified, sample: str = "") -> Drawing:

@@ -1,4 +1,4 @@
-"""One look for all figures: sizes, type, colours, line styles."""
+"""The look of all figures: sizes, type, colours, line styles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,8 +19,8 @@ TEXT_WIDTH = 6.9  # inches, both columns
 PANEL_HEIGHT = 2.1  # inches
 LOW_PANEL_HEIGHT = 1.5  # where panels stand above each other
 
-# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper;
-# neighbours in the list also differ in lightness, for greyscale.
+# seaborn's colour-blind palette without yellow and pale pink, which are too faint on paper. Neighbours in the list
+# also differ in lightness, for greyscale.
 COLOURS = [
     seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
 ]
@@ -33,13 +33,13 @@ INK = "0.15"  # a grey level
 
 
 class Mark(NamedTuple):
-    """What a mark of a point says, and how it looks."""
+    """A mark of a point: its words in the key, and its look."""
 
     words: str
     look: Mapping[str, Any]
 
 
-# Labels of marks, by which a figure knows that it has them; each looks the same in all figures.
+# Labels of marks in matplotlib; the key of a figure lists the marks whose labels it finds.
 SUSPECT, NOT_OK, NO_INTERVAL = "_suspect", "_not_ok", "_no_interval"
 UNDEFINED, BEYOND = "_undefined", "_beyond"
 _OPEN = {"linestyle": "none", "markerfacecolor": "white", "markeredgewidth": 0.8}
@@ -74,7 +74,7 @@ THEME = {
     **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 1.8),
     "axes.titlelocation": "left",
     "pdf.fonttype": 42,  # TrueType: text in the PDF stays text
-    "text.parse_math": False,  # a label says what it says, also with dollar signs
+    "text.parse_math": False,  # labels may have dollar signs
     "figure.constrained_layout.use": True,
     "savefig.dpi": 300,
 }
@@ -82,7 +82,7 @@ THEME = {
 
 @contextmanager
 def use_theme() -> Iterator[None]:
-    """Draw and save within this look, whatever the user's own matplotlib settings are."""
+    """Use this look to draw and save, whatever the user's matplotlib settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(seaborn.axes_style("ticks") | THEME)
@@ -91,7 +91,7 @@ def use_theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How one model's line looks wherever it is drawn."""
+    """The look of a model's line in a figure."""
 
     colour: str
     dashes: Dashes
@@ -99,30 +99,30 @@ class LineStyle:
 
 
 def choose_line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
-    """Colour by family, from light to dark within it; keys are the models' names.
+    """Choose a colour per family, from light to dark in it; keys are the models' names.
 
-    Where there are enough dashes for all models each has its own; else each family has, and lightness tells
-    its models apart. So a figure can be read without colours.
+    If there are enough dashes each model has its own; otherwise each family has, and lightness distinguishes its
+    models. So a figure can be read without colours.
     """
     families: dict[str, list[str]] = {}
     for model in models:
         families.setdefault(model.family, []).append(model.name)
-    in_order = len(models) <= len(MARKERS)
+    is_few = len(models) <= len(MARKERS)
     order = [model.name for model in models]
     styles = {}
     for number, members in enumerate(families.values()):
         shades = _choose_shades(COLOURS[number % len(COLOURS)], len(members))
         for name, shade in zip(members, shades, strict=True):
-            place = order.index(name) if in_order else number
+            place = order.index(name) if is_few else number
             dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
             styles[name] = LineStyle(shade, dashes, marker)
     return styles
 
 
-def step_colours(steps: Sequence[int]) -> dict[int, str]:
-    """Light to dark as training goes on, evenly by the rank of a step: all that are drawn are told apart.
+def choose_step_colours(steps: Sequence[int]) -> dict[int, str]:
+    """Choose a colour per step, from light to dark, evenly by rank, so that all steps can be distinguished.
 
-    The colours are even in perception and in greyscale, without the palest end, which would vanish on paper.
+    The colours are even in perception and in greyscale, without the palest end, which would be too faint on paper.
     """
     ranks = np.linspace(1, 0.08, len(steps))[::-1]
     shades = matplotlib.colormaps["viridis_r"](ranks)
@@ -130,13 +130,13 @@ def step_colours(steps: Sequence[int]) -> dict[int, str]:
 
 
 def measure_width(line: str, size: float = SIZE_OF_TYPE) -> float:
-    """Return the inches that a line of text takes in the PDF."""
+    """Return the width of a line of text in the PDF, in inches."""
     font = FontProperties(size=size)
     return text_to_path.get_text_width_height_descent(line, font, ismath=False)[0] / 72
 
 
 def _choose_shades(colour: str, members: int) -> list[str]:
-    """One family's shades, the last member's darkest; a single one is plain."""
+    """Choose the shades of a family, the last one darkest; a single member has the plain colour."""
     light, dark = seaborn.light_palette(colour, 6)[3], seaborn.dark_palette(colour, 5)[2]
-    several = [light, colour, dark] if members > 1 else [colour, colour]
-    return seaborn.blend_palette(several, members).as_hex()
+    blend = [light, colour, dark] if members > 1 else [colour, colour]
+    return seaborn.blend_palette(blend, members).as_hex()

@@ -1,6 +1,6 @@
 """The rows that a figure draws: values by layer, averages over layers, and means over seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -28,16 +28,15 @@ AVERAGED_LAYERS_IN_WORDS = {
 
 
 def select_layers(inputs: FigureInputs) -> pd.DataFrame:
-    """Keep the rows of layers that a figure draws.
+    """Select the rows of layers that a figure draws.
 
     Returns
     -------
     pandas.DataFrame
-        The columns of estimates and, after the model, its ``label``; ``marked``, whether the value is suspect for
-        another reason than few windows; ``bare``, whether it has no interval although others of its measure have
-        one; ``hollow``, whether a verdict says to mark the checkpoint; where there are verdicts, ``verdict``.
-        `marked`, `bare` and `hollow` are not in the figure's CSV.
-        Models are in the order of `inputs`, steps ascend, then follow measures in their order.
+        The columns of estimates and ``label``, after the model; ``marked``: the value is suspect for another reason
+        than few windows; ``bare``: it has no interval although others of its measure have one; ``hollow``: the
+        verdict is not ok; if there are verdicts, ``verdict``. The figure's CSV is without `marked`, `bare` and
+        `hollow`. Rows are in the order of the models of `inputs`, then of steps, then of measures.
 
     Raises
     ------
@@ -49,20 +48,20 @@ def select_layers(inputs: FigureInputs) -> pd.DataFrame:
 
 
 def select_averages(inputs: FigureInputs, average_over: str = "block_outputs") -> pd.DataFrame:
-    """Keep the averages over layers, and count what went into them.
+    """Select the averages over layers, and count their layers.
 
     Parameters
     ----------
     inputs : FigureInputs
     average_over : {"block_outputs", "all_layers"}
-        What the averages are of: layers 1 to L, or 0 to L. Layer 0 is a function of the token alone in models
-        that do not add positions to the embeddings.
+        Layers 1 to L, or 0 to L. In models that do not add positions to the embeddings, layer 0 depends on the token
+        alone.
 
     Returns
     -------
     pandas.DataFrame
-        As :func:`select_layers`, without ``layer`` and ``depth`` and with ``layers`` (averaged),
-        ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``marked`` if any of its
+        The columns of :func:`select_layers` without ``layer`` and ``depth``, and the numbers of averaged, undefined
+        and suspect layers: ``layers``, ``layers_left_out``, ``suspect_layers``. An average is ``marked`` if one of its
         layers is.
     """
     estimates = select_estimates(inputs)
@@ -81,23 +80,23 @@ def select_averages(inputs: FigureInputs, average_over: str = "block_outputs") -
 
 
 def select_estimates(inputs: FigureInputs) -> pd.DataFrame:
-    """Keep the estimates of a figure's measures at the checkpoints that it shows."""
+    """Select the estimates of a figure's measures at its checkpoints."""
     rows = inputs.tables["estimates"].drop(columns="layers", errors="ignore")
     order = {measure.name: place for place, measure in enumerate(inputs.measures)}
     rows = rows[rows["estimator"].isin(order)].merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
     is_bare = lacks_interval(rows)
-    of_measure = is_bare.groupby(rows["estimator"]).transform("mean")
-    rows = rows.assign(bare=is_bare & (of_measure < 1))
+    bare_share = is_bare.groupby(rows["estimator"]).transform("mean")
+    rows = rows.assign(bare=is_bare & (bare_share < 1))
     return rows.sort_values("estimator", key=lambda names: names.map(order), kind="stable")
 
 
 def lacks_interval(rows: pd.DataFrame) -> pd.Series:
-    """Return of each row whether it has a value without an interval."""
+    """Tell for each row whether its value has no interval."""
     return np.isfinite(rows["value"]) & rows["low"].isna()
 
 
 def list_shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
-    """List ``model`` and ``revision`` of what is drawn: one of each model, or what the verdicts show."""
+    """List ``model`` and ``revision`` of the drawn checkpoints: one of each model, or all that the verdicts show."""
     names = [model.name for model in inputs.models]
     if inputs.verdicts is None:
         revisions = [model.revision for model in inputs.models]
@@ -108,7 +107,7 @@ def list_shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
 
 
 def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFrame:
-    """Refuse to draw nothing, for what is lacking."""
+    """Return the rows, or raise InputError if there are none."""
     if rows.empty:
         names = ", ".join(model.label for model in inputs.models)
         raise InputError(f"there is nothing to draw of {names}: {lacking}; leave them out")
@@ -116,18 +115,18 @@ def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFr
 
 
 def add_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Add, at the end, ``hollow``; where there are verdicts, ``verdict`` after ``tokens``; then labels."""
+    """Add the column ``hollow``, after ``tokens`` the column ``verdict`` if there are verdicts, and labels."""
     table = table.assign(hollow=False)
     if inputs.verdicts is not None:
-        known = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
-        judged = table[CHECKPOINT].join(known, on=CHECKPOINT)
+        verdicts = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
+        judged = table[CHECKPOINT].join(verdicts, on=CHECKPOINT)
         table = table.assign(hollow=judged["shown"] == "hollow")
         table.insert(table.columns.get_loc("tokens") + 1, "verdict", judged["verdict"])
     return add_labels(table, inputs)
 
 
 def add_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Order by model as given, then by step, and add the column ``label`` after ``model``."""
+    """Sort by the order of the models, then by step, and add the column ``label`` after ``model``."""
     labels = {model.name: model.label for model in inputs.models}
     order = {name: place for place, name in enumerate(labels)}
     table = table.sort_values("step", kind="stable")
@@ -138,53 +137,55 @@ def add_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
 
 def _mark_suspects(estimates: pd.DataFrame, first: int) -> pd.DataFrame:
     rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
-    # A value without an interval has a mark of its own.
+    # A missing interval has a mark of its own.
     return rows.assign(
         marked=rows["reason"].fillna("").map(lambda cell: bool(read_visible_reasons(cell)))
     )
 
 
 def read_visible_reasons(cell: str) -> list[Reason]:
-    """Read the reasons of a value but few windows, which its missing interval shows."""
+    """Read the reasons of a cell without few windows, which a missing interval shows."""
     return [reason for reason in read_reasons(cell) if reason is not FEW_WINDOWS]
 
 
 def join_seeds(inputs: FigureInputs) -> FigureInputs:
-    """Put the mean over its seeds in the place of each training that an entry names with `seeds`.
+    """Replace the seeds of a training by their mean, as one model.
 
-    Intervals are Student's over seeds, so that errors of windows, which all seeds share, are not in them. Only
-    steps that all seeds have are kept. A figure that reads other tables than estimates has seeds one by one.
+    Intervals are Student's over the seeds; errors of windows, which all seeds share, are not in them. Only steps that
+    all seeds have are kept. A figure that reads tables besides estimates keeps the seeds one by one.
     """
     groups: dict[str, list[DrawnModel]] = {}
     for model in inputs.models:
         groups.setdefault(model.seeds_of or model.name, []).append(model)
-    several = {name: of for name, of in groups.items() if len(of) > 1}
-    if not several or not inputs.tables.keys() <= {"estimates", "verdicts"}:
+    seeds_by_first = {seeds[0].name: seeds for seeds in groups.values() if len(seeds) > 1}
+    if not seeds_by_first or not inputs.tables.keys() <= {"estimates", "verdicts"}:
         return inputs
     tables = dict(inputs.tables)
-    first = {seed.name: of[0].name for of in several.values() for seed in of}
-    tables["estimates"] = _average_seeds(inputs, first, several)
+    first = {seed.name: name for name, seeds in seeds_by_first.items() for seed in seeds}
+    numbers = {name: len(seeds) for name, seeds in seeds_by_first.items()}
+    tables["estimates"] = _average_seeds(inputs, first, numbers)
     if inputs.verdicts is not None:
         tables["verdicts"] = _merge_verdicts(inputs.verdicts, tables["estimates"], first)
-    models = [
-        replace(of[0], label=of[0].label.rpartition(", seed")[0]) if len(of) > 1 else of[0]
-        for of in groups.values()
-    ]
-    numbers = sorted({len(of) for of in several.values()})
-    said = f"Bands of {' or '.join(map(str, numbers))} seeds are over seeds."
-    return replace(inputs, models=models, tables=tables, caption=f"{inputs.caption} {said}")
+    models = []
+    for model, *seeds in groups.values():
+        label = model.label.rpartition(", seed")[0] if seeds else model.label
+        models.append(replace(model, label=label))
+    words = " or ".join(str(number) for number in sorted(set(numbers.values())))
+    caption = f"{inputs.caption} Bands of {words} seeds are over seeds."
+    return replace(inputs, models=models, tables=tables, caption=caption)
 
 
 def _average_seeds(
-    inputs: FigureInputs, first: Mapping[str, str], several: Mapping[str, Sequence[DrawnModel]]
+    inputs: FigureInputs, first: Mapping[str, str], numbers: Mapping[str, int]
 ) -> pd.DataFrame:
+    """Average over seeds; `first` maps each seed to its first one, and `numbers` counts the seeds of each first one."""
     from scipy.special import stdtrit
 
     rows = inputs.tables["estimates"]
     shown = rows.merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
-    of_seeds = shown[shown["model"].isin(first)].assign(seed=lambda r: r["model"])
-    of_seeds = of_seeds.assign(model=of_seeds["model"].map(first))
-    grouped = of_seeds.groupby(SEED_KEYS, dropna=False, sort=False)
+    seeds = shown[shown["model"].isin(first)].assign(seed=lambda rows: rows["model"])
+    seeds = seeds.assign(model=seeds["model"].map(first))
+    grouped = seeds.groupby(SEED_KEYS, dropna=False, sort=False)
     means = grouped.first()
     number, deviation = grouped["value"].count(), grouped["value"].std(ddof=1)
     error = deviation / np.sqrt(number)
@@ -199,9 +200,12 @@ def _average_seeds(
         suspect=grouped["suspect"].max(),
         reason=grouped["reason"].agg(_merge_reasons),
     )
-    needed = {of[0].name: len(of) for of in several.values()}
-    whole = number.to_numpy() == means.index.get_level_values("model").map(needed).to_numpy()
-    means = means[whole].reset_index().drop(columns="seed")[list(rows.columns)]
+    of_model = means.index.get_level_values("model").map(dict(numbers))
+    means = (
+        means[number.to_numpy() == of_model.to_numpy()]
+        .reset_index()
+        .drop(columns="seed")[list(rows.columns)]
+    )
     return pd.concat([rows[~rows["model"].isin(first)], means], ignore_index=True)
 
 
@@ -213,13 +217,13 @@ def _merge_reasons(cells: pd.Series) -> str:
 def _merge_verdicts(
     verdicts: pd.DataFrame, estimates: pd.DataFrame, first: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Those of the first seed, drawn as the worst of all seeds at the step is."""
-    own = verdicts.assign(model=verdicts["model"].replace(dict(first)), seed=verdicts["model"])
-    rank = own["shown"].map(SHOWN.index)
-    worst = rank.groupby([own["model"], own["step"]], dropna=False).transform("max")
-    own = own.assign(shown=worst.map(SHOWN.__getitem__))
-    kept = own[own["seed"].eq(own["model"])].drop(columns="seed")
-    there = estimates[CHECKPOINT].drop_duplicates()
-    is_joined = kept["model"].isin(set(first.values()))
-    has = kept[CHECKPOINT].apply(tuple, axis=1).isin(there.apply(tuple, axis=1))
-    return kept[~is_joined | has | kept["shown"].eq("no")].reset_index(drop=True)
+    """Keep the verdicts of the first seed, shown as the worst of all seeds at the step."""
+    rows = verdicts.assign(model=verdicts["model"].replace(dict(first)), seed=verdicts["model"])
+    rank = rows["shown"].map(SHOWN.index)
+    worst = rank.groupby([rows["model"], rows["step"]], dropna=False).transform("max")
+    rows = rows.assign(shown=worst.map(SHOWN.__getitem__))
+    rows = rows[rows["seed"].eq(rows["model"])].drop(columns="seed")
+    averaged = estimates[CHECKPOINT].drop_duplicates().apply(tuple, axis=1)
+    is_joined = rows["model"].isin(set(first.values()))
+    has_average = rows[CHECKPOINT].apply(tuple, axis=1).isin(averaged)
+    return rows[~is_joined | has_average | rows["shown"].eq("no")].reset_index(drop=True)

@@ -9,7 +9,13 @@ from matplotlib import rc_context
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.figures.captions import format_range
 from shape_of_learning.figures.curves import overview
-from shape_of_learning.figures.inputs import KINDS, MEANS, DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.inputs import (
+    COLUMN_TYPES,
+    MEAN_COLUMN_TYPES,
+    DrawnMeasure,
+    DrawnModel,
+    FigureInputs,
+)
 from shape_of_learning.figures.marks import draw_models
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import use_theme
@@ -106,7 +112,11 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         models = [DrawnModel(models[0].name, models[0].label, models[0].family, models[0].role)]
         table = table.assign(model=models[0].name)
         tables["verdicts"] = _make_verdicts(table)
-    kinds = {column: kind for column, kind in (KINDS | MEANS).items() if column in table}
+    kinds = {
+        column: kind
+        for column, kind in (COLUMN_TYPES | MEAN_COLUMN_TYPES).items()
+        if column in table
+    }
     chosen_measures = [find_measure(name).configure(name, {}) for name in chosen]
     return FigureInputs(
         models=models,
