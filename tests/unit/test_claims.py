@@ -8,7 +8,7 @@ import pytest
 
 import judge_claims
 from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models, numbers
-from shape_of_learning.claims import bounds, reading
+from shape_of_learning.claims import bounds, evidence
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.criteria import needed_weight
 from shape_of_learning.claims.evidence import Evidence
@@ -32,8 +32,9 @@ def test_what_decides_verdicts_is_pinned():
     assert [needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
     assert pytest.approx(0.025) == bounds.TAIL
     assert GROUPS == 16
-    assert (reading.MANY, reading.FACTOR, reading.MOST_COPIES) == (0.25, 10, 0.5)
-    assert reading.FURTHER_OUT == ("mada", "mom")
+    assert evidence.MAX_SUSPECT_SHARE == 0.25
+    assert (evidence.DISAGREEMENT_FACTOR, evidence.MAX_COPIES) == (10, 0.5)
+    assert evidence.ROBUST_ESTIMATORS == ("mada", "mom")
 
 
 @pytest.mark.parametrize(

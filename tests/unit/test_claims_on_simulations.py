@@ -11,8 +11,7 @@ import pytest
 
 from made_claims import CLAIMS
 from shape_of_learning.claims.claim import ClaimVerdict, EvidenceModel
-from shape_of_learning.claims.evidence import Evidence, LayerValues
-from shape_of_learning.claims.reading import ClaimData
+from shape_of_learning.claims.evidence import ClaimData, Evidence, LayerValues
 from shape_of_learning.claims.verdict import decide, evaluate_statistic
 from shape_of_learning.metrics.tidy import GROUPS
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from shape_of_learning.claims.bounds import BoundedNumber, bound_repetitions, shift, stack_bounds
 from shape_of_learning.claims.criteria import Units
-from shape_of_learning.claims.reading import ClaimData, NotMeasured
+from shape_of_learning.claims.evidence import ClaimData, NotMeasured
 
 MASSIVE = {
     "massive_by_types": "share_between_token_types",
@@ -18,7 +18,7 @@ ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 
 
 def isotropy_after_less_before(data: ClaimData) -> Units:
-    """Of each fine-tuning the change of ln I of the last layer, mean over its seeds."""
+    """Return the change of ln I of the last layer of each fine-tuning, averaged over its seeds."""
 
     def grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
         return float(after["value"].iloc[0] - before["value"].iloc[0])
@@ -29,7 +29,7 @@ def isotropy_after_less_before(data: ClaimData) -> Units:
 
 
 def change_of_local_structure(data: ClaimData, least_share: float, least_variance: float) -> Units:
-    """Of each fine-tuning the change of two shares of variance in the last layer, mean over seeds.
+    """Return the change of two shares of variance in the last layer of each fine-tuning, averaged over seeds.
 
     The numbers are ``share_between_token_types`` and ``share_between_frequency_bands``, absolute changes relative
     to the start, and ``..._by``, these changes themselves; and ``massive_by_types`` and ``massive_by_frequency``, the
@@ -60,7 +60,7 @@ def change_of_local_structure(data: ClaimData, least_share: float, least_varianc
 
 
 def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> Units:
-    """Of each fine-tuning how many more elongated directions it has, and what their removal comes to cost.
+    """Return how many more elongated directions each fine-tuning has, and the cost of their removal.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def _average_change(
     is_meant: str,
     change: Callable[[pd.DataFrame, pd.DataFrame], float],
 ) -> dict[str, BoundedNumber]:
-    """A change of the last layer from the first step to the last, by family; of those with several seeds.
+    """Average a change of the last layer from the first step to the last, by family, over several seeds.
 
     Rows are those for which `is_meant` holds, a query of pandas.
     """

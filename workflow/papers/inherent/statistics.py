@@ -12,18 +12,18 @@ from shape_of_learning.claims.bounds import (
     make_undecided,
 )
 from shape_of_learning.claims.criteria import Units
-from shape_of_learning.claims.reading import ClaimData, NotMeasured, has_last_layer
+from shape_of_learning.claims.evidence import ClaimData, NotMeasured, has_last_layer
 
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
 FEWEST_OF_CHANGES = 6  # steps, for five changes
 
 
 def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
-    """Of each model the isotropy I of its output embeddings, and a cosine of its last layer, which may be unknown.
+    """Return the isotropy I of a model's output embeddings, and a cosine of its last layer, which may be unknown.
 
     Parameters
     ----------
-    data : Reading
+    data : ClaimData
     estimators : sequence of str
         ln I of a matrix, and a cosine of hidden states.
     """
@@ -45,7 +45,7 @@ def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
 def isotropy_beside_others(
     data: ClaimData, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
 ) -> Units:
-    """Isotropy I of the output embeddings of some models, and beside that of others.
+    """Return the isotropy I of the output embeddings of some models, and beside that of others.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def isotropy_beside_others(
         greatest of the others'.
     """
     isotropy = {name: np.exp(value) for name, value in _weights(data, *estimators).items()}
-    data.require_each(isotropy, [*of, *others], f"`{estimators[0]}`")
+    data.require_models(isotropy, [*of, *others], f"`{estimators[0]}`")
     around = [isotropy[name] for name in others]
     less = {"isotropy": 0, "over_least": min(around), "over_greatest": max(around)}
     return {
@@ -64,10 +64,10 @@ def isotropy_beside_others(
 
 
 def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -> Units:
-    """Measures of the weights of each model, less those of the reference; the parts are the estimators."""
+    """Return measures of the weights of each model less those of the reference, a number per estimator."""
     found = {estimator: _weights(data, estimator) for estimator in estimators}
     for estimator, of in found.items():
-        data.require_each(of, [reference], f"`{estimator}`")
+        data.require_models(of, [reference], f"`{estimator}`")
     whole = [name for name in found[estimators[0]] if all(name in of for of in found.values())]
     return {
         name: {e: bound_exactly(found[e][name] - found[e][reference]) for e in estimators}
@@ -77,7 +77,7 @@ def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -
 
 
 def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: int) -> Units:
-    """Pearson's correlation of changes of a measure of the output embeddings with changes of the loss.
+    """Correlate changes of a measure of the output embeddings with changes of the loss.
 
     From each step to the next, from `from_step` on. Values themselves drift: of two independent curves that
     rise and fall throughout, the correlation is beyond .8 in nine of ten.
@@ -102,7 +102,7 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: in
 
 
 def _weights(data: ClaimData, estimator: str) -> dict[str, float]:
-    """A measure of the output embeddings or the final norm, of each model at its last checkpoint."""
+    """Select a measure of the output embeddings or the final norm, of each model at its last checkpoint."""
     found = {}
     for name, rows in data.select_rows("weights").items():
         is_meant = (rows["estimator"] == estimator) & rows["matrix"].isin(OF_OUTPUTS)

@@ -19,7 +19,7 @@ from shape_of_learning.claims.bounds import (
     bound_repetitions,
 )
 from shape_of_learning.claims.criteria import Units
-from shape_of_learning.claims.reading import (
+from shape_of_learning.claims.evidence import (
     ClaimData,
     NotMeasured,
     average_layers,
@@ -32,7 +32,7 @@ ORDERS = ("most_linear_first", "least_linear_first")
 
 
 def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Means over layers of each ``encoder`` and each ``decoder``, and the ``difference`` of their intervals."""
+    """Return means over layers of each ``encoder`` and ``decoder``, and the ``difference`` of their intervals."""
     means = {
         name: average_layers(curve) for name, (curve,) in data.select_curves(*estimators).items()
     }
@@ -43,11 +43,11 @@ def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
 
 
 def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) -> Units:
-    """Norm ratios of blocks, and whether they go with what the residual connection adds to linearity.
+    """Return norm ratios of blocks, and how they go with what the residual connection adds to linearity.
 
     Parameters
     ----------
-    data : Reading
+    data : ClaimData
     estimators : sequence of str
         A norm ratio; the linearity of blocks, with and without the residual connection.
 
@@ -69,7 +69,7 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
 
 
 def change_over_training(data: ClaimData, estimators: Sequence[str], back: float) -> Units:
-    """Mean over layers at the last step less that at the first one; by the ends, and by the whole curve.
+    """Return the mean over layers at the last step less that at the first; by the ends, and by the whole curve.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def change_over_training(data: ClaimData, estimators: Sequence[str], back: float
 
 
 def cost_of_edits(data: ClaimData, share: float) -> Units:
-    """Perplexity with a share of the blocks changed.
+    """Return the perplexity with a share of the blocks changed.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
 def twins_less_originals(
     data: ClaimData, estimators: tuple[str], regulariser: str, pairs: int
 ) -> Units:
-    """Mean over layers of a twin with a regulariser less that without, mean over pairs of one seed each."""
+    """Return the mean over layers of a twin less that of its original, averaged over pairs of one seed each."""
     values = {}
     for name, (twin,) in data.select_curves(*estimators).items():
         for original in data.find_curves(data.models[name].origin, *estimators):
@@ -135,7 +135,7 @@ def twins_less_originals(
 
 
 def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> Units:
-    """Held-out loss of a twin less that of its original, as :func:`twins_less_originals`."""
+    """Return the held-out loss of a twin less that of its original, as :func:`twins_less_originals`."""
     values = {}
     for name, rows in data.select_rows("training").items():
         original = data.find_rows(data.models[name].origin, "training")
@@ -149,7 +149,7 @@ def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> 
 def _average_pairs(
     data: ClaimData, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
 ) -> Units:
-    """Means over the pairs of each treatment by a regulariser, if there are enough of one."""
+    """Average over the pairs of each treatment by a regulariser, if there are enough."""
     treatments = defaultdict(list)
     for name, value in values.items():
         treatment = data.models[name].treatment

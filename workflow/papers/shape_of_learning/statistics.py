@@ -19,7 +19,7 @@ from shape_of_learning.claims.bounds import (
     stack_bounds,
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Units
-from shape_of_learning.claims.reading import ClaimData, pair_models, subtract_each
+from shape_of_learning.claims.evidence import ClaimData, pair_models, subtract_each
 from shape_of_learning.errors import InputError
 
 FEWEST_OF_RANGE = 3  # blocks
@@ -30,7 +30,7 @@ MOST_STEPS_OF_RANKS = 8
 
 
 def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
-    """Whether a profile rises to a layer of its middle and falls from it (:func:`.peak`).
+    """Test whether a profile rises to a layer of its middle and falls from it (:func:`peak`).
 
     The middle is the layers without a fifth of them at each end, two at least, above each of which its height
     is measured. So a plateau with a low layer at each end has none, and neither has a fall from the second
@@ -46,7 +46,7 @@ def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> U
 
 
 def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
+    """Return the range of a decoder's profile less that of an encoder's, for each pair.
 
     The range is the largest difference of two blocks, with bounds that allow for its choice, so that noise alone
     makes no profile uneven.
@@ -63,7 +63,7 @@ def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
 
 
 def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) -> Units:
-    """Growth over training, and whether it is on the way to its end, and little of it left for the second half.
+    """Return the growth over training, and whether little of it is left for the second half.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
 
 
 def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
-    """Whether a curve rises to a step of the first half of training and falls from it (:func:`.peak`).
+    """Test whether a curve rises to a step of the first half of training and falls from it (:func:`peak`).
 
     In logarithms of means over layers, above the first step and the last one, whichever is less.
     """
@@ -117,7 +117,7 @@ def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units
 
 
 def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Whether curves that rise and fall have their peaks where the warm-up of the learning rate puts them.
+    """Test whether curves that rise and fall have their peaks at the end of the warm-up of the learning rate.
 
     Returns
     -------
@@ -171,9 +171,9 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
 
 
 def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
-    """The first model over the second, at the highest point of each curve and at their ends.
+    """Compare the first model with the second, at the highest points of their curves and at the ends.
 
-    Both parts, ``peak`` and ``end``, are logarithms of ratios of means over layers.
+    Both numbers, ``peak`` and ``end``, are logarithms of ratios of means over layers.
     """
     curves = _select_curves(data, *estimators)
     if len(curves) != 2:
@@ -190,7 +190,7 @@ def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
 
 
 def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
-    """Whether estimators agree on how training changes a mean over layers.
+    """Test whether estimators agree on how training changes a mean over layers.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
 def peak(
     values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
 ) -> dict[str, BoundedNumber]:
-    """Whether a curve rises to one of some places, and from there falls.
+    """Test whether a curve rises to one of some places, and falls from there.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def peak(
 
     Returns
     -------
-    dict of str to Bounded
+    dict of str to BoundedNumber
         ``height``, and ``one_peak``, the height less the deepest dip over this share; above zero where there is
         no second peak that counts.
     """
@@ -257,7 +257,7 @@ def peak(
 
 
 def _profiles(data: ClaimData, estimators: Sequence[str], fewest: int) -> dict[str, np.ndarray]:
-    """Values of the blocks at the last checkpoint, as the plots that the authors released have them.
+    """Select the values of the blocks at the last checkpoint, as in the plots that the authors released.
 
     These have no layer 0, which is no block, and not the last one, which most models give after their final
     norm; it counts where it is known to be from before. A profile in which a block is undefined has no shape.
@@ -275,7 +275,7 @@ def _profiles(data: ClaimData, estimators: Sequence[str], fewest: int) -> dict[s
 def _select_curves(
     data: ClaimData, *estimators: str
 ) -> dict[str, tuple[list[float], list[np.ndarray]]]:
-    """Steps that all estimators of a model have, and means over layers of each, (..., steps, 17)."""
+    """Return the steps that all estimators of a model have, and their means over layers, (..., steps, 17)."""
     if data.claim.checkpoints != "training":
         raise InputError(
             f"claim `{data.claim.name}`: `{data.claim.statistic}` is of a training; add `checkpoints: training`"
@@ -293,18 +293,18 @@ def _select_curves(
 def _rises_and_falls(
     logarithm: np.ndarray, places: Sequence[int], ends: Sequence[int] = (0, -1)
 ) -> BoundedNumber:
-    """The lesser of rise and fall at some of the steps, counted from 0; or the least above other `ends`."""
+    """Return the lesser of rise and fall at some steps, counted from 0; or the least height above other `ends`."""
     at, beside = (logarithm[..., list(steps), :] for steps in (places, ends))
     return bound_by_jackknife(subtract_each(at, beside)).least()
 
 
 def _find_end(data: ClaimData, model: str, steps: Sequence[float]) -> float:
-    """The last step of a training; the last one that was seen where nothing tells."""
+    """Return the last step of a training; if it is unknown, the last one that was seen."""
     return max(data.models[model].last_step or 0, steps[-1])
 
 
 def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
-    """Between which steps a curve has its peak, in logarithms, along a last axis of two.
+    """Find between which steps a curve has its peak, in logarithms, along a last axis of two.
 
     The estimate has the steps beside the highest one. Of the bounds, the first is a range that holds that of the
     peak, from the steps beside all that are not shown to be lower; the second one, a range within it.
@@ -338,7 +338,7 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
 
 
 def _ranges_apart(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber:
-    """How far the beginning of one range lies above the end of another, at most; of wider ranges it is less.
+    """Return how far the beginning of one range lies above the end of another, at most; less for wider ranges.
 
     A training has the range that holds those of all its seeds.
     """
@@ -360,7 +360,7 @@ def _ranges_apart(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumber:
-    """The least change of all estimators up, or down, whichever is more."""
+    """Return the least change of all estimators up, or down, whichever is more."""
     change = logarithms[..., pair[1], :, :] - logarithms[..., pair[0], :, :]
     return stack_bounds(
         [bound_by_jackknife(change).least(), bound_by_jackknife(-change).least()]
@@ -368,5 +368,5 @@ def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumb
 
 
 def _three_quarters(of: BoundedNumber) -> BoundedNumber:
-    """The number that three quarters of several reach."""
+    """Return the number that three quarters of several reach."""
     return of.kth_largest(math.ceil(0.75 * of.estimate.shape[-1]))

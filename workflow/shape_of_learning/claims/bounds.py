@@ -1,4 +1,4 @@
-r"""Numbers with one-sided bounds, and what is made of several of them.
+r"""Numbers with one-sided bounds, and bounds of what several numbers have in common.
 
 Of m numbers with one-sided bounds :math:`\ell_i, u_i`, the k-th largest has at level :math:`\alpha` the bounds
 
@@ -29,16 +29,16 @@ ROUNDING = 1e-9  # of sums of weights
 
 @dataclass(frozen=True)
 class BoundedNumber:
-    """A number, or an array of them, with one-sided bounds.
+    """A number, or an array of numbers, with one-sided bounds.
 
     Attributes
     ----------
     estimate : ndarray of float64
     bounds : callable
-        Of two tails, how often the lower bound may exceed the truth and the upper one fall short of it, gives
-        both bounds.
+        Returns both bounds for two tails: how often the lower bound may exceed the truth, and how often the upper
+        bound may fall short of it.
     limits : tuple of float
-        What the number cannot leave, such as -1 and 1 of a correlation; bounds may, by approximation.
+        The range of the number, such as -1 and 1 of a correlation, which approximate bounds may leave.
     """
 
     estimate: np.ndarray
@@ -46,11 +46,11 @@ class BoundedNumber:
     limits: tuple[float, float] = (-np.inf, np.inf)
 
     def kth_largest(self, rank: int) -> "BoundedNumber":
-        """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
+        """Return the k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
         return self.weighted_largest(rank, np.ones(self.estimate.shape[-1]))
 
     def weighted_largest(self, weight: float, weights: np.ndarray) -> "BoundedNumber":
-        """The largest number that units of so much weight reach; of `weights` each unit has one."""
+        """Return the largest number that units of so much weight reach; `weights` has one per unit."""
         least = len(weights) - count_fewest(weight, weights) + 1
         most = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
 
@@ -63,18 +63,18 @@ class BoundedNumber:
         return BoundedNumber(_weighted_quantile(self.estimate, weight, weights), bounds)
 
     def least(self) -> "BoundedNumber":
-        """The least along the last axis."""
+        """Return the least along the last axis."""
         return self.kth_largest(self.estimate.shape[-1])
 
     def greatest(self) -> "BoundedNumber":
-        """The largest along the last axis."""
+        """Return the largest along the last axis."""
         return self.kth_largest(1)
 
 
 def bound_by_error(
     estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
 ) -> BoundedNumber:
-    """Take deviation over standard error for Student's t; an error of 0 is that of a known number."""
+    """Bound a number by its standard error and Student's t; a known number has an error of 0."""
     from scipy.special import stdtrit
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
@@ -85,18 +85,18 @@ def bound_by_error(
 
 
 def bound_by_jackknife(values: np.ndarray) -> BoundedNumber:
-    """Take the standard error from left-out values: (..., 17), with all windows, then without each group."""
+    """Bound a number by its jackknife values, (..., 17): with all windows, then without each group."""
     return bound_by_error(values[..., 0], standard_error(values[..., 1:]))
 
 
 def bound_exactly(values: object) -> BoundedNumber:
-    """Give numbers no error: of a model's weights, or of what is compared as it is."""
+    """Give numbers without an error, such as those of a model's weights, bounds equal to themselves."""
     values = np.asarray(values, dtype=np.float64)
     return bound_by_error(values, np.zeros_like(values))
 
 
 def bound_repetitions(values: object) -> BoundedNumber:
-    """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
+    """Average independent repetitions, such as seeds, along the last axis."""
     values = np.asarray(values, dtype=np.float64)
     number = values.shape[-1]
     error = values.std(axis=-1, ddof=1) / np.sqrt(number)
@@ -104,36 +104,38 @@ def bound_repetitions(values: object) -> BoundedNumber:
 
 
 def average_seeds(parts: Sequence[BoundedNumber], number: int) -> BoundedNumber:
-    """Mean of a number over trainings that differ in nothing but their seeds.
+    """Average a number over trainings that differ only in their seeds.
 
     Parameters
     ----------
-    parts : sequence of Bounded
-        Of each training, by its windows. All have the same windows, so their errors do not cancel.
+    parts : sequence of BoundedNumber
+        The number of each training. All have the same windows, so their errors do not cancel.
     number : int
-        How many of them are independent.
+        How many trainings are independent.
     """
-    each = np.stack([part.estimate for part in parts], axis=-1)
+    estimates = np.stack([part.estimate for part in parts], axis=-1)
     seeds = bound_by_error(
-        np.zeros_like(each[..., 0]), each.std(axis=-1, ddof=1) / np.sqrt(number), number - 1
+        np.zeros_like(estimates[..., 0]),
+        estimates.std(axis=-1, ddof=1) / np.sqrt(number),
+        number - 1,
     )
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         ends = np.mean([part.bounds(below, above) for part in parts], axis=0)
         around = zip(ends, seeds.bounds(below, above), (-1, 1), strict=True)
-        mean = each.mean(axis=-1)
+        mean = estimates.mean(axis=-1)
         low, high = (mean + sign * np.hypot(end - mean, of) for end, of, sign in around)
         return low, high
 
-    return BoundedNumber(each.mean(axis=-1), bounds, parts[0].limits)
+    return BoundedNumber(estimates.mean(axis=-1), bounds, parts[0].limits)
 
 
 def apart(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
-    """How far one number lies above another by an interval of each: positive if these do not meet."""
+    """Return how far one number lies above another, by the intervals of both: positive if they do not meet."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         (low, high), (other_low, other_high) = (
-            each.bounds(below, above) for each in (upper, lower)
+            number.bounds(below, above) for number in (upper, lower)
         )
         return low - other_high, high - other_low
 
@@ -150,10 +152,10 @@ def shift(number: BoundedNumber, by: float) -> BoundedNumber:
     return BoundedNumber(number.estimate + by, bounds)
 
 
-def make_undecided(of: BoundedNumber) -> BoundedNumber:
-    """Make a number decide nothing, whatever its estimate."""
-    infinite = np.full_like(of.estimate, np.inf)
-    return BoundedNumber(of.estimate, lambda below, above: (-infinite, infinite))
+def make_undecided(number: BoundedNumber) -> BoundedNumber:
+    """Give a number infinite bounds, so that it decides nothing."""
+    infinite = np.full_like(number.estimate, np.inf)
+    return BoundedNumber(number.estimate, lambda below, above: (-infinite, infinite))
 
 
 def stack_bounds(parts: Sequence[BoundedNumber]) -> BoundedNumber:
@@ -167,7 +169,7 @@ def stack_bounds(parts: Sequence[BoundedNumber]) -> BoundedNumber:
 
 
 def count_fewest(weight: float, weights: np.ndarray) -> int:
-    """How many units at least have so much weight."""
+    """Return the least number of units that have so much weight."""
     return int(np.sum(np.cumsum(np.sort(weights)[::-1]) < weight - ROUNDING)) + 1
 
 

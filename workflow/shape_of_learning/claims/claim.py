@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 
-# By the names of choices, the options of each, of which the first is the one that others are compared with.
+# Options by the names of choices; the first option is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
-# Options of choices in words, where they are not yet.
+# Options of choices whose names are not plain words.
 OPTION_WORDS = {
     ("text", "own"): "the run's windows",
     ("text", "resampled"): "other windows",
@@ -244,13 +244,13 @@ class Claim:
         return len({(run[name].training if name in run else "") or name for name in names})
 
     def restrict_to_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
-        """The claim as it is asked of a run, which may have none of its models."""
+        """Return the claim for a run, which may have none of its models."""
         if not self.applies_to or any(name in run for name in self.models):
             return self
         return replace(self, models=self.applies_to, min_models=1)
 
     def list_models(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
-        """Name the models of a run that it is on, in its order or the run's."""
+        """Return the models of a run that the claim is about, in its order or the run's."""
         if isinstance(self.models, str):
             return [name for name, model in run.items() if self.models in model.groups]
         return [name for name in self.models if name in run]
@@ -258,7 +258,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class EvidenceModel:
-    """What a run knows of one of its models.
+    """A model of a run, as claims see it.
 
     Attributes
     ----------
@@ -267,20 +267,19 @@ class EvidenceModel:
     layers : int
         Blocks; hidden states are 0 to `layers`.
     kind : {"pretrained", "twin", "fine_tuning"}
-        Whether it was trained by itself, beside another one with a term more, or further from another one.
+        Trained by itself, a twin trained with one more term in the loss, or fine-tuned from another model.
     origin : str
-        The model beside or from which it was trained.
+        The model that a twin is compared with, or that a fine-tuning began with.
     warmup_steps : int, optional
-        Of its learning rate; None where nothing tells.
+        Of its learning rate; None if unknown.
     treatment : str
-        What was done to a twin or on which task it was fine-tuned: those that differ in nothing else but a
-        seed have it in common.
+        The term of a twin's loss, or the task of a fine-tuning. Models that differ only in a seed have the same.
     last_step : int, optional
-        Where its training ended; None where nothing tells.
+        Where its training ended; None if unknown.
     family : str
-        As in its entry; without one it is its own.
+        As in its entry; a model without one is a family of its own.
     training : str
-        Models with the same one differ in nothing but a seed.
+        Models with the same one differ only in a seed.
     """
 
     name: str
@@ -296,7 +295,7 @@ class EvidenceModel:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups of models that a claim may be on and that have it."""
+        """The groups of models that a claim may be about and that include this one."""
         return ("all", f"{self.role}s") if self.kind == "pretrained" else (f"{self.kind}s",)
 
 
@@ -308,16 +307,15 @@ class ClaimGrid:
     ----------
     claim : Claim
     choices : Choices
-        Of each the first option is that of the reference; it is the only one where a choice does not touch
-        the claim.
+        The first option of each is that of the reference; it is the only one if a choice does not touch the claim.
     decided_by : mapping of str to str
         Estimator that the claim names -> the choice whose option takes its place.
     models : sequence of str
-        Those that are measured for it.
+        The models that are measured for it.
     measures : mapping of str to Measure
-        All that is measured of them, by the names of tables.
+        All measures of these models, by the names of tables.
     less : str
-        What the first specification has less than the verdict on the claim's page; empty if it is the same.
+        What the first specification lacks that the verdict on the claim's page has; empty if nothing.
     """
 
     claim: Claim
@@ -328,13 +326,13 @@ class ClaimGrid:
     less: str = ""
 
     def make_job(self) -> dict[str, Any]:
-        """What a job must know to judge it, as plain values."""
+        """Return what a job must know to judge it, as plain values."""
         own = {key: getattr(self, key) for key in ("choices", "decided_by", "less")}
         return {"claim": vars(self.claim), **own}
 
     @property
     def free_choices(self) -> dict[str, Sequence[str]]:
-        """Those that have more than one option."""
+        """Choices that have more than one option."""
         return {name: options for name, options in self.choices.items() if len(options) > 1}
 
     def list_specifications(self) -> list[dict[str, str]]:
@@ -343,7 +341,7 @@ class ClaimGrid:
         return [dict(zip(self.choices, options, strict=True)) for options in combinations]
 
     def choose_estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
-        """What stands for each estimator of the claim."""
+        """Return the estimator that stands for each one of the claim."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}
 

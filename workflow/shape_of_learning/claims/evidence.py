@@ -1,19 +1,35 @@
-"""What claims are judged by: the values of sound checkpoints."""
+"""The values of sound checkpoints, and which of them one claim is judged by."""
 
+import math
+import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.claim import EvidenceModel
-from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
+from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
+from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
+from shape_of_learning.claims.criteria import PAIR
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
-VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, and without each group of them
+VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, then the jackknife values
+MOST_NAMED = 4
+# A checkpoint with a larger share of suspect layers is not read. If as many layers are undefined or have no interval, a
+# mean over the others is not that of the claim.
+MAX_SUSPECT_SHARE = 0.25
+# Nats per token by which a trained model is better than a guess, at least. The frequencies of tokens, which a model
+# learns first, are worth about three.
+MIN_LOSS_GAIN = 0.5
+# An order of magnitude, chosen here. In an untrained GPT-NeoX 73 % of the nearest neighbours are the same token: TwoNN
+# finds a dimension of 2, MADA 40 to 60, and TwoNN of one vector per token 60 to 85.
+DISAGREEMENT_FACTOR, MAX_COPIES = 10, 0.5
+ROBUST_ESTIMATORS = ("mada", "mom")
 
 
 @dataclass(frozen=True)
@@ -25,7 +41,7 @@ class LayerValues:
     revisions : sequence of str
         Of the checkpoints, by ascending step.
     steps : ndarray of float64
-        Theirs, NaN where there is none.
+        Steps of the checkpoints, NaN for a checkpoint without a step.
     selection : str
         As in the tables.
     layers : ndarray of int
@@ -68,20 +84,20 @@ class LayerValues:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a claim may be judged by, under one selection of rows, of one text.
+    """Everything that a claim may be judged by, for one selection of rows and one text.
 
     Attributes
     ----------
     models : mapping of str to EvidenceModel
-        Those of the run.
-    curves : mapping of (str, str) to Curve
-        Of each model and estimator, without checkpoints that are not shown.
+        The models of the run.
+    curves : mapping of (str, str) to LayerValues
+        By model and estimator, without checkpoints that are not sound.
     tables : mapping of str to DataFrame
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
     suspect_above : mapping of str to float
-        Of each estimator that has conditions, the share of near-duplicates up to which they hold.
-    controls : mapping of (str, str, str) to Curve
-        Of each model, estimator and control, such as ``untrained``.
+        By estimator, the share of near-duplicates up to which its conditions hold.
+    controls : mapping of (str, str, str) to LayerValues
+        By model, estimator and control, such as ``untrained``.
     """
 
     models: Mapping[str, EvidenceModel]
@@ -98,12 +114,12 @@ def read_evidence(
     tables: Sequence[Path],
     controls: Iterable[Path] = (),
 ) -> Evidence:
-    """Read what the claims of a paper are judged by.
+    """Read the tables that the claims of a paper are judged by.
 
     Parameters
     ----------
     models : sequence of mapping
-        Of each model of the run what :class:`EvidenceModel` holds.
+        The fields of :class:`EvidenceModel`, for each model of the run.
     suspect_above : mapping of str to float
         As in :class:`Evidence`.
     left_out : iterable of Path
@@ -138,15 +154,16 @@ def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFram
 
 
 def select_sound_rows(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of models without verdicts, and of checkpoints that theirs say to show."""
-    judged, good = set(verdicts["model"]), verdicts[verdicts["shown"] == "yes"]
-    shown = set(zip(good["model"], good["revision"], strict=True))
-    both = zip(rows["model"], rows["revision"], strict=True)
-    return rows.loc[[each[0] not in judged or each in shown for each in both]]
+    """Return the rows of models without verdicts, and of checkpoints that a verdict says to show."""
+    judged_models = set(verdicts["model"])
+    sound_rows = verdicts[verdicts["shown"] == "yes"]
+    sound = set(zip(sound_rows["model"], sound_rows["revision"], strict=True))
+    checkpoints = zip(rows["model"], rows["revision"], strict=True)
+    return rows.loc[[c[0] not in judged_models or c in sound for c in checkpoints]]
 
 
 def group_curves(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], LayerValues]:
-    """Curves by some columns, from rows with left-out values; averages over layers are left out."""
+    """Group rows with jackknife values by some columns; averages over layers are left out."""
     if rows.empty:
         return {}
     rows = rows[rows["layer"].str.isdigit()].astype({"layer": int})
@@ -170,3 +187,323 @@ def _make_curve(rows: pd.DataFrame) -> LayerValues:
         before_norm="before_final_norm" in rows["selection"].iloc[-1],
         n=rows["n"].to_numpy(np.float64).reshape(shape).mean(axis=1),
     )
+
+
+class NotMeasured(Exception):
+    """The run lacks something that a claim needs; the message says what."""
+
+    verdict = ClaimVerdict.NOT_MEASURED
+
+
+class OutsideTheClaim(NotMeasured):
+    """The claim is not about what the run has; the message says why."""
+
+    verdict = ClaimVerdict.OUTSIDE
+
+
+class ClaimData:
+    """The evidence that a statistic of one claim may use.
+
+    Parameters
+    ----------
+    claim : Claim
+    evidence : Evidence
+    substitutes : mapping of str to str
+        Estimators that are read in the place of the claim's.
+    control : str
+        The control whose values stand for those of the models; none if empty.
+
+    Attributes
+    ----------
+    models : dict of str to EvidenceModel
+        The claim's models that are in the run, in its order or the run's.
+    checkpoints : dict of (str, str)
+        Model and revision of all that was read.
+    curves_read : dict of (str, str) to LayerValues
+        By model and estimator.
+    outside : dict of str to str
+        Models of which too little of the training was seen, and what was.
+    suspects : dict of (str, str) to str
+        Model and estimator of which values are beyond the conditions, and how many.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        evidence: Evidence,
+        substitutes: Mapping[str, str] | None = None,
+        control: str = "",
+    ) -> None:
+        self.claim, self.evidence = claim, evidence
+        self.substitutes, self.control = substitutes or {}, control
+        self.models = {name: evidence.models[name] for name in claim.list_models(evidence.models)}
+        self.checkpoints: dict[tuple[str, str], None] = {}
+        self.curves_read: dict[tuple[str, str], LayerValues] = {}
+        self.outside: dict[str, str] = {}
+        self.suspects: dict[tuple[str, str], str] = {}
+
+    def select_curves(self, *estimators: str) -> dict[str, list[LayerValues]]:
+        """Return the values of some estimators, of each model for which all are measured.
+
+        They have the checkpoints and layers that the claim is about. Layers that are undefined at one of these
+        checkpoints, or without a group, and checkpoints with many suspect layers are left out.
+
+        Raises
+        ------
+        NotMeasured
+            If these are fewer models than the claim needs.
+        OutsideTheClaim
+            If there would be enough, had more been seen of their training.
+        """
+        found = {name: of for name in self.models if (of := self.find_curves(name, *estimators))}
+        named = [self.substitutes.get(estimator, estimator) for estimator in estimators]
+        at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
+        self.require(found, f"{list_names(named)} at {at}")
+        return found
+
+    def select_rows(self, table: str) -> dict[str, pd.DataFrame]:
+        """Return the rows of another table, by model; raises as :meth:`select_curves`."""
+        found = {name: of for name in self.models if len(of := self.find_rows(name, table))}
+        self.require(found, f"tables/{table}")
+        return found
+
+    def find_curves(self, model: str, *estimators: str) -> list[LayerValues]:
+        """Return a model's values, even if the claim does not name it; empty if an estimator is missing."""
+        names = [self.substitutes.get(estimator, estimator) for estimator in estimators]
+        selected = [self._select_curve(model, name) for name in names]
+        curves = [curve for curve in selected if curve is not None]
+        if len(curves) < len(names):
+            return []
+        for name, curve in zip(names, curves, strict=True):
+            self.checkpoints |= {(model, revision): None for revision in curve.revisions}
+            self.curves_read[model, name] = curve
+        return curves
+
+    def find_rows(self, model: str, table: str) -> pd.DataFrame:
+        """Return a model's rows of another table, even if the claim does not name it."""
+        rows = self.evidence.tables.get(table, NO_ROWS)
+        rows = rows[rows["model"] == model]
+        self.checkpoints |= {(model, revision): None for revision in rows["revision"]}
+        return rows
+
+    def require(self, found: Collection[str], what: str) -> None:
+        """Raise NotMeasured unless as many models as the claim needs have `what`."""
+        named, needed = self.claim.models, self.claim.needed_models
+        number, there, with_outside = (
+            self.claim.count_models(names, self.models)
+            for names in (found, self.models, {*found, *self.outside})
+        )
+        if number >= needed:
+            return
+        if self.outside and with_outside >= needed:
+            raise OutsideTheClaim(f"{group_models(self.outside)}; {describe_scope(self.claim)}")
+        is_group = isinstance(named, str)
+        if is_group and there < needed and self.models:
+            kind = str(named).replace("_", "-")
+            raise NotMeasured(
+                f"it needs {needed} {kind} (seeds of a training count as one), and the run has {there}"
+            )
+        lacking = [name for name in (self.models if is_group else named) if name not in found]
+        if lacking and not self.models.keys() & lacking:
+            verb = "is" if len(lacking) == 1 else "are"
+            raise NotMeasured(f"{list_names(lacking)} {verb} not in the run")
+        whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
+        reason = (
+            f"it needs {what} for at least {needed} of the {whose}, and the run has it for {number}"
+        )
+        raise NotMeasured(reason + (f", not for {list_names(lacking)}" if lacking else ""))
+
+    def require_models(self, found: Collection[str], names: Sequence[str], what: str) -> None:
+        """Raise NotMeasured unless these models have `what`, however many the claim needs."""
+        if lacking := [name for name in dict.fromkeys(names) if name not in found]:
+            raise NotMeasured(f"it needs {what} for {list_names(lacking)}, and the run lacks it")
+
+    def _select_curve(self, model: str, estimator: str) -> LayerValues | None:
+        """Select the checkpoints and layers that the claim is about; None if nothing is left."""
+        key = (model, estimator, self.control) if self.control else (model, estimator)
+        curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
+        if curve is None:
+            return None
+        if self.claim.checkpoints == "last" and (guesses := self._find_guesses(model)):
+            self.outside[model] = guesses
+            return None
+        if (
+            self.claim.checkpoints == "training"
+            and not self.control
+            and self._has_no_training(model)
+        ):
+            self.outside[model] = "one checkpoint"
+            return None
+        own = self.evidence.curves.get((model, estimator))
+        if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
+            curve = _repeat_control(curve, own)
+        suspect = self._find_suspects(model, estimator, curve)
+        wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
+        many = suspect[:, wanted].mean(axis=-1) > MAX_SUSPECT_SHARE
+        places = np.array([len(curve.steps) - 1])
+        if self.claim.checkpoints == "training":
+            steps = self.claim.seen.get("from_step", 0)
+            places = np.flatnonzero(curve.steps >= steps)  # not of NaN
+        if number := int(suspect[places][:, wanted].sum()):
+            left_out = ", left out" if many[places].any() else ""
+            self.suspects[model, estimator] = (
+                f"{number:,} of {suspect[places][:, wanted].size:,}{left_out}"
+            )
+        places = places[~many[places]]
+        if not len(places):
+            return None
+        if self.claim.checkpoints == "training":
+            if (outside := self._describe_unseen(model, curve.steps[places])) and not self.control:
+                self.outside[model] = outside
+                return None
+            if len(places) < 2:
+                return None
+        values = curve.values[..., places, :, :]
+        undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
+        wanted &= ~suspect[places].any(axis=0)  # few layers, at all steps
+        kept = wanted & ~undefined.any(axis=-1)
+        if (wanted & ~kept).sum() > MAX_SUSPECT_SHARE * wanted.sum():
+            kept = wanted & ~undefined[:, 0]  # what is left has no interval, and decides nothing
+        if not kept.any():
+            return None
+        return replace(
+            curve,
+            revisions=[curve.revisions[place] for place in places],
+            steps=curve.steps[places],
+            layers=curve.layers[kept],
+            values=values[..., kept, :],
+            near_duplicates=curve.near_duplicates[places][:, kept],
+            n=curve.n[places],
+            undefined=int(wanted.sum() - kept.sum()),
+        )
+
+    def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
+        """Return where the nearest neighbours are copies, (checkpoints, layers) of bool.
+
+        More than a share of the vectors has a near-duplicate; or most nearest neighbours are the same token,
+        and estimators that look further out find a dimension of another order of magnitude.
+        """
+        limit = self.evidence.suspect_above.get(estimator)
+        if limit is None or self.claim.on_estimators:
+            return np.zeros(curve.near_duplicates.shape, bool)
+        suspect = curve.near_duplicates > limit
+        further = [self.evidence.curves.get((model, name)) for name in ROBUST_ESTIMATORS]
+        known = [of for of in further if of and np.array_equal(of.layers, curve.layers)]
+        if not known or self.control:
+            return suspect
+        others = np.full((len(known), *suspect.shape), np.nan)
+        for number, of in enumerate(known):
+            at = {revision: place for place, revision in enumerate(of.revisions)}
+            places = [place for place, revision in enumerate(curve.revisions) if revision in at]
+            others[number, places] = _average_draws(of)[[at[curve.revisions[p]] for p in places]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # where none has a value
+            median = np.nanmedian(others, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.abs(np.log(_average_draws(curve) / median)) > np.log(DISAGREEMENT_FACTOR)
+        of_copies = True if curve.same_token is None else ~(curve.same_token <= MAX_COPIES)
+        return suspect | (apart & of_copies)
+
+    def _has_no_training(self, model: str) -> bool:
+        """Return whether a model is measured at one checkpoint only."""
+        of_model = (of for (name, *_), of in self.evidence.curves.items() if name == model)
+        return max(len(curve.steps) for curve in of_model) == 1
+
+    def _find_guesses(self, model: str) -> str:
+        """Say why a model counts as untrained: its last checkpoint is hardly better than a guess."""
+        verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
+        of_model = verdicts[verdicts["model"] == model]
+        if of_model.empty or not of_model["vocabulary"].iloc[-1] > 1:
+            return ""
+        loss, guess = of_model["loss"].iloc[-1], math.log(of_model["vocabulary"].iloc[-1])
+        return f"loss {loss:.2f}; a guess has {guess:.2f}" if loss > guess - MIN_LOSS_GAIN else ""
+
+    def _describe_unseen(self, model: str, steps: np.ndarray) -> str:
+        """Say which part of a training was seen, if the claim needs more."""
+        seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
+        end = end or (float(steps[-1]) if len(steps) else 0.0)
+        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, seen.get("from_step", 0))
+        short = len(steps) and steps[-1] < seen.get("to", 0) * end
+        if not (late or short):
+            return ""
+        which = f"first step that counts {steps[0]:,.0f}" if late else f"last one {steps[-1]:,.0f}"
+        return f"{which} of {end:,.0f}"
+
+
+def describe_scope(claim: Claim) -> str:
+    """Say which models, and which part of a training, a claim is about."""
+    if claim.checkpoints == "last":
+        return "the claim is about trained models"
+    seen, first = claim.seen, claim.seen.get("from_step")
+    if not seen:
+        return "the claim is about trainings"
+    begin = f"the first {100 * seen.get('from', 1):g} %" + (
+        f" or at step {first:,}" if first else ""
+    )
+    end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
+    earlier = f"; steps before {first:,} do not count" if first else ""
+    return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
+
+
+def _repeat_control(control: LayerValues, curve: LayerValues) -> LayerValues:
+    """Repeat a control of one checkpoint, such as untrained weights, at all steps of a curve."""
+    at = [0] * len(curve.steps)
+    return replace(
+        control,
+        revisions=curve.revisions,
+        steps=curve.steps,
+        values=control.values[..., at, :, :],
+        near_duplicates=control.near_duplicates[at],
+        same_token=None if control.same_token is None else control.same_token[at],
+        n=control.n[at],
+    )
+
+
+def _average_draws(curve: LayerValues) -> np.ndarray:
+    """Return values with all windows, (checkpoints, layers), averaged over draws."""
+    values = curve.values[..., 0]
+    return values.reshape(-1, *values.shape[-2:]).mean(axis=0)
+
+
+def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
+    """Return values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
+    common = [layer for layer in curves[0].layers if all(layer in curve.layers for curve in curves)]
+    if not common:
+        raise NotMeasured("of one model there is no layer where all estimators are defined")
+    return [curve.last[..., np.isin(curve.layers, common), :] for curve in curves]
+
+
+def subtract_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Subtract all of `others` (..., b, 17) from all of `values` (..., a, 17), to (..., a, b, 17)."""
+    return values[..., :, None, :] - others[..., None, :, :]
+
+
+def group_models(notes: Mapping[str, str]) -> str:
+    """Name models with a note on each; models with the same note stand together."""
+    models: dict[str, list[str]] = {}
+    for name, note in notes.items():
+        models.setdefault(note, []).append(name)
+    return "; ".join(f"{list_names(names)} ({note})" for note, names in models.items())
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Name things, of many the first few."""
+    named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def average_layers(curve: LayerValues) -> BoundedNumber:
+    """Return the mean over layers at the last checkpoint."""
+    return bound_by_jackknife(curve.means[..., -1, :])
+
+
+def has_last_layer(data: ClaimData, model: str, curve: LayerValues) -> bool:
+    """Return whether the last layer is defined; if it is not, another one would stand in its place."""
+    return bool(curve.layers[-1] == data.models[model].layers)
+
+
+def pair_models(data: ClaimData, measured: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
+    """Pair the numbers of models of two roles, by the names of the pairs."""
+    named = [[name for name in measured if data.models[name].role == role] for role in roles]
+    return {PAIR.join(pair): [measured[name] for name in pair] for pair in product(*named)}

@@ -10,8 +10,7 @@ import pandas as pd
 
 from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
 from shape_of_learning.claims.criteria import list_criteria
-from shape_of_learning.claims.evidence import LayerValues
-from shape_of_learning.claims.reading import describe_scope
+from shape_of_learning.claims.evidence import LayerValues, describe_scope
 from shape_of_learning.claims.verdict import Judgement, UnitNumber, capitalise
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.findings import name_blocks

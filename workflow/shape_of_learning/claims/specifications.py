@@ -9,13 +9,13 @@ import pandas as pd
 
 from shape_of_learning.claims.claim import ClaimGrid, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.evidence import (
+    ROBUST_ESTIMATORS,
     Evidence,
     LayerValues,
     group_curves,
     read_tables,
     select_sound_rows,
 )
-from shape_of_learning.claims.reading import FURTHER_OUT
 from shape_of_learning.claims.verdict import Judgement, judge
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
@@ -34,7 +34,7 @@ class MeasuredChoices:
     Parameters
     ----------
     models : sequence of mapping
-        Of each model of the run what :class:`.EvidenceModel` holds.
+        The fields of :class:`.EvidenceModel`, for each model of the run.
     suspect_above : mapping of str to float
         As in :class:`.Evidence`.
     measured : iterable of Path
@@ -63,53 +63,58 @@ class MeasuredChoices:
         self._curves = group_curves(keys, rows)
 
     def make_evidence(
-        self, specification: Mapping[str, str], instead: Mapping[str, str]
+        self, specification: Mapping[str, str], substitutes: Mapping[str, str]
     ) -> Evidence:
-        """The evidence under one specification.
+        """Return the evidence under one specification.
 
         Parameters
         ----------
         specification : mapping
             An option of each choice.
-        instead : mapping of str to str
+        substitutes : mapping of str to str
             By the name that claims use, the estimator that is taken; where it is not measured, nothing is.
         """
         options = [specification[name] for name in SPECIFIED]
         curves: dict[tuple[str, ...], LayerValues] = {
             (model, name): self._curves[model, other, *options]
-            for name, other in instead.items()
+            for name, other in substitutes.items()
             for model in self._models
             if (model, other, *options) in self._curves
         }
-        limits = {n: self._suspect_above[o] for n, o in instead.items() if o in self._suspect_above}
+        limits = {
+            n: self._suspect_above[o] for n, o in substitutes.items() if o in self._suspect_above
+        }
         further = {
             (model, name): self._curves[model, name, *options]
-            for name in set(FURTHER_OUT) - set(instead)
+            for name in set(ROBUST_ESTIMATORS) - set(substitutes)
             for model in self._models
             if (model, name, *options) in self._curves
         }
         return Evidence(self._models, curves | further, suspect_above=limits)
 
 
-def judge_specifications(of: ClaimGrid, measured: MeasuredChoices) -> Specified:
+def judge_specifications(grid: ClaimGrid, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = {}
-    for specification in of.list_specifications():
+    for specification in grid.list_specifications():
         claim = replace(
-            of.claim, average_over=specification["average_over"], other_estimators=(), robustness={}
+            grid.claim,
+            average_over=specification["average_over"],
+            other_estimators=(),
+            robustness={},
         )
         judged[tuple(specification.values())] = judge(
-            claim, measured.make_evidence(specification, of.choose_estimators(specification))
+            claim, measured.make_evidence(specification, grid.choose_estimators(specification))
         )
     return judged
 
 
-def find_flips(of: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
+def find_flips(grid: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
     """Compare each option with that of the reference: all other choices as in it, and in all pairs.
 
     Parameters
     ----------
-    of : ClaimChoices
+    grid : ClaimGrid
     judged : mapping of tuple of str to Judgement
         From :func:`judge_specifications`.
 
@@ -121,11 +126,11 @@ def find_flips(of: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
         nothing else and are both measured, and ``flipped_pairs`` those with different verdicts.
     """
     rows = []
-    for place, (choice, (own, *others)) in enumerate(of.choices.items()):
+    for place, (choice, (own, *others)) in enumerate(grid.choices.items()):
         for option in others:
             pairs = [
-                (each.verdict, judged[*options[:place], option, *options[place + 1 :]].verdict)
-                for options, each in judged.items()
+                (judgement.verdict, judged[*options[:place], option, *options[place + 1 :]].verdict)
+                for options, judgement in judged.items()
                 if options[place] == own
             ]
             alone = pairs[0]  # as the first specification is the reference
@@ -138,7 +143,7 @@ def find_flips(of: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
                 else "yes"
             )
             flipped = sum(one != other for one, other in measured)
-            cells = (of.claim.name, choice, own, option, *alone, flips, len(measured), flipped)
+            cells = (grid.claim.name, choice, own, option, *alone, flips, len(measured), flipped)
             rows.append(dict(zip(FLIP_COLUMNS, cells, strict=True)))
     return rows
 
@@ -167,7 +172,7 @@ def write_flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
         f"| claim | reference | {' | '.join(choices)} |",
         f"|{'---|' * (len(choices) + 2)}",
     ]
-    for of_claim, said in cells.items():
-        each = ["<br>".join(said.get(choice, [])) for choice in choices]
-        lines.append(f"| {' | '.join([*of_claim, *each])} |")
+    for of_claim, results in cells.items():
+        columns = ["<br>".join(results.get(choice, [])) for choice in choices]
+        lines.append(f"| {' | '.join([*of_claim, *columns])} |")
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from shape_of_learning.claims.bounds import bound_by_jackknife
 from shape_of_learning.claims.criteria import Units
-from shape_of_learning.claims.reading import (
+from shape_of_learning.claims.evidence import (
     ClaimData,
     average_layers,
     has_last_layer,
@@ -19,7 +19,7 @@ from shape_of_learning.claims.reading import (
 
 
 def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:
-    """Of each model the mean over layers at the last checkpoint; the parts are the estimators."""
+    """Return the mean over layers of each model at its last checkpoint, a number per estimator."""
     return {
         name: dict(zip(estimators, map(average_layers, curves), strict=True))
         for name, curves in data.select_curves(*estimators).items()
@@ -29,7 +29,7 @@ def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:
 def difference_of_estimators(
     data: ClaimData, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
-    """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
+    """Return one estimator less another of each model, averaged over the layers of both, or of the last layer."""
     units = {}
     for name, curves in data.select_curves(*estimators).items():
         first, second = select_common_layers(curves)

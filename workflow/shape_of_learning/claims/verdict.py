@@ -20,9 +20,10 @@ from shape_of_learning.claims.claim import (
     Rule,
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Families, Units
-from shape_of_learning.claims.evidence import Evidence, LayerValues
-from shape_of_learning.claims.reading import (
+from shape_of_learning.claims.evidence import (
     ClaimData,
+    Evidence,
+    LayerValues,
     NotMeasured,
     describe_scope,
     group_models,
