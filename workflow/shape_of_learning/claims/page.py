@@ -11,7 +11,7 @@ import pandas as pd
 from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
 from shape_of_learning.claims.criteria import list_criteria
 from shape_of_learning.claims.evidence import LayerValues, describe_scope
-from shape_of_learning.claims.verdict import Judgement, UnitNumber, capitalise
+from shape_of_learning.claims.verdict import Judgement, capitalise, uncapitalise
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.findings import name_blocks
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
@@ -163,8 +163,8 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
         return ""
     words = _describe_curves(claim, judgement) or _describe_numbers(claim, judgement)
     endings = {
-        ClaimVerdict.UNDECIDED: ", which decides nothing",
-        ClaimVerdict.DEPENDS: "; other estimators say the opposite",
+        ClaimVerdict.UNDECIDED: ", which leaves the claim undecided",
+        ClaimVerdict.DEPENDS: ", and other estimators say the opposite",
     }
     conclusion = claim.conclusion.get(judgement.verdict)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
@@ -172,18 +172,21 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:
-    """Describe profiles over layers or curves over steps; empty if there are many models or none."""
-    by_estimator: dict[str, dict[str, LayerValues]] = {}
-    for (model, estimator), curve in judgement.curves.items():
-        by_estimator.setdefault(estimator, {})[model] = curve
-    if any(len(curves) > MOST_CURVES for curves in by_estimator.values()):
+    """Describe profiles over layers or curves over steps; empty if there are many or none."""
+    if len(judgement.curves) > MOST_CURVES:
         return ""
-    describe = _describe_training if claim.checkpoints == "training" else _describe_profile
-    return "; ".join(
-        f"{_name_estimator(estimator)} of {model} is {describe(curve)}"
-        for estimator, curves in by_estimator.items()
-        for model, curve in curves.items()
-    )
+    parts: list[str] = []
+    for (model, estimator), curve in judgement.curves.items():
+        label = _name_estimator(estimator)
+        if parts and label[1:].islower():
+            label = uncapitalise(label)
+        if claim.checkpoints == "training":
+            parts.append(
+                f"{label} of {model}, averaged over layers, is {_describe_training(curve)}"
+            )
+        else:
+            parts.append(f"{label} of {model} is {_describe_profile(curve)}")
+    return "; ".join(parts)
 
 
 def _describe_profile(curve: LayerValues) -> str:
@@ -198,37 +201,29 @@ def _describe_profile(curve: LayerValues) -> str:
 
 
 def _describe_training(curve: LayerValues) -> str:
-    """Say the mean over layers at the first and the last step, and at the extreme between them."""
+    """Say the mean over layers at the first and the last step, and at the extremes between them."""
     means, steps = curve.means[..., 0].tolist(), curve.steps.tolist()
-    ends = f"{means[0]:.3g} at step {steps[0]:,.0f}, {means[-1]:.3g} at step {steps[-1]:,.0f}"
-    for name, extreme in (("highest", max), ("lowest", min)):
-        place = means.index(extreme(means))
-        if 0 < place < len(means) - 1:
-            ends += f", {name} ({means[place]:.3g}) at step {steps[place]:,.0f}"
-    return ends
+    marks = {0: "", len(means) - 1: ""}
+    for mark, extreme in ((" (highest)", max), (" (lowest)", min)):
+        marks.setdefault(means.index(extreme(means)), mark)
+    *words, last = (
+        f"{means[place]:.3g}{mark} at step {steps[place]:,.0f}"
+        for place, mark in sorted(marks.items())
+    )
+    return f"{', '.join(words)} and {last}"
 
 
 def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
-    """Say the numbers that criteria look at, of many units their range."""
-    by_name: dict[str, list[UnitNumber]] = {}
-    for result in judgement.results:
-        of_name = by_name.setdefault(result.number.name, [])
-        if result.number not in of_name and not isnan(result.number.estimate):
-            of_name.append(result.number)
+    """Say the numbers that criteria look at, of several units their range."""
+    numbers = [result.number for result in judgement.results if not isnan(result.number.estimate)]
+    units = list(dict.fromkeys(number.unit for number in numbers))
     parts = []
-    for name, numbers in by_name.items():
-        if not numbers:
-            continue
-        if len(numbers) <= MOST_CURVES:
-            of_units = [
-                _format_value(of.estimate, of.low, of.high) + (f" for {of.unit}" if of.unit else "")
-                for of in numbers
-            ]
-            words = " and ".join(of_units)
-        else:
-            words = f"{_format_range(of.estimate for of in numbers)} in {len(numbers)} cases"
-        parts.append(f"{claim.name_number(name)} is {words}")
-    return "; ".join(parts)
+    for name in dict.fromkeys(number.name for number in numbers):
+        values = _format_range(number.estimate for number in numbers if number.name == name)
+        parts.append(f"{claim.name_number(name)} is {values}")
+    where = f" in {len(units)} cases" if len(units) > 1 else f" in {units[0]}" if any(units) else ""
+    *others, last = parts or [""]
+    return (f"{', '.join(others)} and {last}" if others else last) + where
 
 
 def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
