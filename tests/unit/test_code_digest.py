@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.plan import identity
-from shape_of_learning.plan.identity import digest_code, list_files
+from shape_of_learning.plan import jobs as identity
+from shape_of_learning.plan.jobs import digest_code, list_files
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 FORMULA = '''

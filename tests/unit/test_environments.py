@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.plan.identity import WORKFLOW, _list_imports, list_files
+from shape_of_learning.plan.jobs import WORKFLOW, _list_imports, list_files
 from shape_of_learning.plan.papers import collect_figures, collect_tables, read_papers
 
 REPOSITORY = WORKFLOW.parent

@@ -35,7 +35,7 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.figures import describe_drawn_models, write_opening
+from shape_of_learning.plan.jobs import describe_drawn_models, write_opening
 from shape_of_learning.plan.papers import choose_figure_measures, collect_figures, read_papers
 from shape_of_learning.plan.run import add_defaults, read_run
 from shape_of_learning.training.train import TRAINING_COLUMNS

@@ -13,7 +13,7 @@ from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, wr
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan import figures as shown
+from shape_of_learning.plan import jobs as shown
 from shape_of_learning.plan.entries import Entry, expand_seeds, read_entries, read_models
 from shape_of_learning.plan.papers import collect_figures
 from shape_of_learning.plan.run import Run, add_defaults, read_run

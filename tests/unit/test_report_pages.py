@@ -74,7 +74,7 @@ def test_claims_without_data_are_folded_into_one_line(tmp_path):
 
 SCRIPT = "</script><script>alert(1)</script><!-- "
 REPORTED = """
-from shape_of_learning.plan.report_text import escape_for_report
+from shape_of_learning.plan.jobs import escape_for_report
 rule all:
     output: report("x.txt")
     params: models=escape_for_report([{"label": LABEL, "note": (LABEL,)}])

@@ -5,7 +5,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from shape_of_learning.plan.identity import WORKFLOW, _find_file, _list_imports
+from shape_of_learning.plan.jobs import WORKFLOW, _find_file, _list_imports
 
 PACKAGE = WORKFLOW / "shape_of_learning"
 SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"

@@ -23,13 +23,15 @@ from shape_of_learning.job import hide_bars
 from shape_of_learning.embeddings.protocol import SamplingProtocol, Weights
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.run import read_run, add_defaults
-from shape_of_learning.plan.run import is_closed
-from shape_of_learning.plan.identity import digest_code
-from shape_of_learning.plan.settings import digest_measures
+from shape_of_learning.plan.jobs import digest_code, digest_measures, escape_for_report
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.report_text import escape_for_report
-from shape_of_learning.plan.run import WEIGHT_TABLES, collect_suspect_limits
+from shape_of_learning.plan.run import (
+    WEIGHT_TABLES,
+    add_defaults,
+    collect_suspect_limits,
+    is_closed,
+    read_run,
+)
 from shape_of_learning.plan.settings import FOLDERS
 from shape_of_learning.validation import make_unknown_name_error
 

@@ -8,7 +8,7 @@ STEPS: draw_figure, write_table. What they draw is said in workflow/papers/*/pap
 are targets: `snakemake --cores 1 figure_3` makes one figure.
 """
 
-from shape_of_learning.plan import figures as shown
+from shape_of_learning.plan import jobs as shown
 
 DRAWN = [target for target in RUN.shown if target in RUN.figures]
 WRITTEN = [target for target in RUN.shown if target in RUN.tables]

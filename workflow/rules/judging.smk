@@ -15,7 +15,7 @@ from dataclasses import replace
 from shape_of_learning.embeddings.protocol import ChoicesJob
 from shape_of_learning.metrics.measure_entry import strip_presentation
 from shape_of_learning.plan.specifications import RunGrid
-from shape_of_learning.plan.figures import describe_sample
+from shape_of_learning.plan.jobs import describe_sample
 
 CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}

@@ -6,7 +6,7 @@ import pytest
 
 from papers.linear.resources import estimate_editing
 from plans import refusal, run_of
-from shape_of_learning.plan.figures import describe_figure
+from shape_of_learning.plan.jobs import describe_figure
 
 CONFIGURATIONS = {
     "a rate that is no number": (

@@ -9,7 +9,7 @@ values of `config/config.yaml`, which users copy, are the same.
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,6 @@ from shape_of_learning.files import expand_home
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES, find_measure, list_measure_names
 from shape_of_learning.plan.entries import Precision
-from shape_of_learning.plan.identity import digest_code
 from shape_of_learning.training.recipe import Threads
 from shape_of_learning.validation import (
     Name,
@@ -568,11 +567,6 @@ def choose_measures(
                 f"`forward.last_layer` is `{last_layer}`; set it to `both`"
             )
     return {name: chosen[name] for name in names}
-
-
-def digest_measures(script: str, measures: Iterable[Measure]) -> str:
-    """Digest of a script with the modules of the measures that it takes."""
-    return digest_code(script, *sorted({measure.module for measure in measures}))
 
 
 def _choose_measure(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:

@@ -1,6 +1,12 @@
-"""What the job of a figure is told: models, measures, options, and how its caption begins."""
+"""What rules hand to jobs: a digest of the code, descriptions of figures and tables, text that a report can show."""
 
+import ast
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from shape_of_learning.claims.claim import Claim
@@ -257,3 +263,126 @@ def _describe_claim(run: Run, claim: Claim) -> dict[str, Any]:
         "view": "layer" if claim.checkpoints == "last" and not claim.reads else "step",
         "figures": [run.name_in_paper(name) for name in figures],
     }
+
+
+WORKFLOW = Path(__file__).resolve().parents[2]
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def digest_code(script: str, *modules: str) -> str:
+    """Digest of all code that a script runs, wherever it lies.
+
+    Parameters
+    ----------
+    script : str
+        Name of a file in ``workflow/scripts`` without its suffix, or a module such as
+        ``"papers.linear.edit_blocks"``.
+    *modules : str
+        What is chosen at run time, such as ``"shape_of_learning.estimators.dimension"`` or
+        ``"papers.linear.figures"``. Of a module of another package, all that lies beside and below it counts.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    own = [name for name in modules if _find_file(name)]
+    for file in list_files(script if "." in script else f"scripts.{script}", *own):
+        digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_dump_syntax(file)}\0".encode())
+    for name in sorted(set(modules) - set(own)):
+        digest.update("".join(map(_dump_syntax, _list_foreign_files(name))).encode())
+    return digest.hexdigest()[:16]
+
+
+def digest_measures(script: str, measures: Iterable[Measure]) -> str:
+    """Digest of a script with the modules of the measures that it takes."""
+    return digest_code(script, *sorted({measure.module for measure in measures}))
+
+
+def list_files(*named: str) -> list[Path]:
+    """List these files and all modules of ours that they import, also in functions."""
+    found: set[Path] = set()
+    waiting = [_find_file(each) for each in named]
+    while waiting:
+        file = waiting.pop()
+        if file is not None and file not in found:
+            found.add(file)
+            waiting.extend(map(_find_file, _list_imports(file)))
+    return sorted(found)
+
+
+def _find_file(name: str) -> Path | None:
+    """The file of one of our modules; None for what is none, such as an imported function."""
+    path = WORKFLOW.joinpath(*name.split("."))
+    candidates = (path.with_suffix(".py"), path / "__init__.py")
+    return next((candidate for candidate in candidates if candidate.exists()), None)
+
+
+def _list_foreign_files(name: str) -> list[Path]:
+    try:
+        spec = find_spec(name)
+    except ImportError:
+        spec = None
+    if spec is None or not str(spec.origin).endswith(".py"):
+        raise InputError(
+            f"there is no Python module {name}, which a measure or a figure names; correct it"
+        )
+    file = Path(str(spec.origin))
+    return sorted(file.parent.rglob("*.py")) if file.with_name("__init__.py").exists() else [file]
+
+
+@cache
+def _parse_file(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def _dump_syntax(file: Path) -> str:
+    tree = _parse_file(file)
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
+
+
+@cache
+def _list_imports(file: Path) -> list[str]:
+    found: list[str] = []
+    for node in ast.walk(_parse_file(file)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+    return found
+
+
+class ReportText(str):
+    """Text whose `repr` has no sign that begins a tag, and which is the same text in all else."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("<", r"\x3c")
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return str, (str(self),)  # to a job it travels as plain text
+
+
+def escape_for_report(value: Any) -> Any:
+    """Return an equal value, such as a job, with :class:`ReportText` where text of it could begin a tag."""
+    if isinstance(value, str):
+        return ReportText(value) if "<" in value else value
+    if isinstance(value, dict):
+        return {escape_for_report(key): escape_for_report(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [escape_for_report(inner) for inner in value]
+    if isinstance(value, tuple):
+        inner = map(escape_for_report, value)
+        return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{f.name: escape_for_report(getattr(value, f.name)) for f in fields(value)}
+        )
+    return value
