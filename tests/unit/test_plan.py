@@ -372,7 +372,7 @@ def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkey
     options = {"locks": tmp_path / "locks", "say": said.append}
     run = run_of({"models": ["one", "two"], "papers": []}, tmp_path, entries, **options)
     assert [run.find_last_checkpoint(name).name for name in entries] == ["main", "main"]
-    assert sum("unchecked" in line for line in said) == 1
+    assert sum("not checked" in line for line in said) == 1
     with pytest.raises(InputError):
         run.resolve()
     run.write_locks()

@@ -77,7 +77,7 @@ REPOSITORY = (
 Repository = Annotated[
     str, Field(pattern=REPOSITORY), must_be("`organisation/name`, as the Hub writes it")
 ]
-# What git takes for a branch or tag, or a commit: no blanks, control characters or ~^:?*[\, no `..`, no
+# A branch, a tag or a commit as git names them: no blanks, control characters or ~^:?*[\, no `..`, no
 # slash or dot at an end.
 Revision = Annotated[
     str,
@@ -102,7 +102,7 @@ Folder = Annotated[
 ]
 
 
-# So many steps, evenly spaced.
+# A number of steps, evenly spaced.
 Spaced = Annotated[
     dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
     Field(min_length=1, max_length=1),
@@ -121,7 +121,7 @@ class ListedCheckpoint(Section):
 
 
 class Training(Section):
-    """What makes a curve of a repository, or of the folders that a `path` with `{step}` leads to.
+    """The steps of a repository, or of the folders that a `path` with `{step}` leads to.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class Training(Section):
 
 
 class Origin(Section):
-    """What a fine-tuning begins with, and what it is trained on."""
+    """The checkpoint that a fine-tuning begins with, and its task."""
 
     of: Annotated[
         str,
@@ -931,7 +931,7 @@ def _fill_in_seed(value: Any, seed: str) -> Any:
 def expand_seeds(
     entries: WrittenEntries, settings: Mapping[str, Any]
 ) -> tuple[WrittenEntries, dict[str, Any]]:
-    """Make of an entry with `seeds` one for each, and name these where settings name it.
+    """Replace an entry with `seeds` by one entry per seed, in settings, too.
 
     Raises
     ------
@@ -965,10 +965,14 @@ def expand_seeds(
             seeds.setdefault(name, []).append(f"{name}-{seed}")
 
     def rename_models(value: Any) -> Any:
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return [e for each in value for e in seeds.get(each, [each])]
+        if isinstance(value, list) and all(isinstance(name, str) for name in value):
+            return [model for name in value for model in seeds.get(name, [name])]
         if isinstance(value, dict):
-            return {e: rename_models(v) for k, v in value.items() for e in seeds.get(k, [k])}
+            return {
+                model: rename_models(inner)
+                for name, inner in value.items()
+                for model in seeds.get(name, [name])
+            }
         return value
 
     keys = ("models", "figures", "training_steps")

@@ -44,7 +44,7 @@ def write_opening(
     measures: Sequence[Measure],
     settings: Mapping[str, Any],
 ) -> str:
-    """Say what a caption can before the tables are read.
+    """Write the part of a caption that needs no tables.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def write_opening(
 
 
 def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
-    """Put settings into words of a paper.yaml."""
+    """Fill settings into a sentence of a paper.yaml."""
     try:
         return words.format(**settings)
     except (KeyError, ValueError) as error:
@@ -73,13 +73,13 @@ def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """Labels in a row, each once; they may have commas themselves."""
+    """Write labels in a row, each once; by semicolons if one has a comma."""
     labels = list(dict.fromkeys(labels))
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
 def describe_protocol(run: Run) -> list[str]:
-    """What holds for all figures of a run: sample, rows, batches, intervals, and how measures are defined."""
+    """Describe what all figures of a run share: sample, rows, batches, intervals, definitions of measures."""
     measurement, models = run.settings["measurement"], [run.models[name] for name in run.measured]
     last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
@@ -107,7 +107,7 @@ def describe_protocol(run: Run) -> list[str]:
 
 
 def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str:
-    """Windows of which text, of models that may have different numbers of them."""
+    """Describe the windows: how many, how long, and of which text."""
     sampling = settings["sampling"]
     numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
     windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
@@ -116,7 +116,7 @@ def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str
 
 
 def list_tables(run: Run, target: str) -> dict[str, list[str]]:
-    """Kinds of tables that a figure or a table of the run reads -> of which models."""
+    """List the models of each kind of table that a figure or a table of the run reads."""
     if target in run.tables:
         kinds = run.tables[target].reads
     else:
@@ -128,7 +128,7 @@ def list_tables(run: Run, target: str) -> dict[str, list[str]]:
 
 
 def describe_figure(run: Run, target: str) -> dict[str, Any]:
-    """What draw_figure.py is told of a figure."""
+    """Describe a figure for draw_figure.py."""
     figure, names = run.figures[target], run.shown[target]
     models = [run.models[name] for name in names]
     measures = [run.every_measure[name] for name in figure.estimators]
@@ -171,7 +171,7 @@ def _describe_checkpoints(run: Run, figure: FigureSpecification, names: Sequence
 
 
 def describe_table(run: Run, target: str) -> dict[str, Any]:
-    """What write_table.py is told of a table and of its models."""
+    """Describe a table and its models for write_table.py."""
     table, entries = run.tables[target], []
     for model in (run.models[name] for name in run.shown[target]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
@@ -181,7 +181,7 @@ def describe_table(run: Run, target: str) -> dict[str, Any]:
 
 
 def require_shown(run: Run, target: str) -> None:
-    """Refuse a target that the configuration leaves out, with the reason."""
+    """Refuse a figure or table that the configuration leaves out, with the reason."""
     if target in run.shown:
         return
     for notice in run.notices:
@@ -194,7 +194,7 @@ def require_shown(run: Run, target: str) -> None:
 
 
 def describe_run(run: Run) -> dict[str, Any]:
-    """What the explorer says that tables do not."""
+    """Describe a run for the explorer, beside its tables."""
     keys = ("name", "label", "axis", "family", "description")
     measures = run.every_measure.values()
     return {
@@ -238,7 +238,7 @@ def _describe_model(model: Entry) -> dict[str, str]:
 
 
 def _describe_paper(run: Run, paper: Paper) -> dict[str, Any]:
-    """The models, measures and further tables that the figures of a paper show."""
+    """Describe the models, measures and further tables in the figures of a paper."""
     drawn = [name for name in paper.figures if name in run.shown]
     models = {model for name in drawn for model in run.shown[name]}
     figures = [run.figures[name] for name in drawn]
@@ -254,7 +254,7 @@ def _describe_paper(run: Run, paper: Paper) -> dict[str, Any]:
 
 
 def _describe_claim(run: Run, claim: Claim) -> dict[str, Any]:
-    """Which measures a claim is of, or of all of which tables, and what shows them."""
+    """Describe the measures or tables of a claim, and the figures that show them."""
     read = set(claim.reads)
     figures = [n for n in run.shown if n in run.figures and read & {*run.figures[n].reads}]
     return {
@@ -271,7 +271,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 @cache
 def digest_code(script: str, *modules: str) -> str:
-    """Digest of all code that a script runs, wherever it lies.
+    """Return a digest of all code that a script runs.
 
     Parameters
     ----------
@@ -297,14 +297,14 @@ def digest_code(script: str, *modules: str) -> str:
 
 
 def digest_measures(script: str, measures: Iterable[Measure]) -> str:
-    """Digest of a script with the modules of the measures that it takes."""
+    """Return a digest of a script and of the modules of its measures."""
     return digest_code(script, *sorted({measure.module for measure in measures}))
 
 
 def list_files(*named: str) -> list[Path]:
     """List these files and all modules of ours that they import, also in functions."""
     found: set[Path] = set()
-    waiting = [_find_file(each) for each in named]
+    waiting = [_find_file(name) for name in named]
     while waiting:
         file = waiting.pop()
         if file is not None and file not in found:
@@ -314,7 +314,7 @@ def list_files(*named: str) -> list[Path]:
 
 
 def _find_file(name: str) -> Path | None:
-    """The file of one of our modules; None for what is none, such as an imported function."""
+    """Find the file of one of our modules; None for other names, such as an imported function."""
     path = WORKFLOW.joinpath(*name.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((candidate for candidate in candidates if candidate.exists()), None)
@@ -359,7 +359,7 @@ def _list_imports(file: Path) -> list[str]:
 
 
 class ReportText(str):
-    """Text whose `repr` has no sign that begins a tag, and which is the same text in all else."""
+    """Text that is shown in reports: its `repr` has no sign that begins a tag."""
 
     __slots__ = ()
 

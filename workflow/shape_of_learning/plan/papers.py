@@ -34,7 +34,7 @@ SHARED_STATISTICS = Path(__file__).parents[1] / "claims" / STATISTICS
 
 
 def list_functions(file: Path) -> dict[str, ast.FunctionDef]:
-    """The public functions of a module by name, which is too slow to import for a plan."""
+    """List the public functions of a module by name, without the slow import."""
     nodes = ast.parse(file.read_text(encoding="utf-8")).body
     return {n.name: n for n in nodes if isinstance(n, ast.FunctionDef) and n.name[0] != "_"}
 
@@ -261,12 +261,12 @@ class Specification(Section):
 
     @property
     def draws_every_checkpoint(self) -> bool:
-        """Whether it draws all checkpoints of a model, and not just the last one."""
+        """Whether it draws all checkpoints of a model, and not only the last one."""
         return self.checkpoints != "last"
 
     @property
     def is_of_entries(self) -> bool:
-        """Whether it shows nothing but what the entries of models say."""
+        """Whether it shows the entries of models alone."""
         return False
 
 
@@ -302,7 +302,7 @@ class TableSpecification(Specification):
 
     @property
     def is_of_entries(self) -> bool:
-        """Whether it shows nothing but what the entries of models say."""
+        """Whether it shows the entries of models alone."""
         return not self.reads
 
 
@@ -371,12 +371,12 @@ def collect_sections(papers: Sequence[Paper]) -> dict[str, type[Section]]:
 
 
 def check_names(paper: Paper, measures: Collection[str], models: Collection[str]) -> None:
-    """Refuse figures and claims on measures and models that there are not; InputError as above."""
+    """Refuse figures and claims on unknown measures and models; InputError as above."""
     named: dict[str, Any] = {
-        f"paper.yaml, figure `{name}`": each.estimators for name, each in paper.figures.items()
+        f"paper.yaml, figure `{name}`": figure.estimators for name, figure in paper.figures.items()
     }
     named |= {
-        f"{CLAIMS}, claim `{name}`": each.all_estimators for name, each in paper.claims.items()
+        f"{CLAIMS}, claim `{name}`": claim.all_estimators for name, claim in paper.claims.items()
     }
     for where, estimators in named.items():
         for estimator in () if estimators == ALL else estimators:
@@ -420,7 +420,7 @@ def _read_sections(file: Path) -> dict[str, type[Section]]:
 
 
 def _find_function(name: str, folder: Path) -> str:
-    """``module:name`` of a function of a paper's own files, or of a module that all papers share."""
+    """Return ``module:name`` of a function of a paper's own files, or of a module that papers share."""
     module, _, name = name.rpartition(".")
     own = folder / f"{module or 'figures'}.py"
     is_own = own.exists() or not module
@@ -435,12 +435,12 @@ def _find_function(name: str, folder: Path) -> str:
 
 
 class Notice(NamedTuple):
-    """What a run leaves out: a model, or all or a part of a figure or table."""
+    """A model, or all or a part of a figure or table, that a run leaves out."""
 
     words: str
     target: str = ""  # the figure or table
     is_left_out: bool = False  # as a whole; `words` are the reason
-    is_chosen: bool = False  # by the configuration, so that a user knows it
+    is_chosen: bool = False  # by the configuration, so that the user need not be told
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.target, "is left out:" * self.is_left_out, self.words)))
@@ -498,7 +498,7 @@ def choose_papers(
 def choose_figure_measures(
     figures: Mapping[str, FigureSpecification], estimators: Sequence[str]
 ) -> dict[str, FigureSpecification]:
-    """Say of each figure of `all` measures which they are: those of layers in ``measurement.estimators``."""
+    """Give figures of `all` measures those of layers in ``measurement.estimators``."""
     known = list_measure_names()
     of_layers = [n for n in estimators if n in known and find_measure(n).family != WEIGHTS]
     every = {"estimators": of_layers}
@@ -580,10 +580,10 @@ def choose_target_models(
 
 
 def _find_demand(shown: Specification) -> tuple[str, Callable[[Entry], bool]]:
-    """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
+    """Return what a figure demands of its models, in the words of a notice, and a test of one model."""
     needs_steps, role = shown.checkpoints == "training", shown.role
 
-    def has_its_ends(model: Entry) -> bool:
+    def has_both_ends(model: Entry) -> bool:
         ends = {0, model.last_step}
         return model.kind == "finetuning" and ends <= {
             checkpoint.step for checkpoint in model.checkpoints
@@ -596,7 +596,7 @@ def _find_demand(shown: Specification) -> tuple[str, Callable[[Entry], bool]]:
     if shown.draws == "twins":
         has = " together with a twin, both at the last step", has_steps
     elif shown.draws == "fine_tunings":
-        has = " with `finetuning`, measured at the first and the last step", has_its_ends
+        has = " with `finetuning`, measured at the first and the last step", has_both_ends
     elif shown.is_of_entries:
         has = " whose entry has `table_1`", lambda model: model.table_columns is not None
     else:
@@ -608,7 +608,7 @@ def _find_demand(shown: Specification) -> tuple[str, Callable[[Entry], bool]]:
 
 
 def _find_twins(names: list[str], models: Mapping[str, Entry]) -> list[str]:
-    """Those of the models that stand for the same steps as a twin of theirs which is among them."""
+    """Choose the models whose twin is among them, both at the last step."""
     recipes = {
         name: models[name].recipe
         for name in names
@@ -621,12 +621,12 @@ def _find_twins(names: list[str], models: Mapping[str, Entry]) -> list[str]:
 
 
 def _list_curves(models: Iterable[Entry]) -> list[str]:
-    """Models as they are drawn: seeds of one entry are one curve."""
+    """List the curves of models: seeds of one entry are one."""
     return list(dict.fromkeys(model.seeds_of or model.name for model in models))
 
 
 def _check_drawn(target: str, models: Sequence[Entry], shown: Specification) -> None:
-    """Refuse more models than a figure has room for, and two that it could not tell apart."""
+    """Refuse more models than a figure has room for, and two of one label."""
     most, curves = shown.most_models, _list_curves(models)
     if most is not None and len(curves) > most:
         such = ", ".join(curves[:most])

@@ -1,4 +1,4 @@
-"""What jobs ask of a scheduler, from the shape of a model and the size of a sample: memory and minutes.
+"""Resources of jobs: memory and minutes, from the shape of a model and the size of a sample.
 
 Bounds that are asked for before a job runs, not measurements after it, and multiplied by its `attempt`. Nothing
 here limits a run on one machine. Memory is in megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.

@@ -34,6 +34,7 @@ from shape_of_learning.plan.entries import (
     find_origins,
     read_entries,
     read_models,
+    sort_checkpoints,
 )
 from shape_of_learning.plan.papers import (
     FigureSpecification,
@@ -56,7 +57,7 @@ from shape_of_learning.validation import make_unknown_name_error, validate_yaml
 
 @dataclass(frozen=True)
 class CheckpointSeries:
-    """All checkpoints that a model's entry asks for, ordered by step.
+    """The checkpoints of a model, by step, each with a verdict and, from the Hub, its lock.
 
     Attributes
     ----------
@@ -82,23 +83,22 @@ class CheckpointSeries:
     unasked: str = ""
 
     def list_bad(self) -> dict[str, str]:
-        """Names and verdicts of the checkpoints that are not what they should be, as far as is known yet."""
-        return {name: each.verdict for name, each in self.judged.items() if each.is_condemned}
+        """Return the verdicts on the checkpoints that are known to be bad, by name."""
+        return {name: c.verdict for name, c in self.judged.items() if c.is_condemned}
 
-    @property
-    def bad_in_words(self) -> str:
-        """The same in a row."""
+    def format_bad(self) -> str:
+        """Write these names and verdicts in a row."""
         return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_bad().items())
 
     def list_measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
-        """Checkpoints that a run measures: those not known to be bad, and the `flagged` ones if asked for."""
+        """List the checkpoints that a run measures: the good ones, and if `flagged` the readable bad ones."""
         locked = self.lock.revisions
         unusable = {name for name in self.judged if name in locked and locked[name].problem}
         bad = unusable if flagged else {*self.list_bad()}
         return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
 
     def describe_download(self, name: str) -> dict[str, Any]:
-        """What a download is told: of the revision, and of the tokenizer if it has another repository."""
+        """Return what a download needs: the pinned revision, and the tokenizer if it has another repository."""
         locked, tokenizer = self.lock.revisions.get(name), self.lock.tokenizer
         return {
             "pinned": locked.model_dump() if locked else None,
@@ -106,7 +106,7 @@ class CheckpointSeries:
         }
 
     def make_rows(self) -> list[list[object]]:
-        """What ``results/checkpoints/{model}.csv`` says of each; without a commit if nothing is pinned."""
+        """Make the rows of ``results/checkpoints/{model}.csv``; without a commit where nothing is pinned."""
         rows: list[list[object]] = []
         for checkpoint in self.checkpoints:
             locked = self.lock.revisions.get(checkpoint.name)
@@ -168,7 +168,7 @@ def plan_curve(
 
 
 def is_closed(model: Entry) -> bool:
-    """Whether the Hub does not show a gated model to the token that there is, or there is none."""
+    """Return whether the Hub hides a gated model from us: there is no token, or it has no access."""
     from shape_of_learning.checkpoints import hub
 
     place = model.checkpoints[-1] if model.checkpoints else model.offered
@@ -182,7 +182,7 @@ def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
     if model.offered is not None and model.offered.is_list:
         place = model.offered.repository, model.offered.subfolder
         at_place = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
-        names = [each.revision for each in at_place]
+        names = [revision.revision for revision in at_place]
         if not model.offered.has_all(names):
             return None
         checkpoints = model.offered.name_steps(checkpoints, names)
@@ -194,11 +194,11 @@ def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
         in_folders = model.offered.folders_of
         names = [place.subfolder if in_folders else place.revision for place in places]
         checkpoints += map(model.offered.make_checkpoint, names)
-    return sorted(checkpoints, key=lambda each: each.step or 0)
+    return list(sort_checkpoints(checkpoints))
 
 
 def _is_pinned(model: Entry, lock: Lock) -> bool:
-    """Whether a lock answers all that a plan must know of a model."""
+    """Return whether a lock holds all that a plan must know of a model."""
     checkpoints = plan_checkpoints(model, lock)
     return (
         checkpoints is not None
@@ -218,7 +218,7 @@ def pin_model(model: Entry, old: Lock) -> Lock:
     UnreachableError
         If it cannot be asked.
     """
-    # Imported here, since where locks answer nobody needs the Hub's client.
+    # Imported here, since a plan with locks does not need the Hub's client.
     from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
@@ -230,8 +230,8 @@ def pin_model(model: Entry, old: Lock) -> Lock:
         if offered.is_list:
             checkpoints = offered.name_steps(model.checkpoints, names)
         elif new := [offered.make_checkpoint(branch) for branch in offered.choose(names)]:
-            checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
-            chosen = {**chosen, str(offered): [each.name for each in new]}
+            checkpoints = list(sort_checkpoints([*model.checkpoints, *new]))
+            chosen = {**chosen, str(offered): [checkpoint.name for checkpoint in new]}
         else:
             raise InputError(
                 f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
@@ -250,7 +250,7 @@ def pin_model(model: Entry, old: Lock) -> Lock:
             raise InputError(
                 f"{where}: `{model.tokenizer}` has no main branch; correct `tokenizer`"
             )
-        # Which weights lie beside it is nobody's concern.
+        # The weights beside a tokenizer are not compared.
         tokenizer = found[""].model_copy(update={"files": {}, "other_format": {}, "problem": ""})
     usable = [
         revisions[checkpoint.name]
@@ -266,7 +266,7 @@ def pin_model(model: Entry, old: Lock) -> Lock:
 def list_offered_names(
     offered: OfferedSteps, commits: Mapping[str, str], where: str
 ) -> Iterable[str]:
-    """The branches and tags among which steps are chosen, or the folders of one of them."""
+    """List the branches and tags among which steps are chosen, or the folders of one of them."""
     from shape_of_learning.checkpoints import hub
 
     if not offered.folders_of:
@@ -278,21 +278,21 @@ def list_offered_names(
 
 
 def _list_places(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
-    """Where the checkpoints are that a lock does not hold."""
+    """List the places of the checkpoints that a lock does not hold."""
     places = {c.name: Place(c.repository, c.revision, c.subfolder) for c in checkpoints}
-    known = {name: each.place for name, each in lock.revisions.items()}
+    known = {name: revision.place for name, revision in lock.revisions.items()}
     return {name: place for name, place in places.items() if known.get(name) != place}
 
 
 def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
-    """Repositories whose main branch should be compared, and was not asked for when the lock was written."""
+    """List the repositories whose main branch should be compared and is not in the lock."""
     return {
         checkpoint.repository for checkpoint in checkpoints if checkpoint.revision != MAIN
     } - set(lock.mains)
 
 
 def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
-    """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
+    """Judge the checkpoints of a model by a lock; by reports alone if the lock is empty."""
     checkpoints = plan_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
     if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
@@ -304,10 +304,12 @@ def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
     judged = judge_listing(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
     if lock.shape.layers or any(not revision.problem for revision in lock.revisions.values()):
         model = model.complete_shape(lock.shape)
-    return CheckpointSeries(model, tuple(checkpoints), {each.name: each for each in judged})
+    return CheckpointSeries(
+        model, tuple(checkpoints), {checkpoint.name: checkpoint for checkpoint in judged}
+    )
 
 
-LEAST_STEPS = 1000  # ours: a pretraining of this run with fewer is asked no claim
+LEAST_STEPS = 1000  # of a pretraining of this run on which claims are judged
 # Families of measures that are also taken of null models.
 CONTROLLED = ("isotropy", "dimension", "linearity")
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
@@ -317,7 +319,7 @@ WEIGHT_TABLES |= {"massive": "massive"}  # of hidden states, by the same jobs
 
 @dataclass
 class Run:
-    """What a configuration asks for, resolved on demand: a figure asks only about its own models.
+    """What a configuration asks for; checkpoints are resolved when a rule asks for them.
 
     Attributes
     ----------
@@ -338,7 +340,7 @@ class Run:
     claims : mapping of str to mapping of str to Claim
         Those of each paper of the run that has any.
     notices : list of Notice
-        What is left out and why, one sentence each.
+        What is left out, and why.
     locks : Path
         Folder of the files that pin the revisions of models.
     say : callable
@@ -372,36 +374,36 @@ class Run:
                 self.models[name] = self._complete_shape(name)
 
     def find_paper(self, target: str) -> Paper:
-        """The paper of a figure or a table."""
+        """Find the paper of a figure or a table."""
         return next(p for p in self.papers if target in p.figures or target in p.tables)
 
     def name_in_paper(self, target: str) -> str:
-        """How readers call a figure or a table of a paper: Figure 1, Loss by step."""
+        """Name a figure or a table as readers do: Figure 1, Loss by step."""
         name = target.removeprefix(self.find_paper(target).prefix).replace("_", " ")
         return f"{name[:1].upper()}{name[1:]}"
 
     # --- checkpoints
 
     def lock_file(self, model: str) -> Path:
-        """Where the revisions of a model are pinned."""
+        """Return the file that pins the revisions of a model."""
         return self.locks / f"{model}.yaml"
 
     def plan_curve(self, name: str) -> CheckpointSeries:
-        """The checkpoints of a model, with a verdict on each; the Hub is asked for what no lock says."""
+        """Return the checkpoints of a model with their verdicts; ask the Hub for what the lock lacks."""
         if name not in self._curves:
             curve = plan_curve(
                 self.models[name], self.lock_file(name), unreachable=self._unreachable, say=self.say
             )
             self._curves[name] = curve
-            self._tell(name, curve)
+            self._announce(name, curve)
             if curve.unasked and not self._unreachable:
                 self._unreachable = curve.unasked
-                so = "what no lock says is planned as entries say, unchecked"
+                so = "models without a lock are planned from their entries and not checked"
                 self.say(f"NOTE: {self._unreachable}; {so}")
         return self._curves[name]
 
     def write_locks(self) -> None:
-        """Pin what has been resolved."""
+        """Write the locks of the models that were resolved."""
         for name, curve in self._curves.items():
             if curve.is_new:
                 write_lock(self.lock_file(name), curve.lock)
@@ -415,29 +417,29 @@ class Run:
         return []
 
     def _complete_shape(self, name: str) -> Entry:
-        """A model with what its entry does not say: its lock does, the Hub, or the model that it begins with."""
+        """Complete the shape of a model by its lock, the Hub, or the model that it begins with."""
         origin = self.models[name].origin
         if origin is None:
             return self.plan_curve(name).model
         return self.models[name].complete_shape(self._complete_shape(origin.name).shape)
 
     def list_models(self, *kinds: str) -> list[str]:
-        """Names of the models that come from there."""
+        """List the models of some sources."""
         return [name for name, model in self.models.items() if model.kind in kinds]
 
     def list_bad(self, model: str) -> dict[str, str]:
-        """Names of the checkpoints that are not what they should be, and verdicts."""
+        """Return the verdicts on the bad checkpoints of a model, by name."""
         return self.plan_curve(model).list_bad()
 
     def list_checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
-        """The checkpoints of a model that are measured."""
+        """List the checkpoints of a model that are measured."""
         curve = self.plan_curve(name)
         measured = curve.list_measured(flagged=self.flagged)
         if not measured:
             remedy = "" if self.flagged else ", or set key `bad_checkpoints` to `flag`"
             raise InputError(
                 f"model `{name}`: none of its {len(curve.checkpoints)} revisions is what it should be: "
-                f"{curve.bad_in_words}; correct the entry, or remove it from key `models`{remedy}"
+                f"{curve.format_bad()}; correct the entry, or remove it from key `models`{remedy}"
             )
         return measured
 
@@ -457,29 +459,30 @@ class Run:
             revision, measured, kind, "the target, or what it is made from"
         )
 
-    def _tell(self, name: str, curve: CheckpointSeries) -> None:
+    def _announce(self, name: str, curve: CheckpointSeries) -> None:
         """Say which revisions of a model are left out, and that it is not pinned yet."""
         if left_out := len(curve.checkpoints) - len(curve.list_measured(flagged=self.flagged)):
             total = f"{left_out} of {len(curve.checkpoints)} revisions are left out"
-            self.say(f"NOTE: model `{name}`: {total}; bad ones are {curve.bad_in_words}")
+            self.say(f"NOTE: model `{name}`: {total}; bad ones are {curve.format_bad()}")
         if curve.is_new:
             pins = f"a run writes {self.lock_file(name)} as it starts"
             self.say(f"NOTE: model `{name}` is not pinned yet; {pins}")
 
     def find_last_checkpoint(self, name: str) -> Checkpoint:
-        """The last checkpoint of a model that is what it should be; a flagged one if there is no other."""
+        """Find the last good checkpoint of a model; a flagged one if there is no other."""
         measured, bad = self.list_checkpoints(name), self.list_bad(name)
-        return ([each for each in measured if each.name not in bad] or list(measured))[-1]
+        good = [checkpoint for checkpoint in measured if checkpoint.name not in bad]
+        return (good or measured)[-1]
 
     def find_origin(self, name: str) -> dict[str, str]:
-        """The model and the revision that a fine-tuning begins with."""
+        """Find the model and the revision that a fine-tuning begins with."""
         model = self.models[name]
         assert isinstance(model, FinetuningEntry)
         revision = model.origin_revision or self.find_last_checkpoint(model.origin.name).name
         return {"model": model.origin.name, "revision": revision}
 
     def describe_weights(self, name: str, revision: str) -> str:
-        """What decides the weights of a checkpoint that no job of this run makes, wherever they lie."""
+        """Return what decides the weights of a checkpoint; nothing if a job of this run makes them."""
         return self.models[name].weights_identity(revision, self.plan_curve(name).lock)
 
     # --- what is measured
@@ -490,20 +493,20 @@ class Run:
         asked = [name for name in self.estimators if name in self.measures]
         wanted = dict.fromkeys(product(self.measured, asked), True)
         for figure, models in self.list_drawn_figures():
-            for each in product(models, self.list_estimators(figure)):
-                wanted[each] = wanted.get(each, False) or figure.draws_every_checkpoint
+            for pair in product(models, self.list_estimators(figure)):
+                wanted[pair] = wanted.get(pair, False) or figure.draws_every_checkpoint
         return wanted
 
     def list_drawn_figures(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
-        """The figures of the run, each with its models."""
+        """List the figures of the run, each with its models."""
         return [(self.figures[n], models) for n, models in self.shown.items() if n in self.figures]
 
     def list_estimators(self, figure: FigureSpecification) -> list[str]:
-        """The estimators of a figure that tables of estimates hold."""
+        """List the estimators of a figure that are in tables of estimates."""
         return [name for name in figure.estimators if name in self.measures]
 
     def list_estimators_by_checkpoint(self, model: str) -> dict[str, list[str]]:
-        """By checkpoint of a model, the estimators that are wanted of it, in the order of their names."""
+        """List the estimators of each checkpoint of a model, sorted by name."""
         if model not in self._estimators:
             last = self.find_last_checkpoint(model).name
             own = sorted(
@@ -516,14 +519,14 @@ class Run:
         return self._estimators[model]
 
     def list_measures(self, model: str, revision: str, family: str = "") -> list[Measure]:
-        """The measures of a checkpoint, of one family or of all."""
+        """List the measures of a checkpoint, of one family or of all."""
         found = [
             self.measures[name] for name in self.list_estimators_by_checkpoint(model)[revision]
         ]
-        return [each for each in found if family in ("", each.family)]
+        return [measure for measure in found if family in ("", measure.family)]
 
     def list_gathered_curves(self, model: str) -> list[dict[str, Any]]:
-        """The estimators of a model, each with the checkpoints at which it is measured."""
+        """List the estimators of a model, each with the checkpoints at which it is measured."""
         at = self.list_estimators_by_checkpoint(model)
         return [
             {
@@ -539,7 +542,7 @@ class Run:
     # --- null models
 
     def list_control_checkpoints(self, name: str) -> list[Checkpoint]:
-        """The checkpoints of a model that figures draw beside its null models."""
+        """List the checkpoints of a model that figures draw beside its null models."""
         drawn = [
             figure
             for figure, models in self.list_drawn_figures()
@@ -558,7 +561,7 @@ class Run:
         return thin_checkpoints(sound, self.settings["controls"]["checkpoints"]) or [last]
 
     def list_control_measures(self, model: str, revision: str) -> list[Measure]:
-        """What null models are measured by: the estimators of figures that draw them."""
+        """List the measures of null models: the estimators of figures that draw them."""
         drawn = {
             name
             for figure, models in self.list_drawn_figures()
@@ -571,18 +574,18 @@ class Run:
     # --- what is measured of models themselves, and further tables
 
     def list_weight_models(self, kind: str) -> list[str]:
-        """The models that a table of weights is made of: those of figures that read it, or all if a key asks."""
+        """List the models in a table of weights: those of figures that read it, or all if a key asks."""
         if kind == "weights" and any(name in self.weight_measures for name in self.estimators):
             return list(self.models)
         return [name for name in self.models if name in self._find_readers(kind)]
 
     def _find_readers(self, kind: str) -> set[str]:
-        """The models of the figures and tables that read tables of a kind."""
+        """Find the models of the figures and tables that read tables of a kind."""
         targets = {**self.figures, **self.tables}
         return {n for target, of in self.shown.items() if kind in targets[target].reads for n in of}
 
     def list_weight_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
-        """The checkpoints of a model that are in a table of weights."""
+        """List the checkpoints of a model that are in a table of weights."""
         if name not in self.list_weight_models(kind):
             return []
         if kind in ("weights", "massive"):
@@ -611,7 +614,7 @@ class Run:
         )
 
     def list_weight_tables(self) -> list[tuple[str, str]]:
-        """Kind and model of the tables of weights: of all checkpoints of a model where a figure reads these."""
+        """List kind and model of the tables of weights: all checkpoints of a model if a figure reads them."""
         whole, last = self.list_weight_models("weights"), self.list_weight_models("last_weights")
         return [
             ("weights" if name in whole else "last_weights", name)
@@ -620,7 +623,7 @@ class Run:
         ]
 
     def list_tables_read(self, kinds: Iterable[str]) -> list[tuple[str, str]]:
-        """Kind and model of the tables of these kinds that figures or tables of the run read."""
+        """List kind and model of the tables of some kinds that figures or tables of the run read."""
         found: list[tuple[str, str]] = []
         for kind in kinds:
             others = [(kind, name) for name in self.models if name in self._find_readers(kind)]
@@ -630,7 +633,7 @@ class Run:
     # --- claims
 
     def list_claimed_models(self, paper: str) -> list[str]:
-        """Models of which the run measures any estimator of a paper's claims."""
+        """List the models with an estimator of a paper's claims."""
         claims = self.claims[paper].values()
         estimators = {name for claim in claims for name in claim.all_estimators}
         measured = {model for model, estimator in self.measurement_scope if estimator in estimators}
@@ -638,11 +641,11 @@ class Run:
 
     @cached_property
     def judged_models(self) -> list[str]:
-        """The measured models that claims are asked of: not those of a pretraining of this run that is short."""
+        """Models that claims are judged on: not those of a short pretraining of this run."""
         return [name for name in self.measured if not is_short(self.models[name])]
 
     def list_claimed_tables(self, paper: str) -> list[tuple[str, str]]:
-        """Kind and model of further tables that the run makes and claims read."""
+        """List kind and model of further tables that the run makes and claims read."""
         kinds = {kind for c in self.claims[paper].values() for kind in c.reads}
         models = set(self.list_claimed_models(paper))
         models.update(self.list_weight_models("weights") if "weights" in kinds else ())
@@ -651,23 +654,23 @@ class Run:
         return [*read, *judged]
 
     def list_controlled_models(self) -> list[str]:
-        """The models that figures draw beside null models."""
+        """List the models that figures draw beside null models."""
         return [name for name in self.models if name in self._find_readers("controls")]
 
     def describe_evidence_models(self) -> list[dict[str, Any]]:
-        """What claims ask of the models besides their numbers."""
+        """Return what claims ask of the models besides their numbers."""
         return [self.models[name].make_evidence() for name in self.judged_models]
 
 
 def is_short(model: Entry) -> bool:
-    """Whether a model, or the one that it begins with, is pretrained by this run for too short to judge papers by."""
+    """Return whether this run pretrains a model, or its origin, for fewer steps than claims need."""
     if model.origin is not None:
         return is_short(model.origin)
     return model.kind == "pretraining" and (model.last_step or 0) < LEAST_STEPS
 
 
 def thin_checkpoints(checkpoints: Sequence[Any], most: int) -> list[Any]:
-    """Choose at most so many of a sequence, evenly by rank; the first and the last are among them."""
+    """Choose at most `most` checkpoints, evenly by rank, with the first and the last."""
     if len(checkpoints) <= most:
         return list(checkpoints)
     ranks = {round(place * (len(checkpoints) - 1) / (most - 1)) for place in range(most)}
@@ -675,13 +678,13 @@ def thin_checkpoints(checkpoints: Sequence[Any], most: int) -> list[Any]:
 
 
 def collect_suspect_limits(measures: Mapping[str, Measure]) -> dict[str, float]:
-    """The share of near-duplicates up to which the conditions of an estimator hold."""
+    """Collect the share of near-duplicates up to which each estimator can be trusted."""
     limits = {name: measure.suspect_above for name, measure in measures.items()}
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
-    """Complete what the user says by a file with all keys: sections key by key; lists are replaced."""
+    """Add the keys of a file with all keys, section by section; lists are replaced."""
     return merge_settings(read_yaml(defaults), given)
 
 
@@ -745,10 +748,10 @@ def read_run(
     chosen = choose_papers(settings["papers"], settings["figures"], papers)
     entries = _set_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    for each in [*models.values(), *find_origins(models.values()).values()]:
-        _check_task(each, typed.tasks)
+    for model in [*models.values(), *find_origins(models.values()).values()]:
+        _check_task(model, typed.tasks)
     reasons = {
-        name: why for name, each in models.items() if (why := _explain_absence(each, is_closed))
+        name: why for name, model in models.items() if (why := _explain_absence(model, is_closed))
     }
     models = {name: model for name, model in models.items() if name not in reasons}
     notices = [Notice(why) for why in reasons.values()]
@@ -775,15 +778,15 @@ def read_run(
         locks=locks,
         say=say,
     )
-    for each in run.models.values():  # of which the run may have found the roles
-        _check_task(each, typed.tasks)
+    for model in run.models.values():  # again, since the run may have found their roles
+        _check_task(model, typed.tasks)
     for words in _group_notices(notices):  # when nothing can be refused any more
         say(f"NOTE: {words}")
     return run
 
 
 def _group_notices(notices: Sequence[Notice]) -> list[str]:
-    """Say the notices that a user has not chosen, those on figures that are left out in one sentence."""
+    """Write the notices that a user has not chosen; one sentence for all figures that are left out."""
     targets: dict[str, list[str]] = {}
     others = []
     for notice in notices:
@@ -799,10 +802,10 @@ def _group_notices(notices: Sequence[Notice]) -> list[str]:
 
 
 def _explain_absence(model: Entry, is_closed: Callable[[Entry], bool]) -> str:
-    """Why a model cannot be had, or one that it is trained from; nothing if it can."""
-    for each in (model, *find_origins([model]).values()):
-        if isinstance(each, HubEntry) and each.gated and is_closed(each):
-            rests = "" if each is model else f" rests on `{each.name}`, which"
+    """Say why a model, or one that it is trained from, cannot be downloaded; nothing if it can."""
+    for needed in (model, *find_origins([model]).values()):
+        if isinstance(needed, HubEntry) and needed.gated and is_closed(needed):
+            rests = "" if needed is model else f" rests on `{needed.name}`, which"
             return (
                 f"model `{model.name}`{rests} is gated, and left out: accept its licence on the Hub and set "
                 "HF_TOKEN to a token of that account"

@@ -197,7 +197,7 @@ class TaskEntry(Section):
         return bool(self.hub and self.hub.text_2)
 
 
-# What is in results/, so that no run may be called so.
+# Folders of results/, which no run may be called.
 FOLDERS = frozenset(
     (
         *("benchmarks", "checkpoints", "choices", "claims", "controls", "corpus"),
@@ -291,7 +291,7 @@ class Embeddings(Section):
 
 
 class Measurement(Section):
-    """What is measured of hidden states.
+    """The measures of hidden states, and the vectors that they are taken of.
 
     Attributes
     ----------
@@ -348,7 +348,7 @@ Shown = Annotated[Literal["all"] | Names, must_be("`all` or a list of model name
 
 
 class Figures(Section):
-    """What figures show; besides these keys, the names of the papers' figures and tables.
+    """The models that figures show; besides these keys, the names of the papers' figures and tables.
 
     Attributes
     ----------
@@ -597,7 +597,7 @@ def _check_order(measure: Measure) -> None:
 
 
 def _check_parameter(name: str, measure: Measure, key: str, value: Any) -> Value:
-    """Refuse what a parameter cannot be."""
+    """Refuse an unknown parameter, or a value of the wrong type or beyond its bounds."""
     where = f"configuration key `measurement.parameters.{name}"
     if key not in measure.parameters:
         raise make_unknown_name_error(key, measure.parameters, "parameter", f"{where}`")

@@ -29,7 +29,7 @@ TAKEN = (
 
 
 class SpecificationGrid:
-    """What section ``choices`` says, checked.
+    """The options of section ``choices``, checked.
 
     Parameters
     ----------
@@ -94,18 +94,18 @@ class SpecificationGrid:
             words = ", ".join(f"{name}={value}" for name, value in own.items())
             differs = any(defaults[name] != value for name, value in own.items())
             alike = [self.variants[name] for name, other in found.items() if other == base]
-            if all(each.arguments != chosen.arguments for each in alike):
+            if all(measure.arguments != chosen.arguments for measure in alike):
                 name = f"{base}({words})" if differs else base
                 found[name] = base
                 self.variants[name] = replace(chosen, name=name)
         return found
 
     def list_row_sets(self) -> list[SampleVariant]:
-        """Every combination of the choices of rows."""
+        """List all combinations of the choices of rows."""
         return [SampleVariant(*options) for options in product(*self.rows.values())]
 
     def make_claim_grid(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimGrid:
-        """Say which choices touch a claim on some measures.
+        """Choose the options that can change a claim on some measures.
 
         A choice of rows does, unless all of its measures make that choice for themselves; the size of
         batches, unless all take all vectors together; whose neighbours count, if one is of neighbours; whether
@@ -127,7 +127,7 @@ class SpecificationGrid:
             for name in named:
                 is_alone = len(named) == 1
                 decided_by[name] = family if is_alone else name
-                others = [each for each, base in variants.items() if is_alone or base == name]
+                others = [other for other, base in variants.items() if is_alone or base == name]
                 choices[decided_by[name]] = _put_own_first(name, others)
         choices["average_over"] = _put_own_first(claim.average_over, self._choices["average_over"])
         choices["last_layer"] = self.last_layer
@@ -150,8 +150,10 @@ class SpecificationGrid:
         if any(measure.family == WEIGHTS for measure in measures.values()):
             return None
         planned = self.make_claim_grid(claim, measures)
-        options = {each for name in planned.decided_by.values() for each in planned.choices[name]}
-        measures |= {name: each for name, each in self.variants.items() if name in options}
+        options = {
+            option for name in planned.decided_by.values() for option in planned.choices[name]
+        }
+        measures |= {name: m for name, m in self.variants.items() if name in options}
         with_originals = dict.fromkeys([*models, *(name for name in originals if name in run)])
         return replace(planned, models=list(with_originals), measures=measures)
 
@@ -176,8 +178,8 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
 
 
 def _list_options(listed: Sequence[Any], own: str) -> list[str]:
-    written = [each if isinstance(each, str) else f"{each:g}" for each in listed]
-    return sorted(dict.fromkeys(written), key=lambda each: each != own)
+    written = [option if isinstance(option, str) else f"{option:g}" for option in listed]
+    return sorted(dict.fromkeys(written), key=lambda option: option != own)
 
 
 def _put_own_first(own: str, options: Sequence[str]) -> list[str]:
@@ -185,7 +187,7 @@ def _put_own_first(own: str, options: Sequence[str]) -> list[str]:
 
 
 def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
-    """Whether so many neighbours are searched as an estimator asks for; what there is not, others refuse."""
+    """Return whether the run searches as many neighbours as an estimator asks for."""
     if name not in list_measure_names():
         return True
     measure = find_measure(name)
@@ -196,7 +198,7 @@ def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
 
 
 class RunGrid:
-    """What a run judges under other specifications, and what that takes of which checkpoints.
+    """The claims that a run judges under other specifications, and the checkpoints and measures that they need.
 
     Raises
     ------
@@ -224,7 +226,7 @@ class RunGrid:
             for paper in papers
             for claim in claims[paper].values()
         ]
-        self.claims = {each.claim.name: each for each in planned if each}
+        self.claims = {grid.claim.name: grid for grid in planned if grid}
         # All that is measured for any of them, by the names of tables.
         self.measures = {n: m for of in self.claims.values() for n, m in of.measures.items()}
         self.models = list(dict.fromkeys(m for of in self.claims.values() for m in of.models))
@@ -235,7 +237,7 @@ class RunGrid:
         self._wanted: dict[str, dict[str, list[str]]] = {}
 
     def list_estimators(self, model: str) -> dict[str, list[str]]:
-        """Estimators that claims ask of each checkpoint of a model, in the order of training."""
+        """List the estimators that claims need of each checkpoint of a model, in the order of training."""
         if model not in self._wanted:
             wanted: dict[str, set[str]] = {
                 checkpoint.name: set() for checkpoint in self.run.list_checkpoints(model)
@@ -247,17 +249,17 @@ class RunGrid:
         return self._wanted[model]
 
     def list_measures(self, model: str, revision: str) -> list[Measure]:
-        """All that a checkpoint is measured with."""
+        """List the measures of a checkpoint."""
         return [self.measures[name] for name in self.list_estimators(model)[revision]]
 
     def make_job(self) -> list[dict[str, Any]]:
-        """All claims, as a job must know them."""
+        """Describe all claims for a job."""
         return [
             replace(of, less=self._describe_reduction(of)).make_job() for of in self.claims.values()
         ]
 
     def _describe_reduction(self, of: ClaimGrid) -> str:
-        """What the first specification of a claim has less than its page."""
+        """Describe by how much the first specification of a claim is smaller than the claim's page."""
         first = of.list_specifications()[0]
         shares = {"windows": first["windows_share"], "vectors of a batch": first["batch_share"]}
         less = [
@@ -281,7 +283,7 @@ class RunGrid:
         return " and ".join(less)
 
     def _choose_checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
-        """At which checkpoints of a model a claim is judged, of a long training at some."""
+        """Choose the checkpoints of a model at which a claim is judged; some, of a long training."""
         if claim.checkpoints == "last":
             return [self.run.find_last_checkpoint(model)]
         bad = self.run.list_bad(model)

@@ -1,4 +1,4 @@
-"""Training steps: which are looked at, how their revisions are named, and the checkpoints that they are."""
+"""Training steps: the choice among them, and the names of their revisions."""
 
 import hashlib
 import math
@@ -84,7 +84,7 @@ def _choose_nearest(steps: list[int], targets: list[float], scale: Any = float) 
 
 
 def choose_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> list[int]:
-    """Choose likewise, and refuse a list with a step that is not there.
+    """Choose steps as :func:`choose` does, and refuse a list with a missing step.
 
     Raises
     ------
@@ -117,12 +117,12 @@ class RevisionTemplate:
 
     @property
     def has_step(self) -> bool:
-        """Whether the names differ from step to step at all."""
-        return any(f"{{{each}}}" in self.pattern for each in ("step", "kilosteps", "gigatokens"))
+        """Whether names differ by step."""
+        return any(f"{{{name}}}" in self.pattern for name in ("step", "kilosteps", "gigatokens"))
 
     @property
     def says_all(self) -> bool:
-        """Whether a step alone decides the name."""
+        """Whether the step alone decides the name."""
         return "{gigatokens}" not in self.pattern and "{stage}" not in self.pattern
 
     def name(self, step: int) -> str:
@@ -148,7 +148,7 @@ class RevisionTemplate:
         return (step, tokens) if step <= LAST_STEP and (tokens or 0) <= MOST_TOKENS else None
 
     def find_stage(self, name: str) -> str:
-        """The number of its stage; empty where names have none."""
+        """Find the stage in a name; empty where names have none."""
         found = self._expression.fullmatch(name)
         return found.groupdict().get("stage", "") if found else ""
 
@@ -163,7 +163,7 @@ class RevisionTemplate:
 
 
 def make_checkpoint(step: int, tokens_per_step: int | None, path: str = "") -> Checkpoint:
-    """A step of a training of one's own, or of this run."""
+    """Make the checkpoint of a step in a local folder, or of a training of this run."""
     name, tokens = name_step(step), tokens_per_step and step * tokens_per_step
     return Checkpoint(name, name, step=step, tokens=tokens, path=path)
 
@@ -201,7 +201,7 @@ class OfferedSteps:
 
     @property
     def is_list(self) -> bool:
-        """Whether a list of steps says which there are: each has a name, even if nobody offers it."""
+        """Whether the steps are a list whose names need no listing of the Hub."""
         return isinstance(self.wanted, list) and self.template.says_all and not self.folders_of
 
     def choose(self, branches: Iterable[str]) -> list[str]:
@@ -213,10 +213,11 @@ class OfferedSteps:
         """Name the steps of a list as the branches do; what is not offered keeps its name."""
         offered = self._find_branches(branches)
         return [
-            self.make_checkpoint(offered[each.step])
-            if each.step in offered and each.revision == self.template.name(each.step)
-            else each
-            for each in listed
+            self.make_checkpoint(offered[checkpoint.step])
+            if checkpoint.step in offered
+            and checkpoint.revision == self.template.name(checkpoint.step)
+            else checkpoint
+            for checkpoint in listed
         ]
 
     def has_all(self, branches: Iterable[str]) -> bool:
@@ -224,7 +225,7 @@ class OfferedSteps:
         return {*self.wanted} <= self._find_branches(branches).keys()
 
     def _find_branches(self, branches: Iterable[str]) -> dict[int, str]:
-        """Step -> branch; of several the one without leading zeros, or the first."""
+        """Find the branch of each step; of several the one without leading zeros, or the first."""
         offered: dict[int, str] = {}
         for name in sorted(branches):
             read = self.template.read(name, self.tokens_per_step)
@@ -233,7 +234,7 @@ class OfferedSteps:
         return offered
 
     def make_checkpoint(self, revision: str) -> Checkpoint:
-        """Describe a branch."""
+        """Make the checkpoint of a branch."""
         step, tokens = self.template.read(revision, self.tokens_per_step) or (0, None)
         if self.tokens_per_step is not None:
             tokens = step * self.tokens_per_step
