@@ -117,8 +117,8 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     families = dict(list(table.groupby("family", sort=False)))
     across = min(ACROSS, len(families))
     note = _describe_lines(rows, table)
-    size = {"height": style.PANEL_HEIGHT + 0.5}
-    figure, grid = _panels(-(-len(families) // ACROSS), across, note, **size)
+    height = style.PANEL_HEIGHT + 0.5
+    figure, grid = _panels(-(-len(families) // ACROSS), across, note, height=height)
     for axes in grid.flat[len(families) :]:
         axes.set_axis_off()
     lines: list[Line2D] = []
@@ -277,8 +277,15 @@ def _lines(
     """Draw a line before and one after the fine-tuning."""
     lines = []
     for when, rows in table.groupby("when", sort=False):
-        of_line = {"label": words.format(when), "markers": len(rows) < 20}
-        lines.append(marks.draw_line(axes, rows.sort_values(x), x, styles[when], **of_line))
+        line = marks.draw_line(
+            axes,
+            rows.sort_values(x),
+            x,
+            styles[when],
+            label=words.format(when),
+            markers=len(rows) < 20,
+        )
+        lines.append(line)
     return lines
 
 

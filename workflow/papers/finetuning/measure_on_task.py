@@ -29,11 +29,11 @@ def main(job: TaskJob, folder: Path, task: Path, output: Sequence[Path], threads
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
     for revision, step in job.checkpoints:
-        splits = compute_vectors(
+        train, held_out = compute_vectors(
             examples, folder / revision, job.sampling, shape=job.shape, threads=threads
         )
-        measured = make_task_rows(*splits, examples, job.sampling.seed)
-        for name, rows in measured.items():
+        tables = make_task_rows(train, held_out, examples, job.sampling.seed)
+        for name, rows in tables.items():
             found[name] += [(job.model, revision, step, sample, *row) for row in rows]
         logger.info("%s at %s is measured on %s", job.model, revision, sample)
     for path in output:

@@ -70,9 +70,10 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
         centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
         own = table[table["estimator"] == measure.name]
         shown.append([(f"{title}, {centered}", rows) for title, rows in _split_by_end(own)])
-    shared = {"draws_all": True, "sharex": True, "sharey": "row"}
     notes = _notes(inputs, table, scales.describe_progress(table, counted), "Rows differ in scale.")
-    figure, grid, lines = marks.make_model_panels(inputs, counted, shown, *notes, **shared)
+    figure, grid, lines = marks.make_model_panels(
+        inputs, counted, shown, *notes, draws_all=True, sharex=True, sharey="row"
+    )
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(measure.axis)
     for axes in grid.flat:

@@ -32,8 +32,17 @@ PANEL = 1.25  # inches, height
 NAME = 1.05  # inches, of a model's name beside a panel
 FRAME = 0.6  # inches above and below all panels
 COLUMNS = [
-    *("model", "label", "revision", "order", "blocks", "kind", "k"),
-    *("predicted_tokens", "loss", "perplexity", "parameters"),
+    "model",
+    "label",
+    "revision",
+    "order",
+    "blocks",
+    "kind",
+    "k",
+    "predicted_tokens",
+    "loss",
+    "perplexity",
+    "parameters",
 ]
 
 
@@ -50,15 +59,15 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     drawn = set(table["kind"]) - {"replaced"}
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
-    shared = {"sharex": "col", "sharey": "row"}
     predicted = captions.format_range(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
     notes = (
         "Dotted: the unchanged model.",
         captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
         f"Maps are fitted on {captions.format_range(errors['tokens'])} tokens of other windows.",
     )
+    height = PANEL * len(rows) + FRAME
     figure, grid = marks.make_panels(
-        len(rows), len(orders), PANEL * len(rows) + FRAME, *notes, **shared
+        len(rows), len(orders), height, *notes, sharex="col", sharey="row"
     )
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):

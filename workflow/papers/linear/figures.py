@@ -300,9 +300,16 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     labels = {model.name: model.label for model in inputs.models}
     table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
-    shape = {"sharex": "col", "sharey": "row", "height_ratios": HEIGHTS}
     note = captions.describe_sample(inputs, f"{captions.format_range(table['tokens'])} tokens")
-    figure, grid = marks.make_panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, note, **shape)
+    figure, grid = marks.make_panels(
+        2,
+        len(labels),
+        sum(HEIGHTS) + FRAME_OF_ERRORS,
+        note,
+        sharex="col",
+        sharey="row",
+        height_ratios=HEIGHTS,
+    )
     for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
         for (low, high), share in BANDS.items():

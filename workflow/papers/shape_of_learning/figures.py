@@ -57,10 +57,15 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     table = select_layers(inputs)
     by_role = _split_by_role(table)
     shown = [(ROLES[role], rows) for role, rows in by_role.items()]
-    of_figure = {"labels": _most_models(by_role), "width": TEXT_WIDTH, "sharey": True}
     notes = captions.write_footnote(inputs, table)
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, "depth", [shown], *notes, **of_figure
+        inputs,
+        "depth",
+        [shown],
+        *notes,
+        labels=_most_models(by_role),
+        width=TEXT_WIDTH,
+        sharey=True,
     )
     panels[0].set_ylabel(inputs.measures[0].label)
     for axes in panels:
@@ -142,9 +147,8 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     notes.insert(
         0, "Gride compares the distances to the n1-th and to the 2 n1-th nearest neighbour."
     )
-    of_figure = {"frame": 0.4, "sharey": True}
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, parameter, [shown], *notes, **of_figure
+        inputs, parameter, [shown], *notes, frame=0.4, sharey=True
     )
     for axes in panels:
         axes.set_xlabel("Nearer neighbour (n1)")
@@ -178,7 +182,8 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
     columns += ["value", "low", "high", "batch_sd"]
     kinds = SHARES | OF_TOKENS
-    looks, words = ({name: each[place] for name, each in kinds.items()} for place in (1, 0))
+    words = {name: word for name, (word, _) in kinds.items()}
+    looks = {name: look for name, (_, look) in kinds.items()}
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
     lines, notes = both.assign(kind=both["quantity"]), captions.write_footnote(inputs, own)
     notes += _most_massive(inputs, found)
@@ -229,12 +234,11 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     points = _losses(inputs)
     counted, by_role = scales.choose_progress_column(points), _split_by_role(points)
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
-    of_figure = {"frame": 0.4, "labels": _most_models(by_role)}
     notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, counted)]
     counted_tokens = captions.format_range(points["predicted_tokens"])
     notes.append(captions.describe_sample(inputs, f"{counted_tokens} tokens are predicted"))
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, counted, [shown], *notes, **of_figure
+        inputs, counted, [shown], *notes, frame=0.4, labels=_most_models(by_role)
     )
     for axes in panels:
         axes.set_ylabel(marks.ALONG["loss"])
