@@ -67,8 +67,8 @@ rule draw_explorer:
         "../../envs/explorer.yaml"
     params:
         code=digest_code("draw_explorer"),
-        page=digest_of_page(),
-        description=escape_for_report(shown.describe_run(RUN)),
+        page=lambda wildcards: digest_of_page(),
+        description=lambda wildcards: escape_for_report(shown.describe_run(RUN)),
     script:
         "../scripts/draw_explorer.py"
 

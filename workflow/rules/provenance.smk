@@ -77,7 +77,7 @@ rule provenance:
     params:
         code=digest_code("describe_run"),
         run=ask_plan(lambda: escape_for_report(describe_run())),
-        configuration=escape_for_report(hide_secrets_in_settings(SETTINGS)),
+        configuration=lambda wildcards: escape_for_report(hide_secrets_in_settings(SETTINGS)),
         locks=[str(RUN.lock_file(name)) for name in RUN.list_models("repository")],
         results=subpath(output.crate, parent=True),
     script:
