@@ -1,4 +1,4 @@
-"""The measures of shape, each a function on arrays: NumPy arrays and torch tensors alike.
+"""Measures of shape: functions on NumPy arrays and torch tensors.
 
 `anisotropy`, `cosine`, `spread`
     Measures of a cloud of vectors; `spread` has those of their covariance's eigenvalues, too.
@@ -11,8 +11,8 @@
 `adjustments`
     Removal of means and directions, fitted on some vectors and applied to others; `k_means` finds clusters.
 `arrays`
-    What comes in, as float64 matrices; where NumPy and PyTorch differ.
+    Input as float64 matrices, and the differences between NumPy and PyTorch.
 
-A function whose name ends in ``_without`` finds the value of all vectors, and those without each of some
-parts of them.
+A function whose name ends in ``_jackknife`` returns the value of all vectors, and the values without each of several
+sets of rows.
 """

@@ -1,6 +1,7 @@
 """Anisotropy: the share of the largest singular value in the variance of a cloud of vectors.
 
-Of all vectors by Lanczos iteration, and without each of some parts of them by one for all parts at once.
+Lanczos iteration finds the value of all vectors; a second one finds the values without each of several sets of rows,
+all at once.
 """
 
 import math
@@ -14,9 +15,8 @@ from shape_of_learning.estimators import arrays
 from shape_of_learning.estimators.arrays import copy_to_host, namespace
 from shape_of_learning.random_streams import random_stream
 
-# Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
-# their cost, one power higher, overtakes that of the one or two dozen passes over the data that a leading
-# direction takes.
+# Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds. For larger ones they
+# take longer than the one or two dozen passes over the data of an iteration.
 GRAM_SIDE = 128
 # Rows per step of X^T (X v): 128 rows of 4096 numbers are 4 MiB and are still in the cache when
 # they are read the second time.
@@ -25,16 +25,16 @@ ROWS_PER_BLOCK = 128
 LANCZOS_VECTORS = 10
 # Its restarts, about five products each, before a spectrum without gap is left to the Gram matrix.
 LANCZOS_RESTARTS = 30
-# Of all parts at once: rows per step of X^T (X W) have so many bytes, and are in the cache when they are
-# read the second time.
+# For all parts at once: rows per step of X^T (X W) have this many bytes, and are still in the cache when they are read
+# the second time.
 PARTS_BLOCK_BYTES, PARTS_LEAST_ROWS = 400_000, 16
 # Passes over the data before a spectrum without gap is left to the rows of each part by themselves.
 PARTS_PASSES = 60
-# Lanczos iteration never leaves an eigenvector, as which it may start; a little of all others helps.
-FREEDOM = 1e-3
-# Errors that are allowed, beside the standard deviation of the shares, and beside the shares.
+# Lanczos iteration cannot leave an eigenvector if it starts there, so the start has a random share.
+RANDOM_SHARE_OF_START = 1e-3
+# Largest errors, relative to the standard deviation of the shares, and to the shares.
 OF_DEVIATION, OF_SHARE = 1e-6, 1e-12
-# Of the variance. What is less than that without a part has been lost to rounding.
+# Share of the variance. A smaller variance without a part is lost to rounding.
 LEAST_VARIANCE = 1e-6
 
 
@@ -87,44 +87,44 @@ def anisotropy(X: ArrayLike, center: bool = True) -> float:
 def anisotropy_jackknife(
     X: ArrayLike, parts: Sequence[np.ndarray], center: bool = True
 ) -> tuple[float, np.ndarray]:
-    """:func:`anisotropy` of all rows, and of those that are left without each of some parts.
+    """Return :func:`anisotropy` of all rows, and its values without each part of the rows.
 
     Parameters
     ----------
     X, center
-        As in :func:`anisotropy`, errors likewise.
+        As in :func:`anisotropy`, with its errors.
     parts : sequence of ndarray of int
-        Numbers of the rows that are left out each time. No row is in two of them.
+        Row numbers of each part. No row is in two parts.
 
     Returns
     -------
     value : float
-    without : ndarray of float64, shape (parts,)
+    jackknife_values : ndarray of float64, shape (parts,)
         NaN where undefined. Right to a millionth of their standard deviation, or to 1e-12.
 
     Notes
     -----
-    The leading directions without a part are near that of all rows, from which Lanczos iteration finds all of
-    them at the same time: each pass over the data serves all parts. What it cannot tell soon is computed from
-    the rows that are left.
+    The leading directions without a part are near that of all rows, where Lanczos iteration starts for all parts at
+    the same time: each pass over the data serves all parts. Values that do not converge soon are computed from the
+    remaining rows.
     """
     least = 2 if center else 1
     whole = arrays.read_vectors(X, least)
     rows = arrays.centre(whole) if center else whole
     variance = float(namespace(rows).einsum("ij,ij->i", rows, rows).sum())
-    value, without = math.nan, np.full(len(parts), math.nan)
-    # Without variance, the rows of a part may be all that differ in the last bits, or not at all.
+    value, jackknife_values = math.nan, np.full(len(parts), math.nan)
+    # Without variance, rows differ in the last bits at most.
     if variance > 0:
         value, direction = leading_direction(rows, variance)
         if parts:
-            without = _leave_parts_out(rows, parts, direction, variance, center)
+            jackknife_values = _leave_parts_out(rows, parts, direction, variance, center)
     return value, arrays.complete_values(
-        without, whole, parts, lambda X: anisotropy(X, center), least
+        jackknife_values, whole, parts, lambda X: anisotropy(X, center), least
     )
 
 
 def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
-    """Share of the leading direction in the sum of all squares, and this direction, (d,)."""
+    """Return the share of the leading direction in the sum of all squares, and the direction, (d,)."""
     from scipy.linalg import eigh
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
@@ -132,21 +132,21 @@ def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
 
     def product(v: np.ndarray) -> np.ndarray:
         v = xp.asarray(v, device=X.device)
-        # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
-        blocks = (X[some] for some in arrays.split_rows(X, ROWS_PER_BLOCK))
+        # Scaled to variance one, since Lanczos iteration takes an eigenvalue of 1e-11 for zero.
+        blocks = (X[rows] for rows in arrays.split_rows(X, ROWS_PER_BLOCK))
         return copy_to_host(sum((block @ v) @ block for block in blocks) / variance)
 
     if min(X.shape) > GRAM_SIDE:
-        # A random start, unlike a vector of ones, is orthogonal to no direction that data could have.
+        # Unlike a vector of ones, a random start is not orthogonal to a direction of real data.
         start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
         matrix = LinearOperator((width, width), matvec=product, dtype=float)
         few = {"k": 1, "ncv": min(LANCZOS_VECTORS, width), "maxiter": LANCZOS_RESTARTS}
         try:
-            # To machine precision: a residual is small beside *some* eigenvalue, and where the two largest
-            # nearly agree, only a tiny one tells which.
+            # To machine precision: a small residual shows that *some* eigenvalue is near, and if the two largest
+            # nearly agree, only a tiny residual tells which.
             top, directions = eigsh(matrix, v0=start, tol=0, **few)
             return min(float(top[0]), 1.0), directions[:, 0]
-        except ArpackError:  # the largest is too close to the next to be told apart soon
+        except ArpackError:  # the two largest are too close to converge soon
             pass
     is_tall = X.shape[0] >= width
     gram = copy_to_host(
@@ -165,25 +165,25 @@ def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
 def _leave_parts_out(
     X: Any, parts: Sequence[np.ndarray], direction: np.ndarray, variance: float, center: bool
 ) -> np.ndarray:
-    r"""Find :math:`\lambda_1 / \sum_i \lambda_i` of the rows that are left without each part.
+    r"""Find :math:`\lambda_1 / \sum_i \lambda_i` of the rows without each part.
 
     Parameters
     ----------
     X : ndarray or torch.Tensor of float64, shape (n, d)
         Rows, centred if `center`, in a range that can be squared.
     parts : sequence of ndarray of int
-        Numbers of the rows that are left out each time. No row is in two of them.
+        Row numbers of each part. No row is in two parts.
     direction : ndarray of float64, shape (d,)
         The leading direction of all rows.
     variance : float
         Sum of all squares.
     center : bool
-        Whether the rows that are left are centred anew.
+        Whether the remaining rows are centred again.
 
     Returns
     -------
     ndarray of float64, shape (parts,)
-        NaN where iteration does not converge soon, or next to nothing is left.
+        NaN if iteration does not converge soon, or almost no variance is left.
 
     Notes
     -----
@@ -193,54 +193,54 @@ def _leave_parts_out(
     error (Parlett, The Symmetric Eigenvalue Problem, 1998, section 11.7), is small.
     """
     xp, d = namespace(X), X.shape[1]
-    left_there = arrays.mark_rows_left(X, parts)
-    left = copy_to_host(left_there)
+    is_left = arrays.mark_remaining_rows(X, parts)
+    left = copy_to_host(is_left)
     counts = left.sum(axis=0)
     means = np.zeros((d, len(parts)))
     if center:
-        means = copy_to_host(left_there.T @ X).T / np.maximum(counts, 1)
+        means = copy_to_host(is_left.T @ X).T / np.maximum(counts, 1)
     squares = copy_to_host(xp.einsum("ij,ij->i", X, X))
     variances = squares @ left - counts * np.square(means).sum(axis=0)
 
     def products(vectors: np.ndarray) -> np.ndarray:
-        """Covariance without each part, times its own vector, (d, parts)."""
-        there = xp.asarray(vectors, device=X.device)
+        """Multiply the covariance without each part by the vector of this part, (d, parts)."""
+        columns = xp.asarray(vectors, device=X.device)
         total = 0.0
         for rows in arrays.split_rows(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
-            total = total + X[rows].T @ ((X[rows] @ there) * left_there[rows])
+            total = total + X[rows].T @ ((X[rows] @ columns) * is_left[rows])
         return copy_to_host(total) - counts * means * (means * vectors).sum(axis=0)
 
     usable = variances > LEAST_VARIANCE * variance
     if not usable.any():
         return np.full(len(parts), np.nan)
-    shares = _lanczos_of_parts(products, direction, variances, usable)
+    shares = _iterate_parts(products, direction, variances, usable)
     return np.where(usable, np.minimum(shares, 1.0), np.nan)
 
 
-def _lanczos_of_parts(
+def _iterate_parts(
     products: Any, direction: np.ndarray, variances: np.ndarray, usable: np.ndarray
 ) -> np.ndarray:
-    """Shares of the leading direction of each part, started near `direction`; NaN where it does not converge."""
+    """Find the leading share without each part, from a start near `direction`; NaN if it does not converge."""
     d, count = len(direction), len(variances)
     random = random_stream(0, "start without parts").standard_normal((d, 1))
-    freedom = FREEDOM * random / np.linalg.norm(random)
-    start = direction[:, None] / np.linalg.norm(direction) + freedom
+    random_part = RANDOM_SHARE_OF_START * random / np.linalg.norm(random)
+    start = direction[:, None] / np.linalg.norm(direction) + random_part
     vectors = np.repeat(start / np.linalg.norm(start), count, axis=1)
     scales = np.where(usable, variances, 1)
     basis = np.empty((min(PARTS_PASSES, d), d, count))
-    diagonal, beside = np.zeros((len(basis), count)), np.zeros((len(basis), count))
+    diagonal, off_diagonal = np.zeros((len(basis), count)), np.zeros((len(basis), count))
     for step in range(len(basis)):
         basis[step] = vectors
         image = products(vectors) / scales
         diagonal[step] = (image * vectors).sum(axis=0)
         for _ in range(2):
-            known = basis[: step + 1]
-            image -= np.einsum("sdg,sg->dg", known, np.einsum("sdg,dg->sg", known, image))
-        beside[step] = np.linalg.norm(image, axis=0)
-        ended = beside[step] <= 1e-14
-        beside[step, ended] = 0
-        vectors = np.where(ended, 0, image / np.where(ended, 1, beside[step]))
-        shares, errors = _ritz(diagonal[: step + 1], beside[: step + 1])
+            previous = basis[: step + 1]
+            image -= np.einsum("sdg,sg->dg", previous, np.einsum("sdg,dg->sg", previous, image))
+        off_diagonal[step] = np.linalg.norm(image, axis=0)
+        is_complete = off_diagonal[step] <= 1e-14
+        off_diagonal[step, is_complete] = 0
+        vectors = np.where(is_complete, 0, image / np.where(is_complete, 1, off_diagonal[step]))
+        shares, errors = _find_ritz_values(diagonal[: step + 1], off_diagonal[: step + 1])
         allowed = OF_DEVIATION * shares[usable].std() + OF_SHARE * shares
         if step > 1 and (errors <= allowed)[usable].all():
             return shares
@@ -248,15 +248,17 @@ def _lanczos_of_parts(
     return np.where(whole | (errors <= allowed), shares, np.nan)
 
 
-def _ritz(diagonal: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Largest Ritz values of tridiagonal matrices, (steps, count), and bounds on their errors."""
+def _find_ritz_values(
+    diagonal: np.ndarray, off_diagonal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the largest Ritz values of tridiagonal matrices, (steps, count), and bounds on their errors."""
     steps = len(diagonal)
     matrices = np.zeros((diagonal.shape[1], steps, steps))
     index = np.arange(steps)
     matrices[:, index, index] = diagonal.T
-    matrices[:, index[1:], index[:-1]] = beside[:-1].T
+    matrices[:, index[1:], index[:-1]] = off_diagonal[:-1].T
     values, vectors = np.linalg.eigh(matrices)  # reads the lower triangle
-    residuals = beside[-1] * np.abs(vectors[:, -1, -1])
+    residuals = off_diagonal[-1] * np.abs(vectors[:, -1, -1])
     gaps = values[:, -1] - values[:, -2] if steps > 1 else np.zeros(len(values))
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.where(residuals == 0, 0, np.minimum(residuals, residuals**2 / gaps))

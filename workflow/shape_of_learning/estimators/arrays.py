@@ -1,7 +1,7 @@
-"""Arrays as they come, turned into float64 matrices that the estimators can trust.
+"""Read arrays of any kind as float64 matrices, and check them.
 
-A matrix is a NumPy array, or a tensor on a GPU: formulas are written with the functions that NumPy and
-PyTorch both have (:func:`namespace`), and where the two differ, it is here.
+A matrix is a NumPy array, or a tensor on a GPU. Formulas use functions that NumPy and PyTorch both have
+(:func:`namespace`); this module has the differences.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from numpy.typing import ArrayLike
 
 # Fourth powers of such numbers, and sums of these, are in the range of float64; float32 ends at 3.4e38.
 LARGEST = 1e60
-# Rows that are looked at several times are taken so many bytes at a time: half of a core's own cache.
+# Rows that are read several times come in blocks of this many bytes, half of a core's own cache.
 CACHE_BYTES = 2**20
 # Types of tensors that stay on a GPU. Float64 is slow on most GPUs, and hidden states are never of it.
 TYPES_ON_GPU = ("torch.float32", "torch.bfloat16", "torch.float16")
 
 
 class NotFiniteError(ValueError):
-    """NaN or infinity, such as the hidden states of a broken checkpoint hold."""
+    """An array holds NaN or infinity, like the hidden states of a broken checkpoint."""
 
 
 def is_on_gpu(X: Any) -> bool:
-    """Whether `X` is a tensor on a GPU, of a type that is measured there."""
+    """Tell whether `X` is a tensor on a GPU, of a type that is measured there."""
     device = getattr(X, "device", None)
     return getattr(device, "type", "cpu") == "cuda" and str(X.dtype) in TYPES_ON_GPU
 
@@ -52,7 +52,7 @@ def read_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fa
         Any real dtype; float16, bfloat16, float32, integers and booleans are represented exactly
         (integers up to 2^53). A tensor may live on any device and require gradients.
     name : str
-        How the caller's argument is called, for the messages.
+        The name of the caller's argument, for messages.
     finite : bool
         Whether to refuse NaN, infinity and numbers beyond 1e60.
     stay : bool
@@ -61,7 +61,7 @@ def read_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fa
     Returns
     -------
     ndarray, or torch.Tensor if it stays, of float64, shape (n, d)
-        `X` itself where it is such an array already: never write into it.
+        `X` itself if it is of this kind already: never write into it.
 
     Raises
     ------
@@ -79,16 +79,16 @@ def read_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fa
 
 
 def read_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
-    """Read a matrix as :func:`read_matrix`, `stay` included, so many rows at a time.
+    """Read a matrix as :func:`read_matrix` with `stay`, block by block.
 
     Parameters
     ----------
-    X : ndarray, torch.Tensor, h5py.Dataset or whatever else has a shape (n, d) and gives rows by slices
-        No more of it than one block is in memory at once, beyond what is there already.
+    X : ndarray, torch.Tensor, h5py.Dataset or another object with a shape (n, d) and slices of rows
+        Only one block at a time is copied to memory.
     rows : int
-        Of a block; the last may have fewer.
+        Rows of a block; the last may have fewer.
     name : str
-        As in :func:`read_matrix`; errors likewise.
+        As in :func:`read_matrix`, with its errors.
 
     Yields
     ------
@@ -115,7 +115,7 @@ def require_plain_values(X: Any, name: str) -> None:
 
 
 def require_finite(X: Any, name: str, first: int = 0) -> None:
-    """Raise if an array, whose rows are counted from `first`, holds NaN, infinity or too large numbers."""
+    """Raise if an array holds NaN, infinity or too large numbers; `first` is the number of its first row."""
     if not is_finite(X):
         row = first + int(np.argmin(copy_to_host(namespace(X).isfinite(X).all(axis=1))))
         raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
@@ -136,9 +136,9 @@ def _require_matrix(X: Any, name: str) -> None:
 
 
 def _convert_to_float64(X: Any, name: str) -> np.ndarray:
-    # A tensor is known by what it can do, so that torch need not be imported to recognise one.
+    # A tensor is recognised by its methods, so that torch need not be imported.
     if hasattr(X, "detach") and not X.is_complex():
-        return X.detach().cpu().double().numpy()  # NumPy knows no bfloat16
+        return X.detach().cpu().double().numpy()  # NumPy has no bfloat16
     try:
         array = np.asarray(X)
     except ValueError as error:  # rows of different lengths
@@ -149,7 +149,7 @@ def _convert_to_float64(X: Any, name: str) -> np.ndarray:
 
 
 def read_vectors(X: Any, least: int = 2) -> Any:
-    """Read at least so many rows as :func:`read_matrix`, on a GPU if they are there."""
+    """Read at least `least` rows as :func:`read_matrix` with `stay`."""
     X = read_matrix(X, stay=True)
     if len(X) < least:
         raise ValueError(f"X has {len(X)} row, but at least {least} are needed")
@@ -157,7 +157,7 @@ def read_vectors(X: Any, least: int = 2) -> Any:
 
 
 def read_windows(windows: Any, count: int) -> np.ndarray:
-    """Read the number of each row's window; ValueError if there is not one whole number for each."""
+    """Read the window numbers of all rows; ValueError if there is not one whole number per row."""
     array = np.asarray(windows.detach().cpu() if hasattr(windows, "detach") else windows)
     if array.shape != (count,) or array.dtype.kind not in "iu":
         raise ValueError(
@@ -167,8 +167,8 @@ def read_windows(windows: Any, count: int) -> np.ndarray:
     return array
 
 
-def mark_rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
-    """Ones for the rows that are left without each part, else zeros, (n, parts), beside X."""
+def mark_remaining_rows(X: Any, parts: Sequence[np.ndarray]) -> Any:
+    """Return ones for the rows outside each part and zeros for those in it, (n, parts), on the device of X."""
     left = np.ones((len(X), len(parts)))
     for number, part in enumerate(parts):
         left[part, number] = 0
@@ -176,7 +176,7 @@ def mark_rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
 
 
 def number_parts(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The number of each row's part, or how many parts there are for a row in none; shape (count,)."""
+    """Return the part number of each row, (count,); ``len(parts)`` for rows in no part."""
     part_of = np.full(count, len(parts))
     for number, part in enumerate(parts):
         part_of[part] = number
@@ -184,30 +184,27 @@ def number_parts(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def complete_values(
-    without: np.ndarray,
+    values: np.ndarray,
     X: Any,
     parts: Sequence[np.ndarray],
     measure: Callable[[Any], float],
     least: int,
 ) -> np.ndarray:
-    """Values without each part, where those that are NaN are measured of the rows that are left.
-
-    These stay NaN where they are fewer than `least`.
-    """
-    for number in np.flatnonzero(np.isnan(without)).tolist():
+    """Replace values that are NaN by measuring the rows without the part, if `least` rows remain."""
+    for number in np.flatnonzero(np.isnan(values)).tolist():
         left = np.delete(np.arange(len(X)), parts[number])
         if len(left) >= least:
-            without[number] = measure(X[left])
-    return without
+            values[number] = measure(X[left])
+    return values
 
 
 def is_finite(X: Any) -> bool:
-    """Whether an array or a tensor of real numbers holds neither NaN nor infinity."""
+    """Tell whether an array or a tensor of real numbers holds neither NaN nor infinity."""
     return all(math.isfinite(float(extreme)) for extreme in (X.min(), X.max()))
 
 
 def read_count(value: Any, name: str, least: int) -> int:
-    """Read a whole number; ValueError if it is none, or below `least`."""
+    """Read a whole number; ValueError if it is not whole, or below `least`."""
     try:
         count = operator.index(value)
     except TypeError as error:
@@ -245,16 +242,16 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
 
 
 def find_first_equals(X: Any) -> np.ndarray:
-    """Find for each row of what :func:`read_matrix` has read the first row that equals it, shape (n,)."""
-    # Rows whose first number is nobody else's, as in float32 nearly all are, need no further look.
+    """Find for each row of a matrix the first row that equals it, shape (n,)."""
+    # A row whose first number is unique, as nearly all are in float32, equals no other row.
     _, group, sizes = np.unique(copy_to_host(X[:, 0]), return_inverse=True, return_counts=True)
     first = np.arange(len(X))
     seen: dict[bytes, int] = {}
     shared = np.flatnonzero(sizes[group] > 1)
-    for some in split_rows(shared, CACHE_BYTES // (8 * X.shape[1])):
+    for block in split_rows(shared, CACHE_BYTES // (8 * X.shape[1])):
         # Adding zero turns -0.0 into 0.0. Digests of rows take less memory than the rows.
-        values = np.ascontiguousarray(copy_to_host(X[shared[some]]) + 0.0)
-        for row, numbers in zip(shared[some].tolist(), values, strict=True):
+        values = np.ascontiguousarray(copy_to_host(X[shared[block]]) + 0.0)
+        for row, numbers in zip(shared[block].tolist(), values, strict=True):
             first[row] = seen.setdefault(hashlib.sha256(numbers).digest(), row)
     return first
 
@@ -281,28 +278,28 @@ def centre(X: Any) -> Any:
     xp = namespace(X)
     in_cache = list(split_rows(X, CACHE_BYTES // (8 * X.shape[1])))
     low, high, total = X[0], X[0], 0.0
-    for rows in in_cache:  # which come from memory once
+    for rows in in_cache:  # one read from memory
         block = X[rows]
         low = xp.minimum(low, xp.amin(block, axis=0))
         high = xp.maximum(high, xp.amax(block, axis=0))
         total = total + block.sum(axis=0)
     if is_constant(low, high):
         return xp.zeros_like(X)
-    mean, found, rest = total / len(X), xp.empty_like(X), 0.0
+    mean, centred, rest = total / len(X), xp.empty_like(X), 0.0
     for rows in in_cache:
-        rest = rest + xp.subtract(X[rows], mean, out=found[rows]).sum(axis=0)
-    found -= rest / len(X)
-    return found
+        rest = rest + xp.subtract(X[rows], mean, out=centred[rows]).sum(axis=0)
+    centred -= rest / len(X)
+    return centred
 
 
 def is_constant(low: Any, high: Any) -> bool:
-    """Whether every column, from `low` to `high`, is constant to four units in the last place of float64."""
+    """Tell whether all columns, from `low` to `high`, are constant to four units in the last place of float64."""
     magnitude = namespace(low).maximum(high, -low)
     return bool((high - low <= 4 * np.finfo(float).eps * magnitude).all())
 
 
 def split_rows(X: Any, rows: int) -> Iterator[slice]:
-    """Divide an array into blocks of so many rows, for the sake of a cache; on a GPU, one block is all."""
+    """Divide an array into blocks of `rows` rows that fit into the cache; on a GPU all rows are one block."""
     size = max(1, rows if isinstance(X, np.ndarray) else len(X))
     for start in range(0, len(X), size):
         yield slice(start, start + size)

@@ -1,6 +1,6 @@
-"""Average cosine similarity between vectors: of all pairs, and of those within and between windows of text.
+"""Average cosine similarity of all pairs of vectors, and of pairs within and between windows of text.
 
-All are exact in O(n d), by sums of unit vectors: no pair is sampled.
+Sums of unit vectors give exact values in O(n d).
 """
 
 import math
@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators import arrays
 from shape_of_learning.estimators.arrays import copy_to_host, namespace
 
-# Rows are taken in so many bytes at a time, so that what is made of them takes little memory.
+# Rows are read in blocks of this many bytes, to save memory.
 BLOCK_BYTES = 1 << 24
-# A squared norm that is less than this share of what it is the difference of has lost six of sixteen digits.
+# A squared norm below this share of its minuend has lost six of sixteen digits.
 LOST_DIGITS = 1e-6
 
 
@@ -82,43 +82,43 @@ def _average_cosine(X: Any, center: bool) -> float:
 def average_cosine_jackknife(
     X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False
 ) -> tuple[float, np.ndarray]:
-    r""":func:`average_cosine` of all rows, and of those that are left without each of some parts.
+    r"""Return :func:`average_cosine` of all rows, and its values without each part of the rows.
 
     Parameters
     ----------
     X, center
-        As in :func:`average_cosine`, errors likewise.
+        As in :func:`average_cosine`, with its errors.
     parts : sequence of ndarray of int
-        Numbers of the rows that are left out each time.
+        Row numbers of each part.
 
     Returns
     -------
     value : float
-    without : ndarray of float64, shape (parts,)
+    jackknife_values : ndarray of float64, shape (parts,)
         NaN where undefined.
 
     Notes
     -----
-    With the mean m of the rows that are left, beside that of all,
+    With the mean m of the remaining rows, relative to that of all,
     :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
-    another one the sums of directions. Where that would cost digits, parts are left out one after the other.
+    another one the sums of directions. If that would cost digits, a value is computed from the remaining rows.
     """
     X = arrays.read_vectors(X)
-    value, without = _average_cosine(X, center), np.empty(0)
+    value, values = _average_cosine(X, center), np.empty(0)
     if parts:
         rows = arrays.centre(X) if center else X
-        without = _leave_parts_out(rows, arrays.mark_rows_left(rows, parts), center)
-    return value, arrays.complete_values(without, X, parts, lambda X: _average_cosine(X, center), 2)
+        values = _leave_parts_out(rows, arrays.mark_remaining_rows(rows, parts), center)
+    return value, arrays.complete_values(values, X, parts, lambda X: _average_cosine(X, center), 2)
 
 
 def _leave_parts_out(X: Any, left: Any, center: bool) -> np.ndarray:
-    """Mean cosine without each part; NaN where a row is too near a mean."""
+    """Return the mean cosine without each part; NaN if a row is too near the mean."""
     xp = namespace(X)
     counts = left.sum(axis=0)
     norms = squares = xp.einsum("ij,ij->i", X, X)[:, None]
     square_means: Any = 0.0
     if center:
-        # Products of few rows with many are the faster ones.
+        # Products of few rows with many are faster than those of many with few.
         means = (left.T @ X).T / counts
         square_means = (means * means).sum(axis=0)
         norms = squares - 2 * (means.T @ X.T).T + square_means
@@ -134,7 +134,7 @@ def _leave_parts_out(X: Any, left: Any, center: bool) -> np.ndarray:
 
 
 def _average_directions(blocks: Iterable[Any], noise: float) -> float:
-    """Mean cosine of rows that come in blocks; those whose norm is not above `noise` have no direction."""
+    """Return the mean cosine of rows in blocks; rows of a norm up to `noise` have no direction."""
     total: Any = 0.0
     directed = 0
     for rows in blocks:
@@ -151,9 +151,9 @@ def _average_directions(blocks: Iterable[Any], noise: float) -> float:
 
 
 def _mean_difference(origin: Any, X: Any) -> Any:
-    """Mean row less `origin`, as if summed in twice the precision.
+    """Return the mean row less `origin`, as if summed in twice the precision.
 
-    A centred cosine is a difference of two large sums: the rounding of a plain mean would show in it.
+    A centred cosine is a difference of two large sums, so the rounding of a plain mean would show in it.
     """
     total, lost = 0.0, 0.0
     for rows in _split_rows(X):
@@ -166,7 +166,7 @@ def _mean_difference(origin: Any, X: Any) -> Any:
 
 
 def _sum_columns(X: Any) -> Any:
-    # In two steps, by 32 rows and then over these: rounding grows with 32 + n/32 rows, not with n.
+    # In two steps, over 32 rows and then over their sums, so that rounding grows with 32 + n/32, not with n.
     whole = len(X) // 32 * 32
     parts = X[:whole].reshape(whole // 32, 32, X.shape[1]).sum(axis=1)
     return parts.sum(axis=0) + X[whole:].sum(axis=0)
@@ -188,7 +188,7 @@ def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
         Vectors of any real dtype; computed in float64, those on a GPU there if they are float32, bfloat16
         or float16.
     windows : array_like of int, shape (n,)
-        The window of each.
+        The window of each vector.
 
     Returns
     -------
@@ -241,45 +241,48 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
 def _average_by_window(
     X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray], *, between: bool
 ) -> tuple[float, np.ndarray]:
-    """Cosine within windows or between them, of all rows and without each of some parts.
+    """Return the cosine within or between windows, of all rows and without each part of them.
 
     Parameters
     ----------
     X, windows
-        As in :func:`intra_window_cosine`, errors likewise.
+        As in :func:`intra_window_cosine`, with its errors.
     parts : sequence of ndarray of int
-        Numbers of the rows that are left out each time. No row is in two of them.
+        Row numbers of each part. No row is in two parts.
 
     Returns
     -------
     value : float
-    without : ndarray of float64, shape (parts,)
+    jackknife_values : ndarray of float64, shape (parts,)
         NaN where undefined.
     """
     X = arrays.read_matrix(X, stay=True)
     windows = arrays.read_windows(windows, len(X))
     part = arrays.number_parts(len(X), parts)
-    # Cells of rows that share window and part.
+    # A cell has the rows of one window and part.
     order = np.lexsort((part, windows))
     edges = np.flatnonzero(np.diff(windows[order]) | np.diff(part[order])) + 1
     cells = np.split(order, edges)
     sums, counts = map(np.array, zip(*(_sum_unit_vectors(X[rows]) for rows in cells), strict=True))
     firsts = [rows[0] for rows in cells]
     window_of, part_of = windows[firsts], part[firsts]
-    kept = [np.full(len(cells), True), *(part_of != number for number in range(len(parts)))]
-    found = [_within_and_between(sums[some], counts[some], window_of[some]) for some in kept]
-    value, *without = (min(each[between], 1.0) for each in found)
-    return value, np.array(without)
+    selections = [np.full(len(cells), True), *(part_of != number for number in range(len(parts)))]
+    cosines = [
+        _average_within_and_between(sums[kept], counts[kept], window_of[kept])[between]
+        for kept in selections
+    ]
+    value, *jackknife_values = (min(cosine, 1.0) for cosine in cosines)
+    return value, np.array(jackknife_values)
 
 
 intra_window_cosine_jackknife = partial(_average_by_window, between=False)
 inter_window_cosine_jackknife = partial(_average_by_window, between=True)
 
 
-def _within_and_between(
+def _average_within_and_between(
     sums: np.ndarray, counts: np.ndarray, windows: np.ndarray
 ) -> tuple[float, float]:
-    """Mean cosines from the sum of unit vectors of each cell, their number, and its window."""
+    """Return both mean cosines from the sum and number of the unit vectors of each cell, and its window."""
     names, index = np.unique(windows, return_inverse=True)
     of_window = np.zeros((len(names), sums.shape[1]))
     np.add.at(of_window, index, sums)
@@ -294,11 +297,11 @@ def _within_and_between(
 
 
 def _sum_unit_vectors(rows: Any) -> tuple[np.ndarray, int]:
-    """Sum of the unit vectors of rows, (d,), and of how many: those of norm zero have none."""
+    """Return the sum of the unit vectors of rows, (d,), and the number of rows whose norm is not zero."""
     xp = namespace(rows)
     largest = xp.amax(abs(rows), axis=1)
     kept = largest > 0
-    # Divided before they are squared, which then neither overflows nor underflows.
+    # Division before squaring avoids overflow and underflow.
     rows = rows[kept] / largest[kept][:, None]
     norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
     # Not a matrix product, whose last bits depend on the number of threads.

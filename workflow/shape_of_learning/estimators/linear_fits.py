@@ -1,6 +1,6 @@
 """Least squares of vectors after a block on those before it, from sums over the vectors.
 
-:class:`Moments` are these sums, which can be joined and taken apart; :class:`Fit` follows from them.
+:class:`Moments` are these sums, which can be added and subtracted; :class:`Fit` follows from them.
 """
 
 import copy
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Beside the largest magnitudes of a coordinate: what is no larger is rounding.
+# Times the largest magnitude of a coordinate; smaller numbers are rounding.
 ROUNDING = 64 * np.finfo(float).eps
 # Directions below this share of the largest singular value, of coordinates that have unit variance, are
 # rounding of float32: a LayerNorm leaves one of 3e-8.
@@ -20,23 +20,23 @@ SAFETY = 10
 
 
 class Moments:
-    r"""Numbers, means and centred second moments of inputs x and targets t: at first of no vectors.
+    r"""Number, means and centred second moments of inputs x and targets t; at first without vectors.
 
-    The target is the increment y - x, or y itself where the widths of x and y differ. Residuals of least
-    squares are the same for both, and with increments what is large in x and y alike is not subtracted late.
+    The target is the increment y - x, or y itself if the widths of x and y differ. Residuals of least squares are the
+    same for both, and increments lose no digits where x and y are large alike.
 
     Attributes
     ----------
     n : int
-        Vectors.
+        Number of vectors.
     mean_x, mean_t : ndarray of float64, shape (d,), (q,)
-        Their means.
+        Means.
     tt, yy : float
         Traces of :math:`S_{tt}` and :math:`S_{yy}`.
     floor : ndarray of float64, shape (d,)
-        Sum of squares of a coordinate of x that is nothing but rounding.
+        Sums of squares of the rounding of each coordinate of x.
     floor_y : float
-        That of all coordinates of y.
+        The same for all coordinates of y.
     increment : bool
         Whether the target is the increment.
     xx : ndarray of float64, shape (d, d)
@@ -56,7 +56,7 @@ class Moments:
 
         Notes
         -----
-        They are centred by their own mean. What their mean differs from the mean so far is one more row,
+        They are centred by their own mean. The difference of this mean and the mean so far is one more row,
         :math:`\sqrt{n b / (n + b)} (\bar x_b - \bar x)` (Chan, Golub and LeVeque, The American Statistician
         37, 1983), so that an offset costs no digits, whatever the size and the order of the blocks.
         """
@@ -77,14 +77,14 @@ class Moments:
         self.yy += _sum_of_squares(np.add(t, x, out=t)) if self.increment else _sum_of_squares(t)
 
     def copy(self) -> "Moments":
-        """Make one of which the matrices may be overwritten."""
-        made = copy.copy(self)
-        made.xx, made.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
-        return made
+        """Copy the moments with their matrices."""
+        copied = copy.copy(self)
+        copied.xx, copied.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
+        return copied
 
     @staticmethod
     def sum_sets(sets: "Iterable[Moments]") -> "Moments":
-        """Those of the vectors of all sets, of which there is one at least; they come one at a time."""
+        """Add the moments of one or more sets of vectors, one at a time."""
         sets = iter(sets)
         total = next(sets).copy()
         for other in sets:
@@ -95,17 +95,17 @@ class Moments:
         return total
 
     def leave_out(self, part: "Moments") -> "Moments":
-        """Those of the vectors that are left without some of them."""
+        """Subtract the moments of some of the vectors."""
         left = self.copy()
         if part.n:
             left._combine(part, -1.0, self.n - part.n)
-            # What is left of large squares may be rounding.
+            # A small rest of large squares may be rounding.
             left.floor_y += ROUNDING * self.yy
             left.floor = left.floor + ROUNDING * self.xx.diagonal()
         return left
 
     def _combine(self, other: "Moments", sign: float, total: int) -> None:
-        """Add or subtract sums, and what the distance of the two means makes of them."""
+        """Add or subtract sums, with the term of the distance between the two means."""
         from scipy.linalg import blas
 
         by_x, by_t = other.mean_x - self.mean_x, other.mean_t - self.mean_t
@@ -125,25 +125,25 @@ class Moments:
 def _centre_block(
     x: np.ndarray, mean: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Look at a block beside the mean of n rows before it.
+    """Centre a block after n rows with a mean.
 
-    Returns the largest magnitudes, how far its mean is from that, and the rows about their mean with one more
-    for this distance.
+    Return the largest magnitudes, the distance of the two means, and the centred rows with one more row for this
+    distance.
     """
     low, high = x.min(axis=0), x.max(axis=0)
-    own = np.where(low == high, low, x.mean(axis=0))  # what is constant becomes zero
-    step = own - mean
+    block_mean = np.where(low == high, low, x.mean(axis=0))  # constant coordinates become zero
+    step = block_mean - mean
     rows = np.empty((len(x) + (n > 0), x.shape[1]))
-    np.subtract(x, own, out=rows[: len(x)])
+    np.subtract(x, block_mean, out=rows[: len(x)])
     if n:
         rows[-1] = (n * len(x) / (n + len(x))) ** 0.5 * step
     return np.maximum(high, -low), step, rows
 
 
 class Squares(NamedTuple):
-    """What scores are made of: vectors, rank, and sums of squares about the mean.
+    """The number of vectors, the rank of a fit, and sums of squares about the mean.
 
-    They are of residuals, of targets and of vectors after the block. NaN where undefined.
+    These are of residuals, of targets and of vectors after the block; NaN if undefined.
     """
 
     n: int
@@ -159,12 +159,12 @@ UNDEFINED = Squares(0, 0, math.nan, math.nan, math.nan)
 class Fit:
     r"""Least squares with an intercept, of targets t on x.
 
-    It is found in coordinates in which the second moments of x are the identity: :math:`W^T S_{xx} W = I`.
+    The fit uses coordinates in which the second moments of x are the identity: :math:`W^T S_{xx} W = I`.
 
     Parameters
     ----------
     moments : Moments
-        They are used up.
+        Their matrices are overwritten.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ X -> Y - X is that of the increment, what the block adds to its input. Beside it
 and which tokens the linear fit misses.
 
 Functions of X and Y raise ValueError if one is not two-dimensional, if their lengths differ, or if one
-holds NaN or infinity. Functions whose name ends in ``_without`` take a :class:`Pair`, which shares what one
+holds NaN or infinity. Functions whose name ends in ``_jackknife`` take a :class:`Pair`, which shares what one
 measure of a block has found with the others: they return the value, and the values without each of the
 pair's parts, shape (parts,).
 
@@ -161,17 +161,17 @@ def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike)
 
 def _scores(pair: Pair, *, increment: bool, held_out: bool = False) -> tuple[float, np.ndarray]:
     squares = pair.held_out if held_out else pair.sample_squares
-    value, *without = (_share(pair, square, increment) for square in squares)
-    return value, np.array(without)
+    value, *jackknife_values = (_share(pair, square, increment) for square in squares)
+    return value, np.array(jackknife_values)
 
 
 def _adjusted_scores(pair: Pair, *, increment: bool) -> tuple[float, np.ndarray]:
-    of = partial(_share, pair, increment=increment, adjusted=True)
-    found = [of(square) for square in pair.sample_squares]
+    share = partial(_share, pair, increment=increment, adjusted=True)
+    values = [share(square) for square in pair.sample_squares]
     if pair.has_windows:
-        halves = [(of(first) + of(second)) / 2 for first, second in pair.halves]
-        found = [2 * whole - half for whole, half in zip(found, halves, strict=True)]
-    return found[0], np.array(found[1:])
+        halves = [(share(first) + share(second)) / 2 for first, second in pair.halves]
+        values = [2 * whole - half for whole, half in zip(values, halves, strict=True)]
+    return values[0], np.array(values[1:])
 
 
 def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool = False) -> float:
@@ -207,7 +207,7 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
 
 
 def fit_pair(pair: Pair) -> LinearMap:
-    """:func:`linear_map` of a pair whose moments may be known already."""
+    """Fit the :func:`linear_map` of a pair."""
     fit = pair.fit
     weight = fit.coefficients()
     bias = fit.mean_t - fit.mean_x @ weight
@@ -266,23 +266,24 @@ def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
 
 
 def block_norm_ratio_jackknife(pair: Pair) -> tuple[float, np.ndarray]:
-    """:func:`block_norm_ratio` of a pair, and without each part of its rows, shape (parts,)."""
-    return _averages(pair.ratios_and_cosines[0], np.median, pair.parts)
+    """Return :func:`block_norm_ratio` of a pair, and its values without each part of the rows, (parts,)."""
+    return _average_with_jackknife(pair.ratios_and_cosines[0], np.median, pair.parts)
 
 
 def block_cosine_jackknife(pair: Pair) -> tuple[float, np.ndarray]:
-    """:func:`block_cosine` of a pair, and without each part of its rows, shape (parts,)."""
-    return _averages(pair.ratios_and_cosines[1], np.mean, pair.parts)
+    """Return :func:`block_cosine` of a pair, and its values without each part of the rows, (parts,)."""
+    return _average_with_jackknife(pair.ratios_and_cosines[1], np.mean, pair.parts)
 
 
-def _averages(
+def _average_with_jackknife(
     values: np.ndarray, average: Callable[[np.ndarray], Any], parts: Sequence[np.ndarray]
 ) -> tuple[float, np.ndarray]:
-    def average_rows(some: np.ndarray) -> float:
-        some = some[~np.isnan(some)]
-        return float(average(some)) if len(some) else math.nan
+    def average_rows(values: np.ndarray) -> float:
+        defined = values[~np.isnan(values)]
+        return float(average(defined)) if len(defined) else math.nan
 
-    return average_rows(values), np.array([average_rows(np.delete(values, part)) for part in parts])
+    jackknife_values = [average_rows(np.delete(values, part)) for part in parts]
+    return average_rows(values), np.array(jackknife_values)
 
 
 def fit_errors(pair: Pair) -> np.ndarray:
@@ -309,10 +310,10 @@ def fit_errors(pair: Pair) -> np.ndarray:
     errors = np.full(len(pair), math.nan)
     if fit.is_defined:
         coefficients = fit.coefficients()
-        for some in split_numbers(np.arange(len(pair))):
-            x, residuals = pair.read_rows(some)
+        for block in split_numbers(np.arange(len(pair))):
+            x, residuals = pair.read_rows(block)
             residuals -= fit.mean_t + (x - fit.mean_x) @ coefficients
-            errors[some] = np.sqrt(np.einsum("ij,ij->i", residuals, residuals) / fit.squares.yy)
+            errors[block] = np.sqrt(np.einsum("ij,ij->i", residuals, residuals) / fit.squares.yy)
     return errors
 
 

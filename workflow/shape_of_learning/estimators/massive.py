@@ -1,4 +1,4 @@
-"""Massive tokens, whose vectors are many times as long as those of others, and what holds the variance of a cloud."""
+"""Massive tokens, whose vectors are much longer than others, and the share of single vectors in the variance."""
 
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ from shape_of_learning.estimators.arrays import (
     split_rows,
 )
 
-# Times the median norm. Such a vector weighs like 25 ordinary ones, so one in a hundred, as many as there are first
-# tokens of windows, holds a fifth of all squares. In SmolLM2-135M first tokens are 22 to 212 times as long as the
+# Times the median norm. One such vector counts like 25 ordinary ones in a sum of squares, so one in a hundred, the
+# share of first tokens of windows, holds a fifth of it. In SmolLM2-135M first tokens are 22 to 212 times as long as the
 # median from block 12 to 28, and all others up to 1.6 times; from block 3 to 9 first tokens and many of ` the` are up
 # to 14 times as long. In MiniLM the longest are 3.5 times as long.
 MASSIVE = 5.0
@@ -30,7 +30,7 @@ def find_massive(X: Any) -> np.ndarray:
     Returns
     -------
     ndarray of bool, shape (n,)
-        At most half; none that is not finite, and none at all if any holds NaN.
+        True for at most half of the vectors, and only for finite ones; all False if a vector holds NaN.
 
     Notes
     -----
@@ -52,20 +52,20 @@ def find_massive(X: Any) -> np.ndarray:
 
 
 class Concentration(NamedTuple):
-    """What holds the variance, which is the sum of squares about the mean; shares are NaN without any.
+    """Shares of the variance, the sum of squares about the mean; NaN if there is no variance.
 
     Attributes
     ----------
     largest_token_share : float
-        Of the vector that is farthest from the mean.
+        The share of the vector that is farthest from the mean.
     largest_coordinate : int or None
-        The one with the most variance, from 0.
+        The coordinate with the largest variance, from 0.
     largest_coordinate_share : float
         Its share.
     norm_ratio : float
         The largest norm over the median one.
     massive_share : float
-        Of all massive vectors together.
+        The share of all massive vectors together.
     """
 
     largest_token_share: float
@@ -76,7 +76,7 @@ class Concentration(NamedTuple):
 
 
 def measure_concentration(X: Any) -> Concentration:
-    """Find what holds the variance of some vectors.
+    """Find the vectors and the coordinate that hold most of the variance.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def measure_concentration(X: Any) -> Concentration:
     Returns
     -------
     Concentration
-        Of numbers that are not finite nothing is known, and all is NaN or None.
+        NaN and None if a number is not finite.
     """
     if not is_finite(X):
         return Concentration(np.nan, None, np.nan, np.nan, np.nan)

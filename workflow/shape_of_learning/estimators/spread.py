@@ -55,7 +55,7 @@ def spectrum(X: ArrayLike) -> np.ndarray:
 
 
 def _sum_moments(X: ArrayLike) -> tuple[int, float, float, float]:
-    """Of n rows less their mean: n, sums of squared norms, of their squares, of the scatter matrix's squares."""
+    """Return for centred rows their number, and the sums of norms^2, of norms^4 and of the squared scatter matrix."""
     X = centre(read_vectors(X))
     xp = namespace(X)
     norms = copy_to_host(xp.einsum("ij,ij->i", X, X))
@@ -150,7 +150,7 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     trace, fourth = squares**2, n * (n - 1) * fourth
     above = 2 * scatter + (n * n - 3 * n + 1) * trace - fourth
     below = (n - 1) * (n - 2) * scatter + trace - fourth
-    # What is no more than the rounding of the terms that it is the difference of is none.
+    # A difference as small as the rounding of its terms has no value.
     return above / below if below > 1e-13 * fourth else math.nan
 
 
@@ -273,7 +273,7 @@ def directions_for(eigenvalues: ArrayLike, share: float = 0.9) -> float:
     total = values.sum()
     if total == 0:
         return math.nan
-    # Sums that differ by rounding only are the same.
+    # Sums that differ by rounding only count as equal.
     reached = np.cumsum(values) >= share * total * (1 - len(values) * np.finfo(float).eps)
     return float(1 + np.argmax(reached))
 
@@ -320,7 +320,7 @@ def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 40) -> float:
 
 
 def effective_windows(X: Any, windows: ArrayLike) -> float:
-    r"""How many windows hold the direction of the largest variance.
+    r"""Number of windows that hold the direction of the largest variance.
 
     .. math:: \frac{\left( \sum_w s_w \right)^2}{\sum_w s_w^2}, \qquad s_w = \sum_{i \in w} (u \cdot (x_i - \bar x))^2,
 
@@ -331,7 +331,7 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
     X : ndarray or torch.Tensor, shape (n, d)
         Vectors of any real dtype; computed in float64, on a GPU where they are there.
     windows : array_like of int, shape (n,)
-        The window of each.
+        The window of each vector.
 
     Returns
     -------
@@ -355,10 +355,10 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
 
 
 def _clean_eigenvalues(eigenvalues: ArrayLike) -> np.ndarray:
-    """Read the eigenvalues of a covariance; zero where they are nothing but the rounding of the largest."""
-    found = np.asarray(eigenvalues, dtype=np.float64)
-    if found.ndim != 1 or not len(found):
-        raise ValueError(f"eigenvalues must have one dimension, but their shape is {found.shape}")
-    if not (np.isfinite(found).all() and (np.diff(found) <= 0).all() and found[-1] >= 0):
+    """Read the eigenvalues of a covariance; those below the rounding of the largest become zero."""
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"eigenvalues must have one dimension, but their shape is {values.shape}")
+    if not (np.isfinite(values).all() and (np.diff(values) <= 0).all() and values[-1] >= 0):
         raise ValueError("eigenvalues must be finite numbers from zero on, in descending order")
-    return np.where(found > len(found) * np.finfo(float).eps * found[0], found, 0.0)
+    return np.where(values > len(values) * np.finfo(float).eps * values[0], values, 0.0)

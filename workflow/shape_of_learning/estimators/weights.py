@@ -1,5 +1,5 @@
-"""Measures of a model's own matrices: lengths of its final normalisation, and of its embeddings a plane and
-how alike all directions are to the partition function.
+"""Measures of a model's own matrices: the lengths of its final norm, the plane of its embeddings, and the isotropy
+of the partition function.
 """
 
 import math
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import copy_to_host, namespace, read_blocks, read_matrix
 
-# Of rows as float64, read at a time: for a plane, and for the partition function 1024 rows of 4096 numbers.
+# Bytes of a block of rows as float64: for a plane, and for the partition function (1024 rows of 4096 numbers).
 BLOCK_BYTES, PARTITION_BYTES = 2**26, 2**25
-# A projection of the mean that is so small beside the root mean square one has no sign but that of rounding.
+# The sign of a projection of the mean below this share of the root mean square projection is rounding.
 NO_PROJECTION = 1e-9
 
 
@@ -23,14 +23,14 @@ def gain_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
     Parameters
     ----------
     gain : array_like or torch.Tensor, shape (d,)
-        What the normalised vector is multiplied with.
+        The factors of the normalised vector.
     bias : array_like or torch.Tensor, shape (d,), optional
-        What is added; a normalisation by the root mean square has none.
+        The added vector; a normalisation by the root mean square has none.
 
     Raises
     ------
     ValueError
-        If one holds NaN or infinity.
+        If an argument holds NaN or infinity.
 
     References
     ----------
@@ -78,10 +78,9 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
     Parameters
     ----------
     X : array, shape (n, d)
-        Of real numbers. Anything with a shape whose slices are arrays, such as a dataset of HDF5, is read by
-        rows.
+        Real numbers. An object with a shape whose slices are arrays, such as a dataset of HDF5, is read by rows.
     center : bool
-        Whether the mean row is taken off.
+        Whether to subtract the mean row.
 
     Returns
     -------
@@ -169,14 +168,14 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     if signs not in ("one", "both"):
         raise ValueError(f"signs must be 'one' or 'both', not {signs!r}")
     rows: Any = X if hasattr(X, "shape") else read_matrix(X)
-    at_a_time = max(1, PARTITION_BYTES // (8 * max(1, rows.shape[-1])))
-    mean = sum(block.sum(axis=0) for block in read_blocks(rows, at_a_time)) / len(rows)
+    block_rows = max(1, PARTITION_BYTES // (8 * max(1, rows.shape[-1])))
+    mean = sum(block.sum(axis=0) for block in read_blocks(rows, block_rows)) / len(rows)
 
     def blocks() -> Iterator[Any]:
-        for block in read_blocks(rows, at_a_time):
+        for block in read_blocks(rows, block_rows):
             yield block - mean if center else block
 
-    eigenvalues, directions = _eigenvectors(blocks())
+    eigenvalues, directions = _decompose_gram(blocks())
     forward, backward = _log_sums(blocks(), directions)
     if signs == "both":
         forward = np.concatenate([forward, backward])
@@ -189,8 +188,8 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     return float(forward.min() - forward.max())
 
 
-def _eigenvectors(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
-    """Eigenvalues, (d,), and eigenvectors, (d, d), of the sum of squares and products."""
+def _decompose_gram(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
+    """Find the eigenvalues, (d,), and eigenvectors, (d, d), of the sum of squares and products."""
     gram: Any = 0.0
     for block in blocks:
         product = block.T @ block
@@ -206,7 +205,7 @@ def _eigenvectors(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
 
 
 def _log_sums(blocks: Iterable[Any], directions: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms of F(c) and of F(-c) for each column c, (d,) each."""
+    """Return the logarithms of F(c) and of F(-c) for all columns c, (d,)."""
     xp = namespace(directions)
     # The largest exponent so far, and the sum of exponentials as multiples of its own.
     largest = [xp.full_like(directions[0], -np.inf) for _ in "+-"]
