@@ -58,6 +58,7 @@ def follow(page: str, folder: Path, environment: Path) -> None:
     variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
     for name, content in blocks:
         if name:
+            assert page != "figure" or not (folder / name).exists()  # a paper changes no other file
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(content)
         else:
