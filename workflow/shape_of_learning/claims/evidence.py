@@ -167,7 +167,7 @@ def group_curves(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...
     if rows.empty:
         return {}
     rows = rows[rows["layer"].str.isdigit()].astype({"layer": int})
-    return {key: _make_curve(of) for key, of in rows.groupby([*keys], sort=False)}
+    return {key: _make_curve(group) for key, group in rows.groupby([*keys], sort=False)}
 
 
 def _make_curve(rows: pd.DataFrame) -> LayerValues:
@@ -255,7 +255,8 @@ class ClaimData:
         OutsideTheClaim
             If there would be enough, had more been seen of their training.
         """
-        found = {name: of for name in self.models if (of := self.find_curves(name, *estimators))}
+        curves = {name: self.find_curves(name, *estimators) for name in self.models}
+        found = {name: of_model for name, of_model in curves.items() if of_model}
         named = [self.substitutes.get(estimator, estimator) for estimator in estimators]
         at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
         self.require(found, f"{list_names(named)} at {at}")
@@ -263,7 +264,8 @@ class ClaimData:
 
     def select_rows(self, table: str) -> dict[str, pd.DataFrame]:
         """Return the rows of another table, by model; raises as :meth:`select_curves`."""
-        found = {name: of for name in self.models if len(of := self.find_rows(name, table))}
+        tables = {name: self.find_rows(name, table) for name in self.models}
+        found = {name: rows for name, rows in tables.items() if len(rows)}
         self.require(found, f"tables/{table}")
         return found
 
@@ -388,14 +390,14 @@ class ClaimData:
             return np.zeros(curve.near_duplicates.shape, bool)
         suspect = curve.near_duplicates > limit
         further = [self.evidence.curves.get((model, name)) for name in ROBUST_ESTIMATORS]
-        known = [of for of in further if of and np.array_equal(of.layers, curve.layers)]
+        known = [other for other in further if other and np.array_equal(other.layers, curve.layers)]
         if not known or self.control:
             return suspect
         others = np.full((len(known), *suspect.shape), np.nan)
-        for number, of in enumerate(known):
-            at = {revision: place for place, revision in enumerate(of.revisions)}
+        for number, other in enumerate(known):
+            at = {revision: place for place, revision in enumerate(other.revisions)}
             places = [place for place, revision in enumerate(curve.revisions) if revision in at]
-            others[number, places] = _average_draws(of)[[at[curve.revisions[p]] for p in places]]
+            others[number, places] = _average_draws(other)[[at[curve.revisions[p]] for p in places]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # where none has a value
             median = np.nanmedian(others, axis=0)
@@ -406,8 +408,8 @@ class ClaimData:
 
     def _has_no_training(self, model: str) -> bool:
         """Return whether a model is measured at one checkpoint only."""
-        of_model = (of for (name, *_), of in self.evidence.curves.items() if name == model)
-        return max(len(curve.steps) for curve in of_model) == 1
+        steps = (len(c.steps) for (name, *_), c in self.evidence.curves.items() if name == model)
+        return max(steps) == 1
 
     def _find_guesses(self, model: str) -> str:
         """Say why a model counts as untrained: its last checkpoint is hardly better than a guess."""

@@ -39,7 +39,9 @@ def write_ledger(path: Path, judged: Judged) -> None:
     """Write the CSV file, lists joined by ``;``."""
     rows = []
     for claim, judgement in judged:
-        distances = [f"{name}: {of:.6g}" for name, of in judgement.to_contradict.items()]
+        distances = [
+            f"{name}: {distance:.6g}" for name, distance in judgement.to_contradict.items()
+        ]
         cells = vars(judgement) | {
             "claim": claim.name,
             "sentence": claim.sentence,
@@ -137,13 +139,13 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
     ]
     rows = [
         [
-            claim.name_number(of.name),
-            of.unit or "all together",
-            f"{of.estimate:.3g}",
-            _format_interval(of.low, of.high),
+            claim.name_number(number.name),
+            number.unit or "all together",
+            f"{number.estimate:.3g}",
+            _format_interval(number.low, number.high),
         ]
-        for of in judgement.numbers
-        if of not in {result.number for result in judgement.results}
+        for number in judgement.numbers
+        if number not in {result.number for result in judgement.results}
     ]
     if rows:
         lines += ["", *format_table(("Number", "Of", "Value", "95 % interval"), rows)]
@@ -334,7 +336,7 @@ def _describe_contradiction(claim: Claim, judgement: Judgement) -> str:
     distances: Mapping[str, float] = judgement.to_contradict
     if not any(distances.values()):
         return "nothing tells how far these data could have shown it, since no number that decides has an interval"
-    known = {name: of for name, of in distances.items() if 0 < of < np.inf}
+    known = {name: distance for name, distance in distances.items() if 0 < distance < np.inf}
     if not known:
         return "these data could not have shown it"
     is_single = len(list_criteria(claim.contradicted)) == 1

@@ -155,18 +155,24 @@ def _join_verdicts(
 ) -> Judgement:
     """Return the verdict of the paper's estimator, unless others contradict it or decide in its place."""
     named = {
-        verdict: list_names([name for name, of in by_all.items() if of.verdict == verdict])
+        verdict: list_names(
+            [name for name, judgement in by_all.items() if judgement.verdict == verdict]
+        )
         for verdict in DECIDED
     }
     if all(named.values()):
         supported, contradicted = named.values()
         reason = f"Supported by {supported}, contradicted by {contradicted}."
         return replace(by_paper, verdict=ClaimVerdict.DEPENDS, because=reason)
-    measured = [of for of in by_all.values() if of.numbers]
+    measured = [judgement for judgement in by_all.values() if judgement.numbers]
     if is_suspect and not by_paper.numbers and measured:
-        other = next((of for of in measured if of.verdict in DECIDED), measured[0])
-        which = list_names([name for name, of in by_all.items() if of.verdict == other.verdict])
-        whose = list_names([name for name, of in by_all.items() if of is other])
+        other = next(
+            (judgement for judgement in measured if judgement.verdict in DECIDED), measured[0]
+        )
+        which = list_names(
+            [name for name, judgement in by_all.items() if judgement.verdict == other.verdict]
+        )
+        whose = list_names([name for name, judgement in by_all.items() if judgement is other])
         return replace(
             other,
             because=f"{capitalise(other.verdict)} by {which}. By {whose}, whose numbers are shown: "
@@ -389,8 +395,8 @@ def _estimate_margin(
 def _explain_verdict(claim: Claim, verdict: ClaimVerdict, units: Units, families: Families) -> str:
     """Say in how many units which criteria are met, or what support and a contradiction lack."""
 
-    def explain(of: ClaimVerdict, *, lacking: bool) -> str:
-        condition = claim.find_condition(of)
+    def explain(decided: ClaimVerdict, *, lacking: bool) -> str:
+        condition = claim.find_condition(decided)
         met = criteria.find_met(condition, units, families)
         rules = []
         for place, rule in enumerate(condition):
@@ -427,7 +433,7 @@ def _explain_group(
         is_enough, count = is_met[0], "in all cases together"
     else:
         weight, weights = criteria.needed_weight(group.share, names, families)
-        reached = sum(of for of, is_shown in zip(weights, is_met, strict=True) if is_shown)
+        reached = sum(part for part, is_shown in zip(weights, is_met, strict=True) if is_shown)
         is_enough, total = bool(reached >= weight - ROUNDING), weights.sum()
         what = "cases" if total == len(names) else f"families ({len(names)} cases)"
         share = f"{100 * group.share:g} %" if isinstance(group.share, float) else f"{weight:g}"
