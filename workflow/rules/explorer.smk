@@ -8,7 +8,7 @@ OUTPUTS:
 STEPS: write_findings, draw_explorer, and the target `explorer`.
 """
 
-from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_of_page
+from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_page
 
 CURVES = {**KINDS, **shown.collect_curves(RUN.papers)}
 EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
@@ -67,7 +67,7 @@ rule draw_explorer:
         "../../envs/explorer.yaml"
     params:
         code=digest_code("draw_explorer"),
-        page=lambda wildcards: digest_of_page(),
+        page=lambda wildcards: digest_page(),
         description=lambda wildcards: escape_for_report(shown.describe_run(RUN)),
     script:
         "../scripts/draw_explorer.py"

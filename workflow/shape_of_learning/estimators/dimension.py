@@ -1,7 +1,7 @@
 """Intrinsic dimension from distances to nearest neighbours.
 
-Every estimator takes vectors, or what :func:`shape_of_learning.nearest_distances` returns of them, so that one
-search can serve all; ``r_1 <= ... <= r_k`` is a row of it. An array is taken for distances if its numbers are
+Every estimator takes vectors, or their distances from :func:`shape_of_learning.nearest_distances`, so that one
+search can serve all; ``r_1 <= ... <= r_k`` is a row of distances. An array counts as distances if its numbers are
 positive and ascend in every row. The local estimators, MADA, MOM and MLE, compute the *inverse* dimension of a
 point, which is zero, not infinite, where distances are tied.
 
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import namespace, read_count, read_matrix
 
-# What the authors' code takes for zero: a distance, and how much a ratio exceeds one.
+# The authors' code takes smaller distances, and smaller excesses of a ratio over one, for zero.
 ZERO = 1e-8
 
 
@@ -329,11 +329,11 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
     if k > columns:
         raise ValueError(f"k={k} neighbours are needed, but distances has {columns} columns")
     r = r[:, :k]
-    # Nearly all distances pass this, which takes a third of the time that saying what is wrong does.
+    # Nearly all distances pass this check, which takes a third of the time of finding the error.
     is_far = (r[:, 0] >= 0 if copies else r[:, 0] > 0).all()
     if is_far and np.isfinite(r[:, -1]).all() and (r[:, 1:] >= r[:, :-1]).all():
         return r
-    # Among m vectors each has m - 1 neighbours, so whole columns from there on may be empty.
+    # Each of m vectors has m - 1 neighbours, so all later columns may be empty.
     absent = np.isnan(r).all(axis=0) & (np.arange(k) >= m - 1)
     present = r[:, ~absent]
     if np.isnan(present).any():
@@ -347,19 +347,19 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
 
 
 def _are_distances(r: np.ndarray) -> bool:
-    """Return whether rows ascend and begin above 0, which vectors hardly ever do, or hold NaN."""
+    """Tell whether rows ascend from above 0, as vectors hardly ever do, or hold NaN."""
     if np.isnan(r).any():
         return True
     return r.shape[1] > 1 and bool((r[:, 0] > 0).all()) and not (r[:, 1:] < r[:, :-1]).any()
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope of the line of least squares through the origin."""
+    """Return the slope of the least-squares line through the origin."""
     return float(np.sum(x * y) / np.sum(x * x))
 
 
 def _combine_inverses(inverse: np.ndarray, combine: str) -> float:
-    """One dimension from the inverse dimension of every point, zero for ties, (m,)."""
+    """Combine the inverse dimensions of all points, (m,), which are zero for ties, into one dimension."""
     if combine not in ("mean", "median", "harmonic"):
         raise ValueError(f"combine must be 'mean', 'median' or 'harmonic', but is {combine!r}")
     if np.isnan(inverse).any() or not inverse.any():

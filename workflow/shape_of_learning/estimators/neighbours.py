@@ -1,8 +1,8 @@
-"""Nearest neighbours: distances from a matrix product, and where that is too coarse from differences.
+"""Nearest neighbours: distances from a matrix product, or from differences if the product is too coarse.
 
-A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but wrong by an amount
-that grows with the norms of x and y; differences give each distance right, but slowly. A bound on what
-rounding can have done to the product tells the few pairs, too close for their norms, that need differences.
+A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but with an error that grows with the norms
+of x and y; differences give exact distances slowly. A bound on the rounding of the product finds the few pairs, too
+close for their norms, that need differences.
 """
 
 from collections.abc import Iterator
@@ -14,39 +14,39 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators import arrays
 from shape_of_learning.estimators.arrays import copy_to_host, namespace
 
-# How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
-# of the 1e-9 that is promised some for differences and square roots.
+# Largest relative error of squared distances: 0.95e-9 in a distance, which leaves a part of the promised 1e-9 for
+# differences and square roots.
 ACCURACY = 1.9e-9
-# All products at once, which spares half of the operations since they are symmetric, up to this many
-# bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
+# Up to this many bytes, 5792 vectors, all products are computed at once, which needs half of the operations since they
+# are symmetric, and then read in parts that fit into the cache. Larger ones are computed block by block.
 ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
-# Numbers of room behind each row. Rows of a power of two, such as 4096, would meet in the same lines of the cache
-# as NumPy mirrors the half that is computed, which then takes four times as long.
+# Free numbers behind each row. Rows of a power of two, such as 4096, would share lines of the cache while NumPy mirrors
+# the computed half, which then takes four times as long.
 ODD_ROOM = 8
 # On a GPU, in larger blocks: small products leave most of it idle.
 GPU_BLOCK_BYTES = 2**29
-# Groups of columns for each neighbour: then few of the nearest share a group.
+# Groups of columns per neighbour, so that few of the nearest share a group.
 GROUPS_PER_NEIGHBOUR = 4
-# Differences are taken of so many bytes of rows at a time, so that they are gathered into the cache.
+# Differences are computed for this many bytes of rows at a time, which fit into the cache.
 GATHERED_BYTES, GATHERED_BYTES_ON_GPU = 2**20, 2**29
-# Rows whose median stands for that of all: enough not to meet massive ones in the middle.
+# Rows whose median replaces that of all; massive vectors do not reach the middle of so many.
 MEDIAN_ROWS = 256
-# Multiples of it, modulo one, are as far from each other as can be, and have no period.
+# Its multiples, modulo one, are as far from each other as possible, and have no period.
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
 class Neighbours(NamedTuple):
-    """Nearest others of the distinct vectors among n.
+    """The nearest neighbours of the distinct vectors among n.
 
     Attributes
     ----------
     distances : ndarray of float64, shape (m, k)
-        As :func:`nearest_distances` describes them.
+        The result of :func:`nearest_distances`.
     indices : ndarray of int64, shape (m, k)
-        Which of the m distinct vectors is that far away; 0 where the distance is NaN. Which of several
-        at the same distance come first, or at all, is not said, but it is always the same.
+        The distinct vectors at these distances; 0 if the distance is NaN. The order of vectors at equal distances is
+        arbitrary, but always the same.
     distinct_of : ndarray of int64, shape (n,)
-        Which of the m distinct vectors each of the n is.
+        The distinct vector that each of the n vectors equals.
     """
 
     distances: np.ndarray
@@ -129,7 +129,7 @@ def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
 
 
 def _search(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and indices, (m, k), of the k nearest others of distinct vectors, (m, d)."""
+    """Search the k nearest neighbours of distinct vectors, (m, d); return distances and indices, (m, k)."""
     xp = namespace(X)
     m, d = X.shape
     vectors = X - xp.asarray(find_median_point(X), device=X.device)
@@ -141,14 +141,14 @@ def _search(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         xp.subtract(halves, products, out=products)
         own = np.arange(rows.start, rows.stop)
         products[own - rows.start, own] = np.inf
-        one, other = _close_pairs(products, limits[rows])
+        one, other = _find_close_pairs(products, limits[rows])
         products[one, other] = np.inf
         smallest, columns = _select_smallest(products, k)
         distances[rows] = copy_to_host(xp.sqrt(2 * (smallest + halves[rows, None])))
         indices[rows] = copy_to_host(columns)
         if len(one):
             one += rows.start
-            _put_in(distances, indices, one, other, _measure_distances(X, one, other))
+            _insert_pairs(distances, indices, one, other, _measure_distances(X, one, other))
     return distances, indices
 
 
@@ -201,7 +201,7 @@ def _find_coarse_limit(halves: Any, d: int) -> Any:
 
 
 def _multiply_rows(vectors: Any) -> Iterator[tuple[slice, Any]]:
-    """Inner products of some rows with all, to be overwritten at will: (rows, products (b, m))."""
+    """Yield slices of rows and their inner products with all rows, (b, m), which the caller may overwrite."""
     m, on_cpu = len(vectors), isinstance(vectors, np.ndarray)
     everything, block_bytes = None, BLOCK_BYTES if on_cpu else GPU_BLOCK_BYTES
     if on_cpu and m * m * 8 <= ALL_BYTES:
@@ -213,9 +213,9 @@ def _multiply_rows(vectors: Any) -> Iterator[tuple[slice, Any]]:
         yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
 
 
-def _close_pairs(products: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the products up to the limit of their row, row by row."""
-    # Most rows have none, which their minimum tells sooner than a comparison of all.
+def _find_close_pairs(products: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Find the rows and columns of products up to the limit of their row."""
+    # Most rows have no such product; their minimum shows it faster than a comparison of all products.
     least = namespace(products).amin(products, axis=1)
     rows = np.flatnonzero(copy_to_host(least <= limits))
     one, other = np.nonzero(copy_to_host(products[rows] <= limits[rows][:, None]))
@@ -223,7 +223,7 @@ def _close_pairs(products: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _select_smallest(values: Any, k: int) -> tuple[Any, Any]:
-    """The k smallest of each row of `values`, shape (b, m), ascending, and their columns.
+    """Return the k smallest numbers of each row of `values`, (b, m), in ascending order, and their columns.
 
     Columns are put into groups. As many entries as there are groups are no larger than the largest of their
     minima; so the k-th smallest minimum bounds the k-th smallest entry, and lets few others pass.
@@ -238,36 +238,37 @@ def _select_smallest(values: Any, k: int) -> tuple[Any, Any]:
     for i, (row, limit) in enumerate(zip(values, limits, strict=True)):
         candidates = (row <= limit).nonzero()[0]
         entries = row[candidates]
-        # Stable, so that of ties the first columns are taken on every machine.
+        # A stable sort takes the first columns of ties on every machine.
         order = entries.argsort(kind="stable")[:k]
         smallest[i], columns[i] = entries[order], candidates[order]
     return smallest, columns
 
 
 def _measure_distances(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Distances of pairs of rows."""
+    """Compute the distances of pairs of rows from differences."""
     squares = np.empty(len(one))
     gathered = GATHERED_BYTES if isinstance(X, np.ndarray) else GATHERED_BYTES_ON_GPU
     size = max(1, gathered // (8 * X.shape[1]))
     for start in range(0, len(one), size):
         part = slice(start, start + size)
         difference = X[one[part]] - X[other[part]]
-        # Not cdist, which takes longer to import than a small layer to search.
+        # Importing cdist takes longer than searching a small layer.
         squares[part] = copy_to_host(namespace(X).einsum("ij,ij->i", difference, difference))
     return np.sqrt(squares)
 
 
-def _put_in(
+def _insert_pairs(
     distances: np.ndarray,
     indices: np.ndarray,
     one: np.ndarray,
     other: np.ndarray,
-    found: np.ndarray,
+    pair_distances: np.ndarray,
 ) -> None:
-    """Put the distances that were `found` of some pairs, which come row by row, among the nearest."""
+    """Insert the distances of pairs, sorted by their row `one`, among the nearest."""
     rows, starts = np.unique(one, return_index=True)
-    of_rows = (np.split(each, starts[1:]) for each in (found, other))
-    for row, values, others in zip(rows, *of_rows, strict=True):
-        values, others = np.append(distances[row], values), np.append(indices[row], others)
+    values_by_row = np.split(pair_distances, starts[1:])
+    columns_by_row = np.split(other, starts[1:])
+    for row, values, columns in zip(rows, values_by_row, columns_by_row, strict=True):
+        values, columns = np.append(distances[row], values), np.append(indices[row], columns)
         order = np.argsort(values, kind="stable")[: distances.shape[1]]
-        distances[row], indices[row] = values[order], others[order]
+        distances[row], indices[row] = values[order], columns[order]

@@ -1,4 +1,4 @@
-"""All results of a run as one HTML file, which holds its numbers, its program and its look."""
+"""Write all results of a run as one HTML file, with numbers, program and style."""
 
 import base64
 import csv
@@ -19,34 +19,41 @@ from shape_of_learning.claims.claim import format_choice, format_option
 FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
 PROGRAM = (
-    *("data.js", "lines.js", "table.js", "chart.js"),
-    *("pictures.js", "curves.js", "controls.js", "claims.js", "main.js"),
+    "data.js",
+    "lines.js",
+    "table.js",
+    "chart.js",
+    "pictures.js",
+    "curves.js",
+    "controls.js",
+    "claims.js",
+    "main.js",
 )
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}
-# By the kind of a further table, which is the name of its folder: what it calls columns of estimates.
+# By the kind of a further table, the name of its folder: its names for columns of estimates.
 KINDS = {VERDICTS: {"value": LOSS, "n": "predicted_tokens"}, "weights": {"selection": "matrix"}}
 SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
-DIGITS = {"n": 9}  # all others are rounded to six
+DIGITS = {"n": 9}  # other numbers are rounded to six
 OF_CLAIMS = ("claim", "sentence", "where", "verdict", "summary", "because", "besides")
 Row = Mapping[str, str]
 
 
 def write_page(content: Mapping[str, Any]) -> str:
-    """Write the page; equal content gives an equal page, and no text of it can become an element.
+    """Write the page; equal content gives an equal page, and text of the content cannot become an element.
 
     Parameters
     ----------
     content : mapping
-        What :func:`.read_content` returns.
+        The result of :func:`.read_content`.
     """
-    import vl_convert  # the Snakefile, which has no such package, reads this module
+    import vl_convert  # not at the top, since the Snakefile imports this module without this package
 
     drawn = {key: value for key, value in content.items() if key != "findings"}
     text = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     parts = {
-        # As elements, which a browser shows before it has read the program.
+        # A browser shows elements before it has read the program.
         "FINDINGS": "".join(f"<li>{escape(sentence)}</li>" for sentence in content["findings"]),
         "STYLE": _read_part(STYLE),
         "LICENCES": escape(_read_part(LICENCES)),
@@ -61,8 +68,8 @@ def write_page(content: Mapping[str, Any]) -> str:
 
 
 @cache
-def digest_of_page() -> str:
-    """Sixteen hexadecimal digits of the files of the page, for it is made anew when one changes."""
+def digest_page() -> str:
+    """Return a digest of the files of the page, so that a changed file makes the page again."""
     text = "\0".join(map(_read_part, (FRAME, STYLE, LICENCES, *PROGRAM)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -89,24 +96,23 @@ def read_content(
     Parameters
     ----------
     description : mapping
-        What tables do not say: `models`, `measures`, `papers`, `findings`, `sample`, `notes`, and by paper and claim
-        what is `claimed`; and as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims
-        name `tables` if they are of all measures that these hold.
+        `models`, `measures`, `papers`, `findings`, `sample` and `notes`, by paper and claim the details of `claimed`, and
+        as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims name `tables` if they concern
+        all measures in these.
     estimates : Path
         ``tables/estimates.csv``.
     verdicts, further, claims : sequence of Path
         ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS` and of papers, ``claims/{paper}.csv``.
     choices : sequence of Path
         ``claims/choices.csv`` and ``figures/specification_{claim}.csv`` of all its claims, if the run has judged
-        them under several choices of the analysis.
+        them under several choices.
 
     Returns
     -------
     dict
-        The description with names of measures for those of tables; `claims`; `checkpoints`, each with model,
-        revision, step, tokens, verdict and `shown`; and `series`, each [estimator, model, selection, rows],
-        whose rows, [number of a checkpoint, *NUMBERS, reason], are sorted by step, then layer, an average over
-        layers last.
+        The description with the names of measures in the place of tables; `claims`; `checkpoints`, with model,
+        revision, step, tokens, verdict and `shown`; and `series`, lists [estimator, model, selection, rows]. Their rows
+        [number of the checkpoint, *NUMBERS, reason] are sorted by step, then by layer, with averages over layers last.
     """
     models = [model["name"] for model in description["models"]]
     kinds = {**KINDS, **description["curves"]}
@@ -117,8 +123,8 @@ def read_content(
     rows = [*_read_rows(estimates), *chain(*of_kind.values())]
     in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
     measures = [
-        {**each, "in_batches": each["name"] in in_batches}
-        for each in (*description["measures"], *_describe_unknown(rows, description["measures"]))
+        {**measure, "in_batches": measure["name"] in in_batches}
+        for measure in (*description["measures"], *_describe_unknown(rows, description["measures"]))
     ]
     judged = {(row["model"], row["revision"]): row for path in verdicts for row in _read_rows(path)}
     content = {
@@ -136,7 +142,7 @@ def read_content(
             claim["specifications"] = _read_specifications(curves[claim["claim"]])
     del content["claimed"], content["curves"]
     for key in ("papers", "claims"):
-        content[key] = [_add_measures(each, of_kind) for each in content[key]]
+        content[key] = [_add_measures(entry, of_kind) for entry in content[key]]
     names = [measure["name"] for measure in measures]
     return content | _group_curves(rows, names, models, judged)
 
@@ -149,11 +155,11 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
 def _convert_to_estimates(
     path: Path, columns: Mapping[str, str], models: Sequence[str]
 ) -> Iterable[Row]:
-    """Yield the rows of curves with the columns of estimates, each of which has the name of one of the table."""
+    """Yield the rows of curves with the columns of estimates; `columns` maps these to those of the table."""
     rows = _read_rows(path)
     last = max((int(row["layer"]) for row in rows if row.get("layer")), default=0)
     for row in rows:
-        # What is of clusters has another axis; a checkpoint may have no loss.
+        # Values of clusters have another axis, and a checkpoint may have no loss.
         is_curve = not row.get("clusters") and (columns.get("value") != LOSS or row[LOSS])
         if is_curve and row["model"] in models:
             cells = {"estimator": LOSS, "selection": "all"} | row
@@ -166,8 +172,8 @@ def _convert_to_estimates(
 def _describe_unknown(
     rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
 ) -> Iterable[dict[str, Any]]:
-    named = {each["name"] for each in known}
-    for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in named):
+    names = {measure["name"] for measure in known}
+    for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in names):
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
         yield {"name": name, "label": label, "axis": axis, "description": "", "family": ""}
 
@@ -185,7 +191,7 @@ def _read_claims(
 
 
 def _describe_flip(row: Row) -> dict[str, str]:
-    """Name what a choice alone does to a verdict."""
+    """Describe how one choice changes a verdict."""
     words = {
         "choice": format_choice(row["choice"]),
         "option": format_option(row["choice"], row["option"]),
@@ -194,7 +200,7 @@ def _describe_flip(row: Row) -> dict[str, str]:
 
 
 def _read_specifications(table: Path) -> dict[str, Any]:
-    """Read the curve of a claim: its choices, and of each combination verdict, numbers and options."""
+    """Read the curve of a claim: its choices, and the verdict, numbers and options of each combination."""
     rows = _read_rows(table)
     columns = [*rows[0]]
     varied = columns[columns.index("n") + 1 : columns.index("because")]
@@ -209,7 +215,8 @@ def _read_specifications(table: Path) -> dict[str, Any]:
         ],
         "rows": [
             [
-                *(row["verdict"], row["is_reference"] == "yes"),
+                row["verdict"],
+                row["is_reference"] == "yes",
                 *(_round_cell(row[key], 6) for key in ("estimate", "low", "high")),
                 [options[name].index(row[name]) for name in varied],
             ]
@@ -218,9 +225,10 @@ def _read_specifications(table: Path) -> dict[str, Any]:
     }
 
 
-def _add_measures(each: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:
-    held = (row["estimator"] for kind in each["tables"] for row in of_kind.get(kind, ()))
-    return {**each, "measures": list(dict.fromkeys([*each["measures"], *held]))}
+def _add_measures(entry: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:
+    """Add the measures in the tables of a paper or claim."""
+    names = (row["estimator"] for kind in entry["tables"] for row in of_kind.get(kind, ()))
+    return {**entry, "measures": list(dict.fromkeys([*entry["measures"], *names]))}
 
 
 def _group_curves(
@@ -229,14 +237,20 @@ def _group_curves(
     models: Sequence[str],
     judged: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
-    measure_order, model_order = ({n: i for i, n in enumerate(of)} for of in (measures, models))
+    measure_order = {name: place for place, name in enumerate(measures)}
+    model_order = {name: place for place, name in enumerate(models)}
 
-    def place(row: Row) -> tuple[Any, ...]:
-        of_series = measure_order[row["estimator"]], model_order[row["model"]], row["selection"]
-        of_checkpoint = float(row["step"] or "inf"), row["revision"]
-        return *of_series, *of_checkpoint, float(row.get("layer") or "inf")
+    def make_sort_key(row: Row) -> tuple[Any, ...]:
+        return (
+            measure_order[row["estimator"]],
+            model_order[row["model"]],
+            row["selection"],
+            float(row["step"] or "inf"),
+            row["revision"],
+            float(row.get("layer") or "inf"),
+        )
 
-    rows.sort(key=place)
+    rows.sort(key=make_sort_key)
     checkpoints: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         key = model, revision = row["model"], row["revision"]
@@ -245,20 +259,23 @@ def _group_curves(
             verdict = judged.get(key, {"verdict": "", "shown": "yes"})
             checkpoints[key] = {"model": model, "revision": revision, "step": step, "tokens": None}
             checkpoints[key] |= {name: verdict[name] for name in ("verdict", "shown")}
-        if row.get("tokens"):  # not every table counts them
+        if row.get("tokens"):  # some tables do not count them
             checkpoints[key]["tokens"] = int(row["tokens"])
     numbers = {key: number for number, key in enumerate(checkpoints)}
 
-    def cells(row: Row) -> list[Any]:
+    def list_cells(row: Row) -> list[Any]:
         rounded = (_round_cell(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
         return [numbers[row["model"], row["revision"]], *rounded, row.get("reason") or None]
 
-    series = [[*of, list(map(cells, those))] for of, those in groupby(rows, itemgetter(*SERIES))]
+    series = [
+        [*names, [list_cells(row) for row in group]]
+        for names, group in groupby(rows, itemgetter(*SERIES))
+    ]
     return {"checkpoints": list(checkpoints.values()), "series": series}
 
 
 def _round_cell(cell: str | None, digits: int) -> float | str | None:
-    """A rounded number as JSON can hold it."""
+    """Return a rounded number, with infinity as a string, since JSON has none."""
     if not cell:
         return None
     value = float(f"{float(cell):.{digits}g}")

@@ -40,20 +40,20 @@ async function embed(place, specified, tooltip = false) {
 function specification(results, state, lines, width) {
   const isHeat = state.view === "heat";
   const names = namesOfLines(results, state, lines);
-  const measures = [...new Set(lines.map((each) => each.series.measure))];
-  const panels = isHeat ? lines.map((each) => [each]) : linePanels(results, state, lines, measures);
+  const measures = [...new Set(lines.map((line) => line.series.measure))];
+  const panels = isHeat ? lines.map((line) => [line]) : linePanels(results, state, lines, measures);
   // Heat maps of one model are beside each other, unless there is but one measure, or one of each.
-  const models = isHeat ? [...new Set(lines.map((each) => each.series.model))] : [];
+  const models = isHeat ? [...new Set(lines.map((line) => line.series.model))] : [];
   const ofModel = models.map((name) => panels.filter(([line]) => line.series.model === name));
-  const groups = measures.length > 1 && ofModel.some((each) => each.length > 1) ? ofModel : [panels];
+  const groups = measures.length > 1 && ofModel.some((ofMeasure) => ofMeasure.length > 1) ? ofModel : [panels];
   const fitting = width < WIDE ? 1 : Math.floor((width + GAP) / NARROWEST[state.view]);
-  const columns = Math.min(Math.max(...groups.map((each) => each.length)), fitting);
+  const columns = Math.min(Math.max(...groups.map((group) => group.length)), fitting);
   const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
   const draw = isHeat ? heatMap : linePanel;
   const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: 76, column: GAP + AXIS_WIDTH } };
   const panel = (some) => {
     const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
-    const alike = lines.filter((each) => each.series.measure === some[0].series.measure);
+    const alike = lines.filter((line) => line.series.measure === some[0].series.measure);
     return { width: look.panelWidth, ...draw(results, state, of, look, panels.indexOf(some), alike) };
   };
   return {
@@ -85,8 +85,8 @@ function theme(titleLimit = 0) {
 function linePanels(results, state, lines, measures) {
   const phase = (line) => (state.view === "step" ? phaseOf(results, line) : "");
   const phases = [...new Set(lines.map(phase))].sort();
-  const panels = measures.flatMap((name) => phases.map((each) => lines.filter((line) => line.series.measure === name && phase(line) === each)));
-  return panels.filter((each) => each.length);
+  const panels = measures.flatMap((name) => phases.map((phaseOfPanel) => lines.filter((line) => line.series.measure === name && phase(line) === phaseOfPanel)));
+  return panels.filter((panel) => panel.length);
 }
 
 const phaseOf = (results, { series }) => results.modelsByName.get(series.model).phase ?? "";
@@ -94,9 +94,9 @@ const phaseOf = (results, { series }) => results.modelsByName.get(series.model).
 // Colours and dashes of lines, the same in all panels. Dashes tell apart what colours do not; else they say the
 // same as colours, for who sees none.
 function lineLook(state, names, width) {
-  const unique = (key) => [...new Set(names.map((each) => each[key]))];
+  const unique = (key) => [...new Set(names.map((name) => name[key]))];
   const [colours, seconds] = [unique("colour"), unique("second")];
-  const isByStop = names.some((each) => each.isByStop);
+  const isByStop = names.some((name) => name.isByStop);
   const legend = { title: null, orient: "top", direction: "horizontal", symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300, symbolOpacity: 1 };
   const extent = styled("stops").split(" ").map(Number);
   const listed = (names, look) => ({ ...look, ...legendLabels(names, width) });
@@ -157,11 +157,11 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
     }),
   );
   const near = `near_${at}`;
-  const isSparse = Math.max(...lines.map((each) => each.rows.length)) <= MOST_POINTS;
+  const isSparse = Math.max(...lines.map((line) => line.rows.length)) <= MOST_POINTS;
   const emphasised = (pointed, hovered, value) => ({
     condition: [{ test: "datum.i === cursor", value: pointed }, { param: near, empty: false, value: hovered }], value,
   });
-  const zero = beginsAtZero(results, lines[0].series.measure, lines.flatMap((each) => each.rows));
+  const zero = beginsAtZero(results, lines[0].series.measure, lines.flatMap((line) => line.rows));
   const ofLines = { type: "quantitative", title: null, scale: { zero }, axis: { labelExpr: SHORT_LABEL } };
   const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
@@ -196,7 +196,7 @@ function axisBreak(state, rows) {
   if (state.view !== "step" || !state.log || places[0] !== 0 || places.length < 2) return [];
   const at = { x: { datum: (Math.SQRT2 - 1) * places[1] }, y: { value: "height" } }; // half way, on a symlog scale
   const text = (words, color, fontSize) => ({ mark: { type: "text", text: words, color, fontSize, tooltip: null }, encoding: at });
-  return [text("█", styled("surface"), 9), text("//", styled("quiet"), 12)].map((each) => ({ data: { values: [{}] }, ...each }));
+  return [text("█", styled("surface"), 9), text("//", styled("quiet"), 12)].map((layer) => ({ data: { values: [{}] }, ...layer }));
 }
 
 const stepTitle = (state, phase) => `${phase ? "Fine-tuning" : "Training"} ${state.by === "tokens" ? "tokens" : "step"}`;
@@ -212,7 +212,7 @@ function axisAcross(state, rows, phase) {
   const axis = { labelExpr: "datum.value === 0 ? '0' : replace(format(datum.value, '~s'), 'G', 'B')", labelOverlap: true };
   if (!state.log) return { ...across, scale, axis };
   const places = ascending(rows.map((row) => row.x));
-  const first = places.find((each) => each > 0) ?? 1;
+  const first = places.find((place) => place > 0) ?? 1;
   const powers = places[0] === 0 ? [0] : [];
   for (let power = Math.ceil(Math.log10(first)); 10 ** power <= places.at(-1); power++) powers.push(10 ** power);
   const values = powers.length > 1 ? powers : places.slice(0, 8);
@@ -221,8 +221,8 @@ function axisAcross(state, rows, phase) {
 
 // Columns of checkpoints and rows of layers; maps of one measure, `alike`, have one scale of colours.
 function heatMap(results, state, [line], { panelWidth }, at, alike) {
-  const checkpoints = [...new Set(line.rows.map((each) => each.checkpoint))];
-  const layers = ascending(line.rows.map((each) => each[state.across])).reverse();
+  const checkpoints = [...new Set(line.rows.map((row) => row.checkpoint))];
+  const layers = ascending(line.rows.map((row) => row[state.across])).reverse();
   const step = Math.max(3, Math.min(28, Math.floor((layers.length < 16 ? TALLEST / 2 : TALLEST) / layers.length)));
   const values = line.rows.map((row) => ({
     i: row.i, mark: row.mark, x: checkpoints.indexOf(row.checkpoint), y: row[state.across],
@@ -231,13 +231,13 @@ function heatMap(results, state, [line], { panelWidth }, at, alike) {
   const finite = alike.flatMap((each) => each.rows).map((each) => each.value).filter(Number.isFinite).sort((a, b) => a - b);
   const [low, high] = finite.length ? [finite[0], finite.at(-1)] : [0, 0];
   const isLog = low > 0 && high > WIDE_RANGE * low;
-  const labels = JSON.stringify(checkpoints.map((each) => shortCount(each[state.by])));
+  const labels = JSON.stringify(checkpoints.map((checkpoint) => shortCount(checkpoint[state.by])));
   const every = Math.ceil(checkpoints.length / Math.max(1, Math.floor(panelWidth / LABEL_WIDTH)));
   const legend = { title: isLog ? "log scale" : null, titleColor: styled("quiet"), labelExpr: SHORT_LABEL, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4 };
   const x = {
     field: "x", type: "ordinal", title: `${stepTitle(state, phaseOf(results, line))} of each checkpoint`,
     scale: { domain: [...checkpoints.keys()], padding: 0 },
-    axis: { values: [...checkpoints.keys()].filter((each) => each % every === 0), labelExpr: `${labels}[datum.value]`, labelAngle: 0 },
+    axis: { values: [...checkpoints.keys()].filter((place) => place % every === 0), labelExpr: `${labels}[datum.value]`, labelAngle: 0 },
   };
   const y = {
     field: "y", type: "ordinal", title: state.across === "depth" ? "Relative depth" : "Layer", sort: null,

@@ -62,7 +62,7 @@ class Controls {
 
   valueOf({ type, name, value, checked }) {
     if (type === "radio") return value;
-    if (type === "checkbox") return Array.isArray(this.state[name]) ? all(`[name=${name}]:checked`).map((each) => each.value) : checked;
+    if (type === "checkbox") return Array.isArray(this.state[name]) ? all(`[name=${name}]:checked`).map((input) => input.value) : checked;
     return value === "" ? null : Number(value);
   }
 
@@ -70,13 +70,13 @@ class Controls {
   hideUseless() {
     const { rows, series, checkpoints } = this.results;
     const isSeveral = (values) => new Set(values).size > 1;
-    const isTrained = series.some((each) => isSeveral(each.points.map((point) => point.checkpoint.step).filter((step) => step !== null)));
+    const isTrained = series.some((entry) => isSeveral(entry.points.map((point) => point.checkpoint.step).filter((step) => step !== null)));
     const uses = {
-      across: isSeveral(series.filter((each) => !each.isWhole).map((each) => each.points[0].rows.length)),
-      by: isTrained && checkpoints.some((each) => each.tokens !== null),
+      across: isSeveral(series.filter((entry) => !entry.isWhole).map((entry) => entry.points[0].rows.length)),
+      by: isTrained && checkpoints.some((checkpoint) => checkpoint.tokens !== null),
       from: isTrained, to: isTrained, log: isTrained, view: isTrained,
       intervals: rows.some((row) => Number.isFinite(row.low)),
-      left_out: checkpoints.some((each) => each.shown === "no"),
+      left_out: checkpoints.some((checkpoint) => checkpoint.shown === "no"),
     };
     for (const [name, isUseful] of Object.entries(uses)) {
       for (const input of all(`[name=${name}]`)) (input.closest("label") ?? input.closest("fieldset")).hidden = !isUseful;
@@ -108,7 +108,7 @@ class Controls {
       if (isListed) input.parentElement.hidden = !choices[name].includes(value) || !this.isFound(input);
     }
     for (const group of all(this.search ? ".group" : ".group:has(:checked)")) group.open = true;
-    const bounds = [state.from, state.to].filter((each) => each !== null);
+    const bounds = [state.from, state.to].filter((bound) => bound !== null);
     const places = ascending([...allPlaces(this.results, state), ...bounds]);
     for (const [name, word] of [["from", "the first"], ["to", "the last"]]) {
       const options = places.map((place) => new Option(placeWords(state, place), place));
@@ -136,7 +136,7 @@ class Controls {
     const buttons = state[key].map((stop) => {
       const button = make("button", { type: "button", textContent: `${stopWords(state, stop)} ×`, ariaLabel: `Remove ${stopWords(state, stop)}` });
       button.addEventListener("click", () => {
-        this.change({ [key]: state[key].filter((each) => each !== stop) });
+        this.change({ [key]: state[key].filter((keptStop) => keptStop !== stop) });
         element("keep").focus();
       });
       return make("li", {}, button);

@@ -30,7 +30,7 @@ async function drawCurve(place, specify) {
 function specificationCurve(choices, rows, width) {
   const verdicts = Object.keys(VERDICT_SIGNS).filter((verdict) => rows.some((row) => row[0] === verdict));
   const labels = choices.flatMap(({ label, options }) => [label, ...options]);
-  const firstOf = choices.map((_, at) => choices.slice(0, at).reduce((sum, each) => sum + each.options.length + 1, 0));
+  const firstOf = choices.map((_, at) => choices.slice(0, at).reduce((sum, choice) => sum + choice.options.length + 1, 0));
   const labelWidth = Math.min(WIDEST_LABELS * width, Math.max(...labels.map(textWidth)) + 8);
   const finite = (value) => (Number.isFinite(value) ? value : null);
   const estimates = rows.map(([verdict, isReference, estimate, low, high], at) =>

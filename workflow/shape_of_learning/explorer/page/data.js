@@ -23,13 +23,13 @@ class Results {
       series.isWhole = series.points[0].rows[0].layer === null; // of the model, such as its loss
       return series;
     });
-    this.selections = [...new Set(this.series.map((each) => each.selection))];
-    const measured = new Set(this.series.map((each) => each.measure));
-    this.measured = this.measures.map((each) => each.name).filter((name) => measured.has(name));
+    this.selections = [...new Set(this.series.map((series) => series.selection))];
+    const measured = new Set(this.series.map((series) => series.measure));
+    this.measured = this.measures.map((measure) => measure.name).filter((name) => measured.has(name));
   }
 
   static async read() {
-    const packed = Uint8Array.from(atob(element("content").textContent), (each) => each.charCodeAt(0));
+    const packed = Uint8Array.from(atob(element("content").textContent), (character) => character.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Results(await new Response(stream).json());
   }
@@ -37,7 +37,7 @@ class Results {
   readRow(series, [at, layer, depth, ...cells]) {
     // What is empty is no number, and what is infinite is text.
     const reason = cells.pop() ?? "";
-    const [value, low, high, nearDuplicates, n] = cells.map((each) => (each === null ? NaN : Number(each)));
+    const [value, low, high, nearDuplicates, n] = cells.map((cell) => (cell === null ? NaN : Number(cell)));
     const checkpoint = this.checkpoints[at];
     const mark = checkpoint.shown !== "yes" ? NOT_OK : reason ? SUSPECT : "";
     const row = { i: this.rows.length, series, checkpoint, layer, depth, value, low, high, nearDuplicates, n, reason, mark };
@@ -48,9 +48,9 @@ class Results {
 
 // By name, with labels of which no two are equal.
 function byName(entries) {
-  const isShared = ({ label }) => entries.filter((each) => each.label === label).length > 1;
-  const label = (each) => (isShared(each) ? `${each.label} (${SHARED_LABELS[each.family] ?? each.name})` : each.label);
-  return new Map(entries.map((each) => [each.name, { ...each, label: label(each) }]));
+  const isShared = ({ label }) => entries.filter((entry) => entry.label === label).length > 1;
+  const label = (entry) => (isShared(entry) ? `${entry.label} (${SHARED_LABELS[entry.family] ?? entry.name})` : entry.label);
+  return new Map(entries.map((entry) => [entry.name, { ...entry, label: label(entry) }]));
 }
 
 const MATRICES = ["input", "output", "tied"];
@@ -99,11 +99,11 @@ function startState(results) {
   const of = (axis) => results.measured.find((name) => results.measuresByName.get(name).axis === axis);
   const first = [of(ANISOTROPY) ?? results.measured[0], of(DIMENSION)];
   const measure = [...new Set(first.filter(Boolean))];
-  const shown = new Set(results.series.filter((each) => measure.includes(each.measure)).map((each) => each.model));
+  const shown = new Set(results.series.filter((entry) => measure.includes(entry.measure)).map((entry) => entry.model));
   return {
     view: "layer", across: "layer", by: "step",
     paper: [],
-    model: results.models.map((each) => each.name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST),
+    model: results.models.map((model) => model.name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST),
     measure,
     rows: results.selections,
     at: LAST, keep: [],
@@ -119,7 +119,7 @@ const yesOrNo = (text) => ({ __proto__: null, yes: true, no: false })[text];
 const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined);
 const numberOr = (word) => (text) => (text === word ? word : number(text));
 const stopOrLast = (text) => (FINE_TUNING_STOP.test(text) ? text : numberOr(LAST)(text));
-const named = (key) => (text, results) => among(...results[key].map((each) => each.name ?? each))(text);
+const named = (key) => (text, results) => among(...results[key].map((entry) => entry.name ?? entry))(text);
 const READERS = {
   __proto__: null, // what all objects inherit is no key of an address
   view: among(...VIEWS),
@@ -136,7 +136,7 @@ function toAddress(state, start) {
   for (const [key, value] of Object.entries(state)) {
     if (JSON.stringify(value) === JSON.stringify(start[key])) continue;
     const values = Array.isArray(value) && value.length ? value : [value];
-    for (const each of values) address.append(key, each === true ? "yes" : each === false ? "no" : each);
+    for (const item of values) address.append(key, item === true ? "yes" : item === false ? "no" : item);
   }
   return `#${address}`;
 }
@@ -150,7 +150,7 @@ function fromAddress(hash, results) {
     const texts = address.getAll(key).filter(Boolean);
     const values = texts.map((text) => READERS[key]?.(text, results));
     unknown.push(...texts.filter((_, at) => values[at] === undefined).map((text) => `${key} “${text}”`));
-    const good = values.filter((each) => each !== undefined);
+    const good = values.filter((value) => value !== undefined);
     if (Array.isArray(state[key]) && (good.length || !texts.length)) state[key] = good;
     else if (good.length) state[key] = good.at(-1);
   }
@@ -159,14 +159,14 @@ function fromAddress(hash, results) {
 
 // Names that lists offer: what the chosen papers draw, and selections that the chosen models and measures have.
 function offered(results, state) {
-  const papers = results.papers.filter((each) => state.paper.includes(each.name));
-  const drawn = (key) => (name) => !papers.length || papers.some((each) => each[key].includes(name));
+  const papers = results.papers.filter((paper) => state.paper.includes(paper.name));
+  const drawn = (key) => (name) => !papers.length || papers.some((paper) => paper[key].includes(name));
   const having = chosenSeries(results, { ...state, rows: results.selections });
   return {
-    paper: results.papers.map((each) => each.name),
-    model: results.models.map((each) => each.name).filter(drawn("models")),
+    paper: results.papers.map((paper) => paper.name),
+    model: results.models.map((model) => model.name).filter(drawn("models")),
     measure: results.measured.filter(drawn("measures")),
-    rows: results.selections.filter((name) => !having.length || having.some((each) => each.selection === name)),
+    rows: results.selections.filter((name) => !having.length || having.some((entry) => entry.selection === name)),
   };
 }
 

@@ -17,7 +17,7 @@ function isInRange(results, state, { phase, [state.by]: place }) {
 }
 
 function hasPretraining(results, state) {
-  return results.checkpoints.some((each) => state.model.includes(each.model) && !each.phase && each[state.by] !== null);
+  return results.checkpoints.some((checkpoint) => state.model.includes(checkpoint.model) && !checkpoint.phase && checkpoint[state.by] !== null);
 }
 
 // The points of a series in the chosen range; those that verdicts leave out only if they are asked for.
@@ -28,15 +28,15 @@ function shownPoints(results, state, series) {
 // Checkpoints that are chosen and have a step (or tokens), whatever the range.
 function steppedCheckpoints(results, state) {
   const whole = { ...state, from: null, to: null };
-  const points = chosenSeries(results, state).flatMap((each) => shownPoints(results, whole, each));
+  const points = chosenSeries(results, state).flatMap((series) => shownPoints(results, whole, series));
   return points.map((each) => each.checkpoint).filter((each) => each[state.by] !== null);
 }
 
 // Places that a range can begin and end at.
 function allPlaces(results, state) {
   const checkpoints = steppedCheckpoints(results, state);
-  const ranged = hasPretraining(results, state) ? checkpoints.filter((each) => !each.phase) : checkpoints;
-  return ascending(ranged.map((each) => each[state.by]));
+  const ranged = hasPretraining(results, state) ? checkpoints.filter((checkpoint) => !checkpoint.phase) : checkpoints;
+  return ascending(ranged.map((checkpoint) => checkpoint[state.by]));
 }
 
 // The stop of a checkpoint: its step (or tokens), and for a fine-tuning also the word, since it counts anew.
@@ -52,28 +52,28 @@ const byPhaseAndPlace = (a, b) => isFineTuning(a) - isFineTuning(b) || stopPlace
 // What the slider goes through.
 function stops(results, state) {
   if (state.view === "layer") {
-    const checkpoints = steppedCheckpoints(results, state).filter((each) => isInRange(results, state, each));
-    return [...[...new Set(checkpoints.map((each) => checkpointStop(state, each)))].sort(byPhaseAndPlace), LAST];
+    const checkpoints = steppedCheckpoints(results, state).filter((checkpoint) => isInRange(results, state, checkpoint));
+    return [...[...new Set(checkpoints.map((checkpoint) => checkpointStop(state, checkpoint)))].sort(byPhaseAndPlace), LAST];
   }
   const chosen = chosenSeries(results, state);
-  if (chosen.length && chosen.every((each) => each.isWhole)) return [WHOLE];
-  const rows = chosen.flatMap((each) => (each.isWhole ? [] : each.points.at(-1).rows));
-  const places = rows.filter((each) => each.layer !== null).map((each) => each[state.across]);
-  return [...(rows.some((each) => each.layer === null) ? [MEAN] : []), ...ascending(places)];
+  if (chosen.length && chosen.every((series) => series.isWhole)) return [WHOLE];
+  const rows = chosen.flatMap((series) => (series.isWhole ? [] : series.points.at(-1).rows));
+  const places = rows.filter((row) => row.layer !== null).map((row) => row[state.across]);
+  return [...(rows.some((row) => row.layer === null) ? [MEAN] : []), ...ascending(places)];
 }
 
 // The stop at which the slider stands: that of the state, or the nearest one.
 function standing(list, state) {
   const wanted = state.view === "layer" ? state.at : state.layer;
-  const numbers = list.filter((each) => typeof each === "number");
+  const numbers = list.filter((stop) => typeof stop === "number");
   if (list.includes(wanted)) return wanted;
-  if (typeof wanted === "number" && numbers.length) return nearest(numbers, wanted, (each) => each);
+  if (typeof wanted === "number" && numbers.length) return nearest(numbers, wanted, (stop) => stop);
   return list.at(-1);
 }
 
 function nearest(list, wanted, place) {
-  const distance = (each) => Math.abs(place(each) - wanted);
-  return list.reduce((best, each) => (distance(each) < distance(best) ? each : best));
+  const distance = (stop) => Math.abs(place(stop) - wanted);
+  return list.reduce((best, stop) => (distance(stop) < distance(best) ? stop : best));
 }
 
 // The stops that are drawn: those that are kept, then the one of the slider.
@@ -83,8 +83,8 @@ function drawnStops(results, state) {
   const now = standing(stops(results, state), state);
   const drawn = [...new Set(now === undefined ? kept : [...kept, now])];
   const isWord = (stop) => [MEAN, WHOLE, LAST].includes(stop);
-  const places = drawn.filter((each) => !isWord(each)).sort(byPhaseAndPlace);
-  return [...drawn.filter((each) => isWord(each) && each !== LAST), ...places, ...drawn.filter((each) => each === LAST)];
+  const places = drawn.filter((stop) => !isWord(stop)).sort(byPhaseAndPlace);
+  return [...drawn.filter((stop) => isWord(stop) && stop !== LAST), ...places, ...drawn.filter((stop) => stop === LAST)];
 }
 
 function placeWords(state, place, phase = "") {
@@ -108,13 +108,13 @@ function pointAt(points, state, stop) {
 // The row of a layer, of the nearest one to a depth, or of the average; the only one of what has no layers.
 function rowAt(state, series, { rows }, stop) {
   if (series.isWhole) return rows[0];
-  if (stop === MEAN) return rows.find((each) => each.layer === null);
-  if (state.across === "layer") return rows.find((each) => each.layer === stop);
+  if (stop === MEAN) return rows.find((row) => row.layer === null);
+  if (state.across === "layer") return rows.find((row) => row.layer === stop);
   const layers = layersOf({ rows });
-  return layers.length ? nearest(layers, stop, (each) => each.depth) : undefined;
+  return layers.length ? nearest(layers, stop, (layer) => layer.depth) : undefined;
 }
 
-const layersOf = ({ rows }) => rows.filter((each) => each.layer !== null);
+const layersOf = ({ rows }) => rows.filter((row) => row.layer !== null);
 
 // Lines: {series, stop, checkpoint, rows}, rows in order of x; and those that have none.
 function drawnLines(results, state) {
@@ -129,7 +129,7 @@ function drawnLines(results, state) {
         const point = pointAt(points, state, stop);
         if (point) Object.assign(line, { checkpoint: point.checkpoint, rows: layersOf(point) });
       } else if (state.view === "step") {
-        line.rows = named.map((each) => rowAt(state, series, each, stop)).filter(Boolean);
+        line.rows = named.map((member) => rowAt(state, series, member, stop)).filter(Boolean);
       } else {
         line.rows = named.flatMap(layersOf);
       }
@@ -145,10 +145,10 @@ const labelsOf = (byName, names) => [...new Set(names)].map((name) => byName.get
 
 // What tells lines apart: the model, the step or layer, the selection.
 function namesOfLines(results, state, lines) {
-  const severalModels = new Set(lines.map((each) => each.series.model)).size > 1;
-  const severalStops = new Set(lines.map((each) => each.stop)).size > 1;
+  const severalModels = new Set(lines.map((line) => line.series.model)).size > 1;
+  const severalStops = new Set(lines.map((line) => line.stop)).size > 1;
   const keys = lines.map(({ series }) => `${series.measure} ${series.selection}`);
-  const severalSelections = !state.together && new Set(keys).size > new Set(lines.map((each) => each.series.measure)).size;
+  const severalSelections = !state.together && new Set(keys).size > new Set(lines.map((line) => line.series.measure)).size;
   return lines.map(({ series, stop }) => {
     const model = results.modelsByName.get(series.model).label;
     const isByStop = severalStops && !severalModels;
@@ -163,20 +163,20 @@ function namesOfLines(results, state, lines) {
 
 function summaryOf(results, state, { lines, lacking }) {
   if (!lines.length) return [nothing(results, state, lacking)];
-  const measures = lines.map((each) => each.series.measure);
+  const measures = lines.map((line) => line.series.measure);
   const across = state.across === "depth" ? "relative depth" : "layer";
-  const phases = [...new Set(lines.map((each) => phaseOf(results, each)))];
+  const phases = [...new Set(lines.map((line) => phaseOf(results, line)))];
   const by = phases.length > 1 ? { step: "step", tokens: "tokens" }[state.by] : stepTitle(state, phases[0]).toLowerCase();
   const isHeat = state.view === "heat";
   const how = { layer: `by ${across}`, step: `by ${by}`, heat: `by ${across} and ${by}` }[state.view];
-  const where = isHeat ? "" : `, ${[...new Set(lines.map((each) => stopWords(state, each.stop)))].join(" and ")}`;
-  const rows = lines.flatMap((each) => each.rows);
-  const blank = rows.filter((each) => !Number.isFinite(each.value)).length;
-  const marked = (mark) => rows.filter((each) => each.mark === mark).length;
-  const found = new Set(chosenSeries(results, state).map((each) => each.measure));
-  const missing = labelsOf(results.measuresByName, state.measure.filter((each) => !found.has(each)));
+  const where = isHeat ? "" : `, ${[...new Set(lines.map((line) => stopWords(state, line.stop)))].join(" and ")}`;
+  const rows = lines.flatMap((line) => line.rows);
+  const blank = rows.filter((row) => !Number.isFinite(row.value)).length;
+  const marked = (mark) => rows.filter((row) => row.mark === mark).length;
+  const found = new Set(chosenSeries(results, state).map((series) => series.measure));
+  const missing = labelsOf(results.measuresByName, state.measure.filter((name) => !found.has(name)));
   const whole = wholeMeasures(results, lacking);
-  const without = labelsOf(results.modelsByName, lacking.filter((each) => !each.series.isWhole).map((each) => each.series.model));
+  const without = labelsOf(results.modelsByName, lacking.filter((line) => !line.series.isWhole).map((line) => line.series.model));
   return [
     `${labelsOf(results.measuresByName, measures)} ${how}${where}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
     blank > 0 && `${count(blank, "value")} undefined or infinite.`,
@@ -188,15 +188,15 @@ function summaryOf(results, state, { lines, lacking }) {
   ].filter(Boolean);
 }
 
-const reasonsOf = (rows) => [...new Set(rows.flatMap((each) => (each.reason ? each.reason.split("; ") : [])))].join(", ");
+const reasonsOf = (rows) => [...new Set(rows.flatMap((row) => (row.reason ? row.reason.split("; ") : [])))].join(", ");
 
 // Measures of lines that are not drawn because they have no layers.
 function wholeMeasures(results, lacking) {
-  return labelsOf(results.measuresByName, lacking.filter((each) => each.series.isWhole).map((each) => each.series.measure));
+  return labelsOf(results.measuresByName, lacking.filter((line) => line.series.isWhole).map((line) => line.series.measure));
 }
 
 function nothing(results, state, lacking) {
-  const models = labelsOf(results.modelsByName, lacking.map((each) => each.series.model));
+  const models = labelsOf(results.modelsByName, lacking.map((line) => line.series.model));
   const reasons = [
     [!results.measured.length, "the table of estimates is empty"],
     [!offered(results, state).measure.length, "the chosen papers draw other tables, which their figures show"],
@@ -214,7 +214,7 @@ function sampleWords(results, rows) {
   for (const name of new Set(rows.map((row) => row.series.measure))) {
     const numbers = rows.filter((row) => row.series.measure === name).map((row) => row.n).filter(Number.isFinite);
     if (!numbers.length) continue;
-    const ends = [Math.min(...numbers), Math.max(...numbers)].map((each) => Math.round(each).toLocaleString("en"));
+    const ends = [Math.min(...numbers), Math.max(...numbers)].map((end) => Math.round(end).toLocaleString("en"));
     const { label, in_batches } = results.measuresByName.get(name);
     const words = `${[...new Set(ends)].join(" to ")} vectors${in_batches ? " a batch" : ""}`;
     labelsByNumber.set(words, [...(labelsByNumber.get(words) ?? []), label]);
@@ -233,9 +233,9 @@ function beginsAtZero(results, measure, rows) {
 
 // How the measures that are drawn are defined, as captions say it.
 function definitionsOf(results, { lines }) {
-  const names = [...new Set(lines.map((each) => each.series.measure))];
+  const names = [...new Set(lines.map((line) => line.series.measure))];
   const words = names.map((name) => results.measuresByName.get(name).description).filter(Boolean);
-  return words.map((each) => `${each[0].toUpperCase()}${each.slice(1)}.`).join(" ");
+  return words.map((word) => `${word[0].toUpperCase()}${word.slice(1)}.`).join(" ");
 }
 
 // One value for the pointer and the keyboard, as [term, text].

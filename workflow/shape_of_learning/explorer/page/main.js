@@ -172,7 +172,7 @@ class Explorer {
     this.cursor = { line: next, point: within(point + by[1], lines[next].rows.length) };
     const row = lines[next].rows[this.cursor.point];
     this.embedded?.view.signal("cursor", row.i).run();
-    element("reading").textContent = wordsOf(this.results, row).map((each) => each.join(": ")).join("; ");
+    element("reading").textContent = wordsOf(this.results, row).map((pair) => pair.join(": ")).join("; ");
   }
 
   showTable() {
@@ -180,7 +180,7 @@ class Explorer {
   }
 
   get shownRows() {
-    return this.drawn.lines.flatMap((each) => each.rows);
+    return this.drawn.lines.flatMap((line) => line.rows);
   }
 
   async save(kind) {
@@ -212,8 +212,8 @@ function redraw() {
 // Views with something to see: a training has two checkpoints or more, unless there is nothing else.
 function fullViews(ofViews) {
   const drawn = ofViews.filter(([, { lines }]) => lines.length);
-  const checkpoints = ({ rows }) => new Set(rows.map((each) => each.checkpoint)).size;
-  const full = drawn.filter(([view, { lines }]) => view === "layer" || lines.some((each) => checkpoints(each) > 1));
+  const checkpoints = ({ rows }) => new Set(rows.map((row) => row.checkpoint)).size;
+  const full = drawn.filter(([view, { lines }]) => view === "layer" || lines.some((line) => checkpoints(line) > 1));
   return (full.length ? full : drawn).map(([view]) => view);
 }
 

@@ -9,7 +9,7 @@ const POINT = 2; // pixels
 
 // States of the opening pictures: anisotropy by layer, then what is left of it without massive tokens, or a dimension.
 function pictureStates(results) {
-  const layered = results.measured.filter((name) => results.series.some((each) => each.measure === name && !each.isWhole));
+  const layered = results.measured.filter((name) => results.series.some((series) => series.measure === name && !series.isWhole));
   const first = layered.includes(ANISOTROPY_MEASURE) ? ANISOTROPY_MEASURE : layered[0];
   const isMassive = first === ANISOTROPY_MEASURE && layered.includes(WITHOUT_MASSIVE);
   const second = [...DIMENSION_MEASURES, ...layered].find((name) => layered.includes(name) && name !== first);
@@ -18,13 +18,13 @@ function pictureStates(results) {
 }
 
 function pictureState(results, measure) {
-  const series = results.series.filter((each) => measure.includes(each.measure));
+  const series = results.series.filter((entry) => measure.includes(entry.measure));
   const selections = measure.map((name) => {
-    const names = series.filter((each) => each.measure === name).map((each) => each.selection);
+    const names = series.filter((entry) => entry.measure === name).map((entry) => entry.selection);
     return names.includes("all") ? "all" : names[0];
   });
-  const model = [...new Set(series.map((each) => each.model))];
-  const isOfSeveralDepths = new Set(series.map((each) => each.points[0].rows.length)).size > 1;
+  const model = [...new Set(series.map((entry) => entry.model))];
+  const isOfSeveralDepths = new Set(series.map((entry) => entry.points[0].rows.length)).size > 1;
   const state = { ...startState(results), measure, model, rows: selections, across: isOfSeveralDepths ? "depth" : "layer", together: measure.length > 1 };
   const earlier = stops(results, state).slice(0, -2); // before the last step, which is the last checkpoint
   const keep = model.length === 1 ? [earlier[0], earlier[Math.ceil(earlier.length / 2)]].filter((stop) => stop !== undefined) : [];
@@ -42,7 +42,7 @@ function showPictures(results) {
     const { lines, same } = withoutRepeats(drawnLines(results, state).lines);
     const title = pictureTitle(results, state);
     const place = make("div", { className: "picture", role: "img", ariaLabel: `${title}: ${count(lines.length, "line")}` });
-    const caption = [sampleWords(results, lines.flatMap((each) => each.rows)), same.length && `No massive tokens, so one line: ${labelsOf(results.modelsByName, same)}`];
+    const caption = [sampleWords(results, lines.flatMap((line) => line.rows)), same.length && `No massive tokens, so one line: ${labelsOf(results.modelsByName, same)}`];
     place.draw = () => place.replaceChildren(...linePicture(results, state, lines, place.clientWidth));
     return make("figure", {}, make("h2", { textContent: title }), place, make("figcaption", { textContent: caption.filter(Boolean).join(". ") }));
   });
@@ -70,7 +70,7 @@ function svg(tag, attributes = {}, ...children) {
 // Legends that wrap, and lines with bands and points.
 function linePicture(results, state, lines, width) {
   const names = namesOfLines(results, state, lines);
-  const unique = (key) => [...new Set(names.map((each) => each[key]))];
+  const unique = (key) => [...new Set(names.map((name) => name[key]))];
   const [colours, seconds] = [unique("colour"), unique("second")];
   const palette = styled("lines").split(" ");
   const colour = (name) => palette[colours.indexOf(name) % palette.length];
@@ -83,7 +83,7 @@ function linePicture(results, state, lines, width) {
     isDashed ? seconds.map((name) => entry(name, styled("quiet"), dash(seconds, name))) : [],
   ].filter((entries) => entries.length);
   const across = (row) => row[state.across];
-  const rows = lines.flatMap((each) => each.rows);
+  const rows = lines.flatMap((line) => line.rows);
   const finite = (values) => values.filter(Number.isFinite);
   const heights = finite(rows.flatMap(({ value, low, high }) => [value, low, high]));
   if (lines.length && beginsAtZero(results, lines[0].series.measure, rows)) heights.push(0);
@@ -92,7 +92,7 @@ function linePicture(results, state, lines, width) {
   const [bottom, top] = [yTicks[0], yTicks.at(-1)];
   const x = (value) => MARGIN.left + ((value - left) / (right - left || 1)) * (width - MARGIN.left - MARGIN.right);
   const y = (value) => MARGIN.top + (1 - (value - bottom) / (top - bottom || 1)) * PLOT_HEIGHT;
-  const xTicks = ticks(left, right, Math.min(MOST_X_TICKS, state.across === "layer" ? right - left : MOST_X_TICKS)).filter((each) => each >= left && each <= right);
+  const xTicks = ticks(left, right, Math.min(MOST_X_TICKS, state.across === "layer" ? right - left : MOST_X_TICKS)).filter((tick) => tick >= left && tick <= right);
   const base = MARGIN.top + PLOT_HEIGHT;
   const text = (words, attributes) => svg("text", { class: "tick", ...attributes }, words);
   const drawn = [
@@ -105,7 +105,7 @@ function linePicture(results, state, lines, width) {
     ...lines.flatMap(({ rows }, at) => {
       const stroke = colour(names[at].colour);
       const dashes = isDashed ? dash(seconds, names[at].second) : dash(colours, names[at].colour);
-      const path = (points) => points.map((each, first) => `${first ? "L" : "M"}${each.join(" ")}`).join("");
+      const path = (points) => points.map((point, first) => `${first ? "L" : "M"}${point.join(" ")}`).join("");
       const bands = runs(rows, ({ low, high }) => Number.isFinite(low) && Number.isFinite(high));
       const edges = (run) => [...run.map((row) => [x(across(row)), y(row.high)]), ...run.map((row) => [x(across(row)), y(row.low)]).reverse()];
       const known = rows.filter(({ value }) => Number.isFinite(value));
@@ -144,7 +144,7 @@ function ticks(low, high, most) {
   if (!(high >= low)) return [0, 1];
   const rough = (high - low) / most || Math.abs(high) || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough * (1 - 1e-9)) ?? 10 * power;
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((factor) => factor >= rough * (1 - 1e-9)) ?? 10 * power;
   const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }

@@ -57,7 +57,7 @@ class Table {
     const { column, isDescending } = this.order;
     const sorted = column === null ? rows : sortRows(rows, (row) => PAGE_COLUMNS[column](row, this.results), isDescending);
     const left = rows.length > MOST_ROWS ? `: the first ${MOST_ROWS} of ${count(rows.length, "row")}, the downloads have all` : "";
-    const row = (each) => make("tr", {}, ...Object.values(PAGE_COLUMNS).map((read) => make("td", { textContent: cellText(read(each, this.results)) })));
+    const row = (tableRow) => make("tr", {}, ...Object.values(PAGE_COLUMNS).map((read) => make("td", { textContent: cellText(read(tableRow, this.results)) })));
     this.place.replaceChildren(
       make(
         "table", {},
