@@ -124,7 +124,10 @@ def read_content(
     in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
     measures = [
         {**measure, "in_batches": measure["name"] in in_batches}
-        for measure in (*description["measures"], *_describe_unknown(rows, description["measures"]))
+        for measure in (
+            *description["measures"],
+            *_describe_further_measures(rows, description["measures"]),
+        )
     ]
     judged = {(row["model"], row["revision"]): row for path in verdicts for row in _read_rows(path)}
     content = {
@@ -169,10 +172,10 @@ def _convert_to_estimates(
             yield cells
 
 
-def _describe_unknown(
-    rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
+def _describe_further_measures(
+    rows: Iterable[Row], measures: Sequence[Mapping[str, Any]]
 ) -> Iterable[dict[str, Any]]:
-    names = {measure["name"] for measure in known}
+    names = {measure["name"] for measure in measures}
     for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in names):
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
         yield {"name": name, "label": label, "axis": axis, "description": "", "family": ""}

@@ -43,27 +43,27 @@ SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # more specifications have strokes, since dots would overlap
 
 
-def draw_specification_curve(of: ClaimGrid, judged: Specified, sample: str = "") -> Drawing:
-    """Draw the estimates of one claim above the choices that give them; without any estimate, the choices and why.
+def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "") -> Drawing:
+    """Draw the estimates of a claim above their choices; without estimates, the choices and the reason.
 
     Parameters
     ----------
-    of : ClaimChoices
+    grid : ClaimGrid
     judged : mapping of tuple of str to Judgement
-        From :func:`.judge_specifications`.
+        The result of :func:`.judge_specifications`.
     sample : str
-        Which windows of which text the run measures; the last line says it.
+        The windows and the text of the run, for the last line.
     """
-    table = _tabulate_specifications(of, judged)
+    table = _tabulate_specifications(grid, judged)
     has_curve = bool(table["estimate"].notna().any())
-    title = textwrap.wrap(of.claim.sentence, 120) + ([f"With {of.less}."] if of.less else [])
+    title = textwrap.wrap(grid.claim.sentence, 120) + ([f"With {grid.less}."] if grid.less else [])
     if not has_curve:
         title += textwrap.wrap(table["because"].iloc[0].replace("`", ""), 120)
-    options = sum(map(len, of.free_choices.values()))
-    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.free_choices) - 1)) + 0.1
+    options = sum(map(len, grid.free_choices.values()))
+    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(grid.free_choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     note = marks.wrap_sentences(
-        _write_footnote(of, judged, table, sample),
+        _write_footnote(grid, judged, table, sample),
         TEXT_WIDTH - 2 * marks.SIDE,
         marks.NOTE["fontsize"],
     )
@@ -80,19 +80,19 @@ def draw_specification_curve(of: ClaimGrid, judged: Specified, sample: str = "")
         panels.append(figure.add_axes((left, bottom, across, curve_height / height)))
     reference = table[table["is_reference"] == "yes"]
     for axes in panels:
-        if not of.less:
+        if not grid.less:
             axes.axvline(reference["rank"].item(), color="0.85", linewidth=0.8, zorder=0)
         axes.set(xlim=(0.3, len(table) + 0.7), xticks=[])
     points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
     size = float(np.clip(0.75 * points, *SIZES))
     if has_curve:
-        _draw_curve(panels[1], table, of.claim, size)
+        _draw_curve(panels[1], table, grid.claim, size)
     handles = [
         Line2D([], [], linestyle="", markersize=4, label=f"{verdict}: {count:,}", **LOOKS[verdict])
         for verdict in LOOKS
         if (count := (table["verdict"] == verdict).sum())
     ]
-    if has_curve and not of.less:
+    if has_curve and not grid.less:
         ring = {
             "markerfacecolor": "none",
             "markeredgecolor": INK,
@@ -103,7 +103,7 @@ def draw_specification_curve(of: ClaimGrid, judged: Specified, sample: str = "")
         reference_ring = Line2D([], [], linestyle="", marker="o", markersize=6, **ring)
         reference_ring.set_label("reference")
         handles.append(reference_ring)
-    _draw_matrix(matrix, table, of, size)
+    _draw_matrix(matrix, table, grid, size)
     figure.text(
         *(marks.SIDE, marks.SIDE, note),
         **{"transform": figure.dpi_scale_trans, "gid": "footnote", **marks.NOTE},
@@ -112,55 +112,58 @@ def draw_specification_curve(of: ClaimGrid, judged: Specified, sample: str = "")
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), **spaces)
-    return Drawing(figure, table, _write_caption(of, judged, table))
+    return Drawing(figure, table, _write_caption(grid, judged, table))
 
 
-def _tabulate_specifications(of: ClaimGrid, judged: Specified) -> pd.DataFrame:
-    """One row per specification, by ascending estimate and those without one last."""
-    options = pd.DataFrame(list(judged), columns=[*of.choices])[[*of.free_choices]]
-    judgements = pd.DataFrame([vars(each) for each in judged.values()])
-    says = judgements[["verdict", "estimate", "low", "high"]].assign(
+def _tabulate_specifications(grid: ClaimGrid, judged: Specified) -> pd.DataFrame:
+    """Make a table with a row per specification, by ascending estimate, those without an estimate last."""
+    options = pd.DataFrame(list(judged), columns=[*grid.choices])[[*grid.free_choices]]
+    judgements = pd.DataFrame([vars(judgement) for judgement in judged.values()])
+    verdicts = judgements[["verdict", "estimate", "low", "high"]].assign(
         n=judgements["n"].map(";".join)
     )
-    table = pd.concat([says, options, judgements["because"]], axis=1)
+    table = pd.concat([verdicts, options, judgements["because"]], axis=1)
     table.insert(0, "is_reference", np.where(table.index, "no", "yes"))
     table = table.sort_values("estimate", kind="stable", ignore_index=True)
     table.insert(0, "rank", table.index + 1)
-    table.insert(0, "claim", of.claim.name)
+    table.insert(0, "claim", grid.claim.name)
     return table
 
 
-def _write_caption(of: ClaimGrid, judged: Specified, table: pd.DataFrame) -> str:
-    claim, counts = of.claim, table["verdict"].value_counts()
-    verdicts = enumerate_items([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
+def _write_caption(grid: ClaimGrid, judged: Specified, table: pd.DataFrame) -> str:
+    claim, counts = grid.claim, table["verdict"].value_counts()
+    verdicts = enumerate_items(
+        [f"{counts[verdict]:,} {verdict}" for verdict in LOOKS if verdict in counts]
+    )
     return join_sentences(
         claim.sentence,
-        f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(of, judged)}",
+        f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(grid, judged)}",
         "The page of claims has another verdict, of all windows and vectors."
-        if of.less
+        if grid.less
         else "Ring: the verdict on the page of claims.",
         "Without weights of plausibility, a curve of all choices is no verdict.",
     )
 
 
-def _describe_bars(of: ClaimGrid, judged: Specified) -> str:
-    """Say what intervals are over."""
-    over = "pairs" if of.claim.statistic == "twins_less_originals" else "windows"
-    if any(OTHER_SEEDS in of.unit for judgement in judged.values() for of in judgement.numbers):
+def _describe_bars(grid: ClaimGrid, judged: Specified) -> str:
+    """Name the units over which intervals are taken."""
+    over = "pairs" if grid.claim.statistic == "twins_less_originals" else "windows"
+    numbers = (number for judgement in judged.values() for number in judgement.numbers)
+    if any(OTHER_SEEDS in number.unit for number in numbers):
         over = "seeds and windows"
     return f"Bars: 95 % intervals over {over}."
 
 
 def _write_footnote(
-    of: ClaimGrid, judged: Specified, table: pd.DataFrame, sample: str
+    grid: ClaimGrid, judged: Specified, table: pd.DataFrame, sample: str
 ) -> list[str]:
-    """What stands below the choices: what bars and levels are, which text, and how many vectors."""
+    """List the sentences below the choices: bars and level lines, the text, and the number of vectors."""
     n = [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
     vectors = f"; {format_range(n)} vectors a batch" if n else ""
     text = f"Text: {sample}{vectors}." if sample else ""
     if table["estimate"].isna().all():
         return [text]
-    return [f"{_describe_bars(of, judged)} Level lines: where the verdict changes.", text]
+    return [f"{_describe_bars(grid, judged)} Level lines: where the verdict changes.", text]
 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> None:
@@ -169,9 +172,9 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> N
     bound = bounds[ClaimVerdict.SUPPORTED]
     if bound is None:
         axes.axhline(0, color="0.4", linewidth=0.6, zorder=1)
-    for verdict, of in bounds.items() if bound else ():
-        if of:
-            axes.axhline(of[1], color=LOOKS[verdict]["color"], linewidth=0.6, zorder=1)
+    for verdict, level in bounds.items() if bound else ():
+        if level:
+            axes.axhline(level[1], color=LOOKS[verdict]["color"], linewidth=0.6, zorder=1)
     words = textwrap.fill(claim.statistic.replace("_", " "), 24)
     if units := sorted(
         {find_measure(n).axis for n in claim.estimators if n in list_measure_names()}
@@ -180,10 +183,10 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> N
     axes.set_ylabel(words if bound else f"{words}:\ndistance to the bounds")
     axes.spines["bottom"].set_visible(False)
     for verdict, look in LOOKS.items():
-        known = table[(table["verdict"] == verdict) & table["estimate"].notna()]
+        rows = table[(table["verdict"] == verdict) & table["estimate"].notna()]
         bars = {"color": look["color"], "linewidth": min(1, size / 3)}
-        axes.vlines(known["rank"], known["low"], known["high"], **bars)
-        _draw_dots(axes, known, size, **look)
+        axes.vlines(rows["rank"], rows["low"], rows["high"], **bars)
+        _draw_dots(axes, rows, size, **look)
 
 
 def _draw_dots(axes: Axes, rows: pd.DataFrame, size: float, **look: Any) -> None:
@@ -193,13 +196,13 @@ def _draw_dots(axes: Axes, rows: pd.DataFrame, size: float, **look: Any) -> None
     )
 
 
-def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimGrid, size: float) -> None:
-    """Mark which option of each choice a specification has, in the colour of its verdict."""
+def _draw_matrix(axes: Axes, table: pd.DataFrame, grid: ClaimGrid, size: float) -> None:
+    """Mark the options of each specification in the colour of its verdict."""
     mark: dict[str, Any] = {"marker": "o", "markeredgewidth": 0}
     if len(table) > MOST_DOTS:
         mark, size = {"marker": "|", "markeredgewidth": min(1, size / 2)}, 5.5
     labels, height = {}, 0.0
-    for choice, options in of.free_choices.items():
+    for choice, options in grid.free_choices.items():
         axes.annotate(
             format_choice(choice),
             (-(LABEL_WIDTH - 0.08) * 72, height),
@@ -215,7 +218,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimGrid, size: float) ->
             for verdict, look in LOOKS.items():
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
-                # Small ones are not measured, in the legend, too: another verdict is grey as well.
+                # Smaller marks distinguish `not measured` from the other grey verdict.
                 mark["markersize"] = size / 2 if verdict == ClaimVerdict.NOT_MEASURED else size
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
             labels[height] = format_option(choice, option)

@@ -113,10 +113,10 @@ def _make_content(
         number = count_searched_neighbours(protocol.neighbours)
         drops_windows = protocol.selection.same_window == "drop"
         in_window = int(np.bincount(batch.windows).max()) - 1 if drops_windows else 0
-        found = nearest_neighbours(vectors, min(number + in_window, len(vectors) - 1))
+        neighbours = nearest_neighbours(vectors, min(number + in_window, len(vectors) - 1))
         needs_unit = any(not measure.collapse for measure in measures)
         unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
-        lists = NeighbourLists(*found, batch.token_ids, unit or 1.0)
+        lists = NeighbourLists(*neighbours, batch.token_ids, unit or 1.0)
         if drops_windows:
             lists = lists.drop_own_windows(batch.windows, number)
         return len(lists.distances), lists
@@ -289,16 +289,16 @@ def _select_nearest(
         is_present = (copies > 0)[indices]
         is_present[row_copies == 0] = False
         available = np.count_nonzero(is_present, axis=1)
-        found = distances[is_present]
+        values = distances[is_present]
     else:
         # The other copies of a vector come first.
         counts = np.hstack([row_copies[:, None] - 1, copies[indices]])
         counts *= row_copies[:, None] > 0
         available = counts.sum(axis=1)
         with_zero = np.hstack([np.zeros((len(distances), 1)), distances])
-        found = np.repeat(with_zero.ravel(), counts.ravel())
+        values = np.repeat(with_zero.ravel(), counts.ravel())
     has_enough = available >= k
     if not has_enough.any():
         return np.empty((0, k)), has_enough
     starts = np.cumsum(available) - available
-    return sliding_window_view(found, k)[starts[has_enough]], has_enough
+    return sliding_window_view(values, k)[starts[has_enough]], has_enough

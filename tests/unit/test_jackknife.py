@@ -1,4 +1,4 @@
-"""Values without a group of windows are those of the vectors that are left, found without any shortcut."""
+"""Jackknife values are those of a new measurement of the other vectors."""
 
 import math
 
@@ -9,8 +9,8 @@ from clouds import distances_by_brute_force, gaussian, hidden_states
 from hard_clouds import CLOUDS
 from made_states import MadeStates
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
-from shape_of_learning.estimators.anisotropy import anisotropy_jackknife as anisotropies
-from shape_of_learning.estimators.cosine import average_cosine_jackknife as cosines
+from shape_of_learning.estimators.anisotropy import anisotropy_jackknife
+from shape_of_learning.estimators.cosine import average_cosine_jackknife
 from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.batches import Batch, NeighbourLists
 from shape_of_learning.metrics.intervals import standard_error
@@ -50,7 +50,7 @@ HARD = {
 }
 
 
-def grouped(n, windows=40):
+def group_rows(n, windows=40):
     window_of = np.arange(n) * windows // n
     return window_of, selections.group_windows(windows, 0)
 
@@ -64,26 +64,28 @@ def lists_of(X, k):
 @pytest.mark.parametrize("name", DIMENSIONS)
 def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     X = HARD[cloud]()
-    window_of, groups = grouped(len(X))
+    window_of, groups = group_rows(len(X))
     group_of = groups[window_of]
-    chosen = MEASURES[name].configure(name, {})
+    measure = MEASURES[name].configure(name, {})
     lists = lists_of(X, 128)
-    value, rows, anew = measure_batch(Batch(window_of, window_of, group_of, 0, lists), chosen)
-    function, k = chosen.load(), chosen.neighbours
-    search = nearest_distances if chosen.collapse else distances_by_brute_force
+    value, reused, recomputed = measure_batch(
+        Batch(window_of, window_of, group_of, 0, lists), measure
+    )
+    function, k = measure.load(), measure.neighbours
+    search = nearest_distances if measure.collapse else distances_by_brute_force
     distances = search(X, k)
     assert value == pytest.approx(function(distances), rel=RELATIVE)
     first = np.unique(lists.distinct_of, return_index=True)[1]
     for group in range(GROUPS):
         left = group_of != group
         expected = function(search(X[left], k))
-        assert anew[group] == pytest.approx(expected, rel=RELATIVE, nan_ok=True)
+        assert recomputed[group] == pytest.approx(expected, rel=RELATIVE, nan_ok=True)
         of_distinct = np.isin(np.arange(len(first)), lists.distinct_of[left])
-        as_found = distances[of_distinct if chosen.collapse else left]
-        assert rows[group] == pytest.approx(function(as_found), rel=RELATIVE)
+        as_found = distances[of_distinct if measure.collapse else left]
+        assert reused[group] == pytest.approx(function(as_found), rel=RELATIVE)
 
 
-def test_a_vector_with_too_few_neighbours_left_is_left_out():
+def test_a_vector_with_too_few_remaining_neighbours_has_no_value():
     """Ten neighbours are searched, and those of one vector are all in the group that is left out."""
     X = np.concatenate([gaussian(12, 4) * 1e-3, gaussian(60, 4) + 50])
     lists = NeighbourLists(*nearest_neighbours(X, 10), np.arange(len(X)))
@@ -113,7 +115,8 @@ VECTORS = {**CLOUDS, "no_gap": lambda: gaussian(700, 300), "one_row": one_direct
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize(
-    ("jackknife_function", "function"), [(anisotropies, anisotropy), (cosines, average_cosine)]
+    ("jackknife_function", "function"),
+    [(anisotropy_jackknife, anisotropy), (average_cosine_jackknife, average_cosine)],
 )
 def test_values_of_vectors_are_those_of_the_rows_that_are_left(
     jackknife_function, function, name, center
@@ -159,7 +162,7 @@ def layer(X, name, windows=40, size=200):
 )
 def test_a_value_without_a_group_is_the_mean_over_batches(name, function):
     X = hidden_states(650).astype(np.float32)
-    window_of, groups = grouped(650)
+    window_of, groups = group_rows(650)
     estimate = layer(X, name)[1]
     batches = selections.divide_contiguously(650, 200)
     for group in range(GROUPS):
@@ -171,7 +174,7 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name, function):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
+def test_fewer_windows_than_groups_have_values_but_no_jackknife(name):
     _, few = layer(hidden_states(600), name, windows=15)
     _, enough = layer(hidden_states(600), name, windows=16)
     assert math.isfinite(few.value)
@@ -186,9 +189,9 @@ def test_a_batch_of_one_group_says_nothing_without_it():
     assert np.isfinite(estimate.jackknife_values).all()
 
 
-def test_left_out_values_of_neighbours_are_of_both_kinds():
+def test_jackknife_values_of_neighbours_combine_both_kinds():
     X = with_duplicates().astype(np.float32)
-    window_of, groups = grouped(600)
+    window_of, groups = group_rows(600)
     batches = []
     for rows in selections.divide_shuffled(600, 200, random_stream(0, "batches", model="m")):
         windows = window_of[rows]
@@ -200,7 +203,7 @@ def test_left_out_values_of_neighbours_are_of_both_kinds():
         assert layer(X, name)[1].jackknife_values == pytest.approx(expected, rel=RELATIVE)
 
 
-def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():
+def test_combined_jackknife_values_have_the_geometric_mean_of_both_errors():
     stream = random_stream(0, "values")
     rows, anew = stream.normal(size=GROUPS), 3 + 2 * stream.normal(size=GROUPS)
     both = combine_jackknife_values(rows, anew)
