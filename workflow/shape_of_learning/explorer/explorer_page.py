@@ -96,9 +96,9 @@ def read_content(
     Parameters
     ----------
     description : mapping
-        `models`, `measures`, `papers`, `findings`, `sample` and `notes`, by paper and claim the details of `claimed`, and
-        as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims name `tables` if they concern
-        all measures in these.
+        `models`, `measures`, `papers`, `findings`, `sample` and `notes`; by paper and claim the details of `claimed`;
+        and as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims name `tables` if they
+        concern all measures in these.
     estimates : Path
         ``tables/estimates.csv``.
     verdicts, further, claims : sequence of Path
