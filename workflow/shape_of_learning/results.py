@@ -99,7 +99,7 @@ def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
     description = {
         "models": [{"name": name, "label": name} for name in models],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
-        **{"papers": [], "claims": [], "claimed": {}, "notes": []},
+        **{"papers": [], "claims": [], "claimed": {}, "curves": {}, "notes": []},
         "sample": _sample(rows, text),
         "findings": find_all_sentences(estimate_rows(rows), _list_last_checkpoints(rows)),
     }
