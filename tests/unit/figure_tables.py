@@ -9,7 +9,8 @@ from statistics import fmean
 import pandas as pd
 
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
-from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
+from shape_of_learning.figures.inputs import FigureInputs, read_tables
+from shape_of_learning.figures.job import DrawnMeasure, DrawnModel
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS

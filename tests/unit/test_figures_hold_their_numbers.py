@@ -24,18 +24,18 @@ from figure_tables import (
     write_rows,
 )
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
-from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.job import make_drawn_measures
 from shape_of_learning.figures.output import fix_layout
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import read_yaml
-from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.tidy import (
     CONTROL_COLUMNS,
     MASSIVE_TABLE_COLUMNS,
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.jobs import describe_drawn_models, write_opening
+from shape_of_learning.plan.jobs import make_drawn_models, write_opening
 from shape_of_learning.plan.papers import choose_figure_measures, collect_figures, read_papers
 from shape_of_learning.plan.run import add_defaults, read_run
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -200,8 +200,8 @@ def given(target):
     tables |= estimates(models, measures) if measures else {}
     tables |= {} if last else verdicts(models)
     inputs = FigureInputs(
-        [DrawnModel(**each) for each in describe_drawn_models(models, revisions)],
-        [DrawnMeasure(**each) for each in describe_for_figures(measures)],
+        make_drawn_models(models, revisions),
+        make_drawn_measures(measures),
         write_opening(figure, models, measures, DEMO),
         tables,
         sample=SAMPLE,

@@ -10,6 +10,7 @@ import pytest
 import gather_tables
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics import tidy
+from shape_of_learning.metrics.series import MeasuredModel, MeasuredSeries, TablesJob
 from shape_of_learning.metrics.suspects import Conditions
 from shape_of_learning.metrics.tables import write_model_tables
 from shape_of_learning.metrics.tidy import GROUPS, TidyRow
@@ -79,13 +80,11 @@ def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_output
     for step, rows in zip(STEPS, checkpoints, strict=False):
         write_checkpoint(folder, f"step{step}", rows, family, names)
     steps = STEPS[: len(checkpoints)]
-    model = {
-        **{"name": "m", "role": "decoder", "layers": LAYERS, "average_over": average_over},
-        "checkpoints": [(f"step{step}", step, step * 2048) for step in steps],
-    }
+    found = [(f"step{step}", step, step * 2048) for step in steps]
+    model = MeasuredModel("m", "decoder", LAYERS, found, average_over)
     revisions = [f"step{step}" for step in steps]
     given = {"family": family, "conditions": Conditions(), "revisions": revisions} | curve
-    curves = [{"estimator": name, **given} for name in names]
+    curves = [MeasuredSeries(name, **given) for name in names]
     files = {kind: folder / f"{kind}.csv" for kind in KINDS}
     write_model_tables(folder / "m", model, curves, files)
     return [table(files[kind], columns) for kind, columns in KINDS.items()][:3]
@@ -240,11 +239,12 @@ def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):
     gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2), names=("mom", "two_nn", "mle"))
     for kind in ("measurements", "estimates", "changes"):
         file, output = tmp_path / f"{kind}.csv", tmp_path / "all.csv"
-        gather_tables.main(kind, [file], output, [("m", "two_nn"), ("m", "mom"), ("n", "mom")])
+        series = (("m", "two_nn"), ("m", "mom"), ("n", "mom"))
+        gather_tables.main(TablesJob(kind, series), [file], output)
         rows = table(file, KINDS[kind])
         expected = [row for name in ("two_nn", "mom") for row in rows if row["estimator"] == name]
         assert table(output, KINDS[kind]) == expected
-    gather_tables.main("measurements", [], output, [])
+    gather_tables.main(TablesJob("measurements", ()), [], output)
     assert table(output, tidy.MEASUREMENT_COLUMNS) == []
 
 

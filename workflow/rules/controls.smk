@@ -9,6 +9,7 @@ STEPS: measure_controls, one job per checkpoint, in memory; gather_controls.
 
 from shape_of_learning.embeddings.protocol import ControlsJob
 from shape_of_learning.metrics.measure_entry import strip_presentation
+from shape_of_learning.metrics.series import TablesJob
 
 
 def list_control_kinds(model, revision):
@@ -83,6 +84,6 @@ rule gather_controls:
         "../../envs/metrics.yaml"
     params:
         code=digest_code("gather_tables"),
-        kind="controls",
+        job=ask_job(lambda: TablesJob("controls")),
     script:
         "../scripts/gather_tables.py"

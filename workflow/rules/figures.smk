@@ -68,9 +68,7 @@ rule draw_figure:
         code=lambda wildcards: digest_code(
             "draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]
         ),
-        figure=lambda wildcards: escape_for_report(
-            exit_on_input_error(shown.describe_figure, RUN, wildcards.figure)
-        ),
+        job=ask_job(lambda figure: shown.make_figure_job(RUN, figure), "figure"),
     script:
         "../scripts/draw_figure.py"
 
@@ -95,7 +93,7 @@ rule write_table:
         code=lambda wildcards: digest_code(
             "write_table", RUN.tables[wildcards.table].write.split(":")[0]
         ),
-        table=lambda wildcards: escape_for_report(shown.describe_table(RUN, wildcards.table)),
+        job=ask_job(lambda table: shown.make_table_job(RUN, table), "table"),
     script:
         "../scripts/write_table.py"
 

@@ -13,6 +13,7 @@ STEPS: gather_model, gather_weights and gather_tables.
 """
 
 from shape_of_learning.metrics.measure_entry import FAMILIES
+from shape_of_learning.metrics.series import TablesJob
 
 # Of their own where they are measured in memory: Snakemake would take what is there for the output of either rule,
 # even of another protocol.
@@ -40,17 +41,6 @@ def list_measurement_files(model):
     ]
 
 
-def describe_model(model):
-    """What a table says of a model and its checkpoints."""
-    shape = MODELS[model].shape
-    return {
-        **{"name": model, "role": shape.role, "layers": shape.layers},
-        "checkpoints": [(c.name, c.step, c.tokens) for c in RUN.list_checkpoints(model)],
-        "average_over": SETTINGS["figures"]["average_over"],
-        "width": shape.hidden_size or 0,
-    }
-
-
 def list_matrix_files(kind, model):
     """The files of the checkpoints that are in a table of weights."""
     return [
@@ -59,10 +49,14 @@ def list_matrix_files(kind, model):
     ]
 
 
-def describe_matrix_checkpoints(kind, model):
-    """What that table says of each of them."""
-    named = model, MODELS[model].shape.role
-    return [(*named, c.name, c.step, c.tokens) for c in RUN.list_weight_checkpoints(kind, model)]
+def make_weights_job(kind, model):
+    """Name the checkpoint of each of these files."""
+    role = MODELS[model].shape.role
+    checkpoints = RUN.list_weight_checkpoints(kind, model)
+    return TablesJob(
+        WEIGHT_TABLES[kind],
+        checkpoints=tuple((model, role, c.name, c.step, c.tokens) for c in checkpoints),
+    )
 
 
 def list_model_tables(table):
@@ -77,14 +71,14 @@ def list_model_tables(table):
     return [f"<results>/tables/{table}/{model}.csv" for model in models]
 
 
-def list_curves(table):
-    """Models and estimators of the configuration; of estimates, also what only figures draw."""
+def make_tables_job(table):
+    """Choose the models and estimators of the configuration; of estimates, also what only figures draw."""
     if table in ("weights", "massive"):
-        return None
-    if table == "estimates":
-        return list(RUN.measurement_scope)
-    asked = RUN.estimators
-    return [each for each in RUN.measurement_scope if each[1] in asked]
+        return TablesJob(table)
+    series = tuple(RUN.measurement_scope)
+    if table != "estimates":
+        series = tuple(pair for pair in series if pair[1] in RUN.estimators)
+    return TablesJob(table, series)
 
 
 rule gather_model:
@@ -102,12 +96,10 @@ rule gather_model:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("gather_tables"),
-        folder=MEASUREMENTS,
-        model=ask_plan(describe_model, "model"),
-        curves=ask_plan(RUN.list_gathered_curves, "model"),
+        code=digest_code("gather_model"),
+        job=ask_job(lambda model: RUN.make_model_tables_job(model, MEASUREMENTS), "model"),
     script:
-        "../scripts/gather_tables.py"
+        "../scripts/gather_model.py"
 
 
 rule gather_weights:
@@ -128,8 +120,7 @@ rule gather_weights:
         "../../envs/metrics.yaml"
     params:
         code=digest_code("gather_tables"),
-        kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
-        checkpoints=ask_plan(describe_matrix_checkpoints, "kind", "model"),
+        job=ask_job(make_weights_job, "kind", "model"),
     script:
         "../scripts/gather_tables.py"
 
@@ -152,7 +143,6 @@ rule gather_tables:
         "../../envs/metrics.yaml"
     params:
         code=digest_code("gather_tables"),
-        kind=lambda wildcards: wildcards.table,
-        curves=ask_plan(list_curves, "table"),
+        job=ask_job(make_tables_job, "table"),
     script:
         "../scripts/gather_tables.py"

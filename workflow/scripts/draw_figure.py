@@ -4,11 +4,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.figures.captions import join_sentences
-from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
+from shape_of_learning.figures.inputs import FigureInputs, read_tables
+from shape_of_learning.figures.job import FigureJob
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.figures.tables import join_seeds
@@ -18,42 +18,32 @@ logger = logging.getLogger("shape_of_learning")
 
 
 def main(
-    function: str,
-    models: Sequence[Mapping[str, Any]],
-    measures: Sequence[Mapping[str, Any]],
-    options: Mapping[str, Any],
-    words: Mapping[str, str],
-    tables: Mapping[str, Sequence[Path]],
-    output: Mapping[str, Path],
+    job: FigureJob, tables: Mapping[str, Sequence[Path]], alphabet: Path, output: Mapping[str, Path]
 ) -> None:
-    """Read the tables, draw and save."""
+    """Read the tables, draw and save; the record of cleaning, `alphabet`, says what the caption adds."""
     inputs = FigureInputs(
-        models=[DrawnModel(**model) for model in models],
-        measures=[DrawnMeasure(**measure) for measure in measures],
+        models=job.models,
+        measures=job.measures,
+        caption=join_sentences(job.caption, read_losses(alphabet)),
         tables=read_tables(tables),
-        **words,
+        note=job.note,
+        sample=job.sample,
     )
-    inputs = join_seeds(inputs)
-    module, _, name = function.partition(":")
+    module, _, name = job.function.partition(":")
     with use_theme():
-        drawing = getattr(import_module(module), name)(inputs, **options)
+        drawing = getattr(import_module(module), name)(join_seeds(inputs), **job.options)
         save(drawing, **output)
     logger.info("%s", drawing.caption)
 
 
-def record_of_text(figure: str, text: str) -> Path:
-    """Find what cleaning has written of the text of this run: no input, so that tables alone make a figure."""
-    return Path(figure).parents[1] / "corpus" / text / "alphabet.json"
-
-
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
-        figure, output = dict(snakemake.params.figure), snakemake.output
-        losses = read_losses(record_of_text(output.pdf, snakemake.resources.text))
-        words = dict(figure["words"])
-        figure["words"] = words | {"caption": join_sentences(words["caption"], losses)}
+        output = {name: Path(path) for name, path in snakemake.output.items()}
+        # It is no input, so that tables alone make a figure.
+        corpus = output["pdf"].parents[1] / "corpus" / snakemake.resources.text
         main(
+            snakemake.params.job,
             tables=dict(snakemake.input.items()),
-            output={name: Path(path) for name, path in output.items()},
-            **figure,
+            alphabet=corpus / "alphabet.json",
+            output=output,
         )

@@ -5,7 +5,7 @@ import random
 import pandas as pd
 
 import figure_tables as made
-from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.metrics.tidy import WEIGHT_COLUMNS
 
 STEPS = [0, 10, 100, 1000]

@@ -6,7 +6,7 @@ import pytest
 
 from papers.linear.resources import estimate_editing
 from plans import refusal, run_of
-from shape_of_learning.plan.jobs import describe_figure
+from shape_of_learning.plan.jobs import make_figure_job
 
 CONFIGURATIONS = {
     "a rate that is no number": (
@@ -81,7 +81,7 @@ def test_figures_of_changed_blocks_say_how_many_windows_these_read():
         ("linear_figure_6", "evaluation_windows"),
         ("linear_figure_9", "fitting_windows"),
     ):
-        words = describe_figure(run, target)["words"]["sample"]
+        words = make_figure_job(run, target).sample
         assert re.findall(r"\d+", words) == [
             str(settings["block_editing"][key]),
             str(settings["sampling"]["window_characters"]),

@@ -1,7 +1,7 @@
 """The scales at which dimension is drawn."""
 
 import figure_tables as made
-from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.figures.job import DrawnMeasure
 
 
 def test_panels_of_scales_are_the_first_middle_and_last_block():

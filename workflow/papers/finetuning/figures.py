@@ -13,7 +13,8 @@ from matplotlib.ticker import NullLocator
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.curves import draw_columns
-from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.figures.output import Drawing, make_drawing
 
 ELONGATED = 10  # times the median eigenvalue

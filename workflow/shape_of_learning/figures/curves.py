@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
-from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.tables import (
     AVERAGED_LAYERS_IN_WORDS,

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+
+from shape_of_learning.figures.job import DrawnMeasure, DrawnModel
 
 TEXT_COLUMNS = (
     "model",
@@ -22,62 +23,6 @@ WHOLE_COLUMNS = ("step", "tokens", "layer", "windows", "predicted_tokens", "voca
 COLUMN_TYPES = dict.fromkeys(TEXT_COLUMNS, "str") | dict.fromkeys(WHOLE_COLUMNS, "Int64")
 # In estimates these are means over batches, also if all batches are equally large.
 MEAN_COLUMN_TYPES = dict.fromkeys(("n", "n_unique"), "float64")
-
-
-@dataclass(frozen=True)
-class DrawnModel:
-    """A model of a figure.
-
-    Attributes
-    ----------
-    name : str
-        The name in tables.
-    label, family, role : str
-        The printed name; the family, which decides the colour; ``decoder`` or ``encoder``.
-    revision : str or None
-        The checkpoint that is drawn; None if the figure shows all checkpoints that the verdicts allow.
-    width : int
-        Coordinates of a hidden state; 0 if unknown.
-    seeds_of : str
-        The entry whose seed this model is; empty if the entry has one seed.
-    """
-
-    name: str
-    label: str
-    family: str
-    role: str
-    revision: str | None = None
-    width: int = 0
-    seeds_of: str = ""
-
-
-@dataclass(frozen=True)
-class DrawnMeasure:
-    """A measure of a figure.
-
-    Attributes
-    ----------
-    name : str
-        The name in tables.
-    label, axis : str
-        The printed names of the measure with its settings, and of its quantity.
-    from_zero : bool
-        Whether the axis begins at 0 or below, as for shares and cosines; other axes may be logarithmic.
-    has_interval : bool
-        Whether its intervals cover; if not, tables have no intervals.
-    per_dimension : bool
-        Whether the value depends on the number of vectors per dimension, as scores of fits do.
-    parameters : mapping
-        The arguments of its function besides the data.
-    """
-
-    name: str
-    label: str
-    axis: str
-    from_zero: bool = True
-    has_interval: bool = True
-    per_dimension: bool = False
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from shape_of_learning.figures import scales, style
-from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.job import DrawnModel
 from shape_of_learning.figures.style import (
     MARKS,
     NO_INTERVAL,

@@ -12,7 +12,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from shape_of_learning.figures.captions import format_short, join_sentences
-from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.figures.style import BEYOND, MARKS, SUSPECT, measure_width
 
 ZERO_GAP = 0.45  # decades between 0 and the first step after it

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.job import DrawnModel
 
 COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
 TEXT_WIDTH = 6.9  # inches, both columns

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.job import DrawnModel
 from shape_of_learning.metrics.intervals import LEVEL
 from shape_of_learning.metrics.suspects import (
     FEW_WINDOWS,

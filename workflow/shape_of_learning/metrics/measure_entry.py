@@ -262,19 +262,6 @@ def strip_presentation(measures: Iterable[Measure]) -> tuple[Measure, ...]:
     )
 
 
-def describe_for_figures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
-    """Return the fields of :class:`.DrawnMeasure`, in the order of panels."""
-    return [
-        {
-            **{key: getattr(measure, key) for key in ("name", "label", "axis", "has_interval")},
-            "from_zero": not (measure.depends_on_n and measure.family == "dimension"),
-            "per_dimension": measure.depends_on_n and measure.family == "linearity",
-            "parameters": dict(measure.arguments),
-        }
-        for measure in measures
-    ]
-
-
 class _Template(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "percent":

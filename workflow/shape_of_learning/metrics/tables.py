@@ -8,19 +8,18 @@ interval allows for what they share.
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
-from shape_of_learning.metrics.suspects import Conditions, find_reasons, write_reasons
+from shape_of_learning.metrics.series import Checkpoint, MeasuredModel, MeasuredSeries
+from shape_of_learning.metrics.suspects import find_reasons, write_reasons
 from shape_of_learning.metrics.tidy import (
-    AVERAGED_LAYERS,
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
     LEFT_OUT_COLUMNS,
@@ -33,57 +32,6 @@ from shape_of_learning.metrics.tidy import (
 )
 
 logger = logging.getLogger(__name__)
-
-Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
-
-
-@dataclass(frozen=True)
-class MeasuredModel:
-    """A model with its measured checkpoints.
-
-    Attributes
-    ----------
-    name, role : str
-    layers : int
-        Hidden states are 0 to `layers`.
-    checkpoints : sequence of (str, int or None, int or None)
-        Revision, step and tokens, by ascending step.
-    average_over : {"block_outputs", "all_layers"}
-        Layers 1 to L, or 0 to L.
-    width : int
-        Coordinates of a hidden state; 0 if unknown.
-    """
-
-    name: str
-    role: str
-    layers: int
-    checkpoints: Sequence[Checkpoint]
-    average_over: str
-    width: int = 0
-
-    @property
-    def first(self) -> int:
-        """The first layer in an average."""
-        return AVERAGED_LAYERS[self.average_over]
-
-
-@dataclass(frozen=True)
-class MeasuredSeries:
-    """One measure over the checkpoints of a model.
-
-    Attributes
-    ----------
-    estimator, family : str
-    conditions : Conditions
-        The conditions of the measure.
-    revisions : sequence of str
-        The revisions at which it was measured.
-    """
-
-    estimator: str
-    family: str
-    conditions: Conditions
-    revisions: Sequence[str]
 
 
 class CheckpointValues(NamedTuple):
@@ -107,10 +55,7 @@ class CheckpointValues(NamedTuple):
 
 
 def write_model_tables(
-    folder: Path,
-    model: Mapping[str, Any],
-    curves: Iterable[Mapping[str, Any]],
-    tables: Mapping[str, Path],
+    folder: Path, model: MeasuredModel, series: Iterable[MeasuredSeries], tables: Mapping[str, Path]
 ) -> None:
     """Gather the measurements of the checkpoints of a model.
 
@@ -118,10 +63,9 @@ def write_model_tables(
     ----------
     folder : Path
         The folder of the measurements, with ``{revision}/{family}/layer_{layer}.csv``.
-    model : mapping
-        Fields of :class:`MeasuredModel`.
-    curves : iterable of mapping
-        Fields of each :class:`MeasuredSeries`, in the order of the tables.
+    model : MeasuredModel
+    series : iterable of MeasuredSeries
+        In the order of the tables.
     tables : mapping of str to Path
         The files of ``measurements``, ``estimates``, ``changes`` and ``left_out``.
 
@@ -130,7 +74,6 @@ def write_model_tables(
     InputError
         If a table has other columns.
     """
-    measured_model = MeasuredModel(**model)
     writers = {
         "measurements": (MEASUREMENT_COLUMNS, list_measurement_rows),
         "estimates": (ESTIMATE_COLUMNS, list_estimate_rows),
@@ -140,24 +83,22 @@ def write_model_tables(
 
     @cache
     def read_family(revision: str, family: str) -> list[TidyRow]:
-        layers = range(family == "linearity", measured_model.layers + 1)
+        layers = range(family == "linearity", model.layers + 1)
         paths = [layer_table(folder / revision, family, layer) for layer in layers]
         return [row for path in paths for row in read_tidy(path)]
 
     values: list[tuple[MeasuredSeries, list[CheckpointValues]]] = []
-    for series in (MeasuredSeries(**curve) for curve in curves):
+    for one in series:
         by_checkpoint = []
-        for checkpoint in measured_model.checkpoints:
-            if checkpoint[0] in series.revisions:
-                rows = read_family(checkpoint[0], series.family)
-                rows = [row for row in rows if row.estimator == series.estimator]
+        for checkpoint in model.checkpoints:
+            if checkpoint[0] in one.revisions:
+                rows = read_family(checkpoint[0], one.family)
+                rows = [row for row in rows if row.estimator == one.estimator]
                 by_checkpoint.append(sort_checkpoint_rows(checkpoint, rows, folder))
-        values.append((series, by_checkpoint))
+        values.append((one, by_checkpoint))
     for name, path in tables.items():
         columns, list_rows = writers[name]
-        table = (
-            row for series, found in values for row in list_rows(measured_model, series, found)
-        )
+        table = (row for one, found in values for row in list_rows(model, one, found))
         write_table(path, columns, table)
 
 

@@ -13,6 +13,7 @@ from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.selections import HiddenStates
+from shape_of_learning.metrics.series import MeasuredModel, MeasuredSeries
 from shape_of_learning.metrics.suspects import (
     FEW_WINDOWS,
     REASONS,
@@ -24,8 +25,6 @@ from shape_of_learning.metrics.suspects import (
 from shape_of_learning.metrics.tables import (
     Checkpoint,
     CheckpointValues,
-    MeasuredModel,
-    MeasuredSeries,
     average_layers,
     list_change_rows,
     list_estimate_rows,

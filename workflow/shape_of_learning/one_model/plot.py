@@ -9,18 +9,12 @@ from matplotlib import rc_context
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.figures.captions import format_range
 from shape_of_learning.figures.curves import overview
-from shape_of_learning.figures.inputs import (
-    COLUMN_TYPES,
-    MEAN_COLUMN_TYPES,
-    DrawnMeasure,
-    DrawnModel,
-    FigureInputs,
-)
+from shape_of_learning.figures.inputs import COLUMN_TYPES, MEAN_COLUMN_TYPES, FigureInputs
+from shape_of_learning.figures.job import DrawnModel, make_drawn_measures
 from shape_of_learning.figures.marks import draw_models
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.figures.tables import select_layers
-from shape_of_learning.metrics.measure_entry import describe_for_figures
 from shape_of_learning.metrics.registry import find_measure
 
 if TYPE_CHECKING:
@@ -120,7 +114,7 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
     chosen_measures = [find_measure(name).configure(name, {}) for name in chosen]
     return FigureInputs(
         models=models,
-        measures=[DrawnMeasure(**measure) for measure in describe_for_figures(chosen_measures)],
+        measures=make_drawn_measures(chosen_measures),
         caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
         tables={"estimates": table.astype(kinds), **tables},
         sample=f"{format_range(table['windows'])} windows" + (f" of {text}" if text else ""),

@@ -11,7 +11,8 @@ from typing import Any
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import Measure, describe_for_figures
+from shape_of_learning.figures.job import DrawnModel, FigureJob, TableJob, make_drawn_measures
+from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.papers import FigureSpecification, Paper, sort_by_family_and_size
@@ -24,18 +25,22 @@ LEFT_OUT = {
 }
 
 
-def describe_drawn_models(
+def make_drawn_models(
     models: Iterable[Entry], revisions: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> tuple[DrawnModel, ...]:
     """Describe models in the order in which they are drawn, with the one checkpoint that is, if it is one."""
-    return [
-        {
-            **{"name": model.name, "label": model.label, "family": model.family},
-            **{"role": model.shape.role, "revision": revisions.get(model.name)},
-            **{"width": model.shape.hidden_size, "seeds_of": model.seeds_of},
-        }
+    return tuple(
+        DrawnModel(
+            name=model.name,
+            label=model.label,
+            family=model.family,
+            role=model.shape.role,
+            revision=revisions.get(model.name),
+            width=model.shape.hidden_size,
+            seeds_of=model.seeds_of,
+        )
         for model in sort_by_family_and_size(models)
-    ]
+    )
 
 
 def write_opening(
@@ -127,28 +132,24 @@ def list_tables(run: Run, target: str) -> dict[str, list[str]]:
     return {kind: list(run.shown[target]) for kind in kinds}
 
 
-def describe_figure(run: Run, target: str) -> dict[str, Any]:
-    """Describe a figure for draw_figure.py."""
+def make_figure_job(run: Run, target: str) -> FigureJob:
+    """Make the job of a figure."""
     figure, names = run.figures[target], run.shown[target]
     models = [run.models[name] for name in names]
     measures = [run.every_measure[name] for name in figure.estimators]
     sample = _fill_in_settings("sample", figure.sample, run.settings)
-    last = (
-        {}
-        if figure.draws_every_checkpoint
-        else {n: run.find_last_checkpoint(n).name for n in names}
+    last = {}
+    if not figure.draws_every_checkpoint:
+        last = {name: run.find_last_checkpoint(name).name for name in names}
+    return FigureJob(
+        function=figure.draw,
+        models=make_drawn_models(models, last),
+        measures=make_drawn_measures(measures),
+        options={**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
+        caption=write_opening(figure, models, measures, run.settings),
+        note=_describe_checkpoints(run, figure, names),
+        sample=sample or describe_sample(models, run.settings),
     )
-    return {
-        "function": figure.draw,
-        "models": describe_drawn_models(models, last),
-        "measures": describe_for_figures(measures),
-        "options": {**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
-        "words": {
-            "caption": write_opening(figure, models, measures, run.settings),
-            "note": _describe_checkpoints(run, figure, names),
-            "sample": sample or describe_sample(models, run.settings),
-        },
-    }
 
 
 def _describe_checkpoints(run: Run, figure: FigureSpecification, names: Sequence[str]) -> str:
@@ -170,14 +171,14 @@ def _describe_checkpoints(run: Run, figure: FigureSpecification, names: Sequence
     return " ".join(sentences)
 
 
-def describe_table(run: Run, target: str) -> dict[str, Any]:
-    """Describe a table and its models for write_table.py."""
+def make_table_job(run: Run, target: str) -> TableJob:
+    """Make the job of a table."""
     table, entries = run.tables[target], []
     for model in (run.models[name] for name in run.shown[target]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
         named = {"name": model.name, "family": model.family} if table.reads else {}
         entries.append({"model": model.label, **shape, **named, **(model.table_columns or {})})
-    return {"function": table.write, "entries": entries, "caption": table.caption}
+    return TableJob(table.write, tuple(entries), table.caption)
 
 
 def require_shown(run: Run, target: str) -> None:

@@ -25,6 +25,7 @@ from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure, strip_presentation
 from shape_of_learning.metrics.registry import list_measure_names
+from shape_of_learning.metrics.series import MeasuredModel, MeasuredSeries, ModelTablesJob
 from shape_of_learning.plan.entries import (
     Entry,
     FinetuningEntry,
@@ -525,19 +526,28 @@ class Run:
         ]
         return [measure for measure in found if family in ("", measure.family)]
 
-    def list_gathered_curves(self, model: str) -> list[dict[str, Any]]:
-        """List the estimators of a model, each with the checkpoints at which it is measured."""
-        at = self.list_estimators_by_checkpoint(model)
-        return [
-            {
-                "estimator": name,
-                "family": self.measures[name].family,
-                "conditions": self.measures[name].conditions,
-                "revisions": [revision for revision, wanted in at.items() if name in wanted],
-            }
-            for of, name in self.measurement_scope
-            if of == model
-        ]
+    def make_model_tables_job(self, name: str, folder: str) -> ModelTablesJob:
+        """Describe a model, and each of its estimators with the checkpoints at which it is measured."""
+        shape, estimators = self.models[name].shape, self.list_estimators_by_checkpoint(name)
+        model = MeasuredModel(
+            name=name,
+            role=shape.role,
+            layers=shape.layers,
+            checkpoints=tuple((c.name, c.step, c.tokens) for c in self.list_checkpoints(name)),
+            average_over=self.settings["figures"]["average_over"],
+            width=shape.hidden_size or 0,
+        )
+        series = (
+            MeasuredSeries(
+                estimator=estimator,
+                family=self.measures[estimator].family,
+                conditions=self.measures[estimator].conditions,
+                revisions=tuple(r for r, measured in estimators.items() if estimator in measured),
+            )
+            for measured_model, estimator in self.measurement_scope
+            if measured_model == name
+        )
+        return ModelTablesJob(folder, model, tuple(series))
 
     # --- null models
 

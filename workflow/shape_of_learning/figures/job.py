@@ -1,0 +1,122 @@
+"""The jobs that draw figures and write tables of papers.
+
+This module imports nothing heavy, because the Snakefile reads it at every start.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from shape_of_learning.metrics.measure_entry import Measure
+
+
+@dataclass(frozen=True)
+class DrawnModel:
+    """A model of a figure.
+
+    Attributes
+    ----------
+    name : str
+        The name in tables.
+    label, family, role : str
+        The printed name; the family, which decides the colour; ``decoder`` or ``encoder``.
+    revision : str or None
+        The checkpoint that is drawn; None if the figure shows all checkpoints that the verdicts allow.
+    width : int
+        Coordinates of a hidden state; 0 if unknown.
+    seeds_of : str
+        The entry whose seed this model is; empty if the entry has one seed.
+    """
+
+    name: str
+    label: str
+    family: str
+    role: str
+    revision: str | None = None
+    width: int = 0
+    seeds_of: str = ""
+
+
+@dataclass(frozen=True)
+class DrawnMeasure:
+    """A measure of a figure.
+
+    Attributes
+    ----------
+    name : str
+        The name in tables.
+    label, axis : str
+        The printed names of the measure with its settings, and of its quantity.
+    from_zero : bool
+        Whether the axis begins at 0 or below, as for shares and cosines; other axes may be logarithmic.
+    has_interval : bool
+        Whether its intervals cover; if not, tables have no intervals.
+    per_dimension : bool
+        Whether the value depends on the number of vectors per dimension, as scores of fits do.
+    parameters : mapping
+        The arguments of its function besides the data.
+    """
+
+    name: str
+    label: str
+    axis: str
+    from_zero: bool = True
+    has_interval: bool = True
+    per_dimension: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FigureJob(NamedTuple):
+    """A figure of a paper.
+
+    Attributes
+    ----------
+    function : str
+        ``"module:function"``, which is given :class:`.FigureInputs` and the options.
+    models : tuple of DrawnModel
+    measures : tuple of DrawnMeasure
+    options : mapping
+    caption, note, sample : str
+        As in :class:`.FigureInputs`.
+    """
+
+    function: str
+    models: tuple[DrawnModel, ...]
+    measures: tuple[DrawnMeasure, ...]
+    options: Mapping[str, Any]
+    caption: str
+    note: str
+    sample: str
+
+
+class TableJob(NamedTuple):
+    """A table of a paper.
+
+    Attributes
+    ----------
+    function : str
+        ``"module:function"``, which is given the entries and the tables that the paper's table reads.
+    entries : tuple of mapping
+        The columns of each model that its entry states.
+    caption : str
+    """
+
+    function: str
+    entries: tuple[Mapping[str, Any], ...]
+    caption: str
+
+
+def make_drawn_measures(measures: Iterable[Measure]) -> tuple[DrawnMeasure, ...]:
+    """Describe measures in the order of panels; axes of dimensions need not begin at 0."""
+    return tuple(
+        DrawnMeasure(
+            name=measure.name,
+            label=measure.label,
+            axis=measure.axis,
+            from_zero=not (measure.depends_on_n and measure.family == "dimension"),
+            has_interval=measure.has_interval,
+            per_dimension=measure.depends_on_n and measure.family == "linearity",
+            parameters=measure.arguments,
+        )
+        for measure in measures
+    )
