@@ -19,7 +19,8 @@ from shape_of_learning.embeddings.model import load_model, read_shape
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
-from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from shape_of_learning.one_model.measurement import measure_checkpoint
+from shape_of_learning.one_model.options import MeasurementOptions
 
 CPU = torch.device("cpu")
 TEXT = " ".join(f"{n} layers of windows, {n * n} tokens; what a model learns" for n in range(400))
@@ -59,8 +60,10 @@ def random_model(kind, config, seed=0):
 def measure(folder, measures=("anisotropy",)):
     text = folder.parent / "text.txt"
     text.write_text(f"{TEXT}\n", encoding="utf-8")
-    options = {"windows": 16, "window_characters": 80, "batch_vectors": 200, "threads": 1}
-    return measure_checkpoint(folder, text, name="m", measures=measures, **options)
+    options = MeasurementOptions(
+        measures, windows=16, window_characters=80, batch_vectors=200, threads=1
+    )
+    return measure_checkpoint(folder, text, options, name="m")
 
 
 def states_of(model, ids):

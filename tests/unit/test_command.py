@@ -20,7 +20,8 @@ from shape_of_learning.checkpoints.local import local_name
 from shape_of_learning.command_line import app
 from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from shape_of_learning.one_model.measurement import measure_checkpoint
+from shape_of_learning.one_model.options import MeasurementOptions
 from shape_of_learning.results import draw_plot
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -108,16 +109,16 @@ OPTIONS = {
     "another encoding": (["--text", "utf16.txt"], "utf16.txt"),
     "an endless device": (["--text", "/dev/zero"], "device"),
     "a folder for a table": (["--csv", "empty"], "is a folder"),
-    "a name of a folder": (["--csv", "new/"], "no name of a file"),
-    "no name": (["--csv", ""], "no name of a file"),
-    "no such folder": (["--csv", "none/x.csv"], "no folder"),
-    "no such user": (["--csv", "~nobody-is-called-so/x.csv"], "no folder"),
-    "a file for a folder": (["--csv", "text.txt/x.csv"], "no folder"),
+    "a name of a folder": (["--csv", "new/"], "not the name of a file"),
+    "no name": (["--csv", ""], "not the name of a file"),
+    "no such folder": (["--csv", "none/x.csv"], "not a folder"),
+    "no such user": (["--csv", "~nobody-is-called-so/x.csv"], "not a folder"),
+    "a file for a folder": (["--csv", "text.txt/x.csv"], "not a folder"),
     "links in a circle": (["--csv", "loop"], "circle"),
     "a socket": (["--csv", "socket"], "socket"),
-    "two in one": (["--csv", "x", "--json", "./x"], "two files"),
+    "two in one": (["--csv", "x", "--json", "./x"], "two outputs"),
     "two to the standard output": (["--csv", "-", "--json", "/dev/stdout"], "standard output"),
-    "the text itself": (["--csv", "text.txt"], "to be read and to be written"),
+    "the text itself": (["--csv", "text.txt"], "both an input and an output"),
     "another picture": (["--plot", "x.jpg"], ".svg"),
     "a picture of no kind": (["--plot", "picture"], ".svg"),
     "a long name": (["--csv", "x" * 300], "too long"),
@@ -210,7 +211,10 @@ def tables(table: Path):
         "half a layer": (with_cell("layer", "1.5"), "whole number in `layer`"),
         "an infinite layer": (with_cell("layer", "inf"), "whole number in `layer`"),
         "a long cell": (with_cell("model", "x" * 200_000), "field larger"),
-        "a measure that is none": (with_cell("estimator", ESCAPE), r"no such name: \x1b[31mred"),
+        "a measure that is none": (
+            with_cell("estimator", ESCAPE),
+            r"unknown measures: \x1b[31mred",
+        ),
         "empty": ("", "lacks the columns"),
         "without rows": (header, "no row"),
         "other columns": ("a,b\n1,2\n", "lacks the columns"),
@@ -238,7 +242,7 @@ def test_a_table_is_understood_as_a_spreadsheet_saves_it_or_refused_in_a_sentenc
             assert done.exit_code == 0, (name, done.output)
             page.unlink()
     assert "missing" in refused("explore", tmp_path / "none.csv", page)
-    assert "to be read and to be written" in refused("explore", odd, odd)
+    assert "both an input and an output" in refused("explore", odd, odd)
     assert "missing" in refused("explore", tmp_path, page)
 
 
@@ -417,16 +421,10 @@ def test_a_plot_of_any_revision_of_one_block_and_with_gaps_shows_what_there_is(t
     text = tmp_path / "text.txt"
     text.write_text("".join(tiny_models.TEXT * 100))
     for revision in ("refs/pr/1", "main"):
-        rows = measure_checkpoint(
-            *(model, text),
-            name="one",
-            revision=revision,
-            measures=["anisotropy"],
-            windows=40,
-            window_characters=60,
-            batch_vectors=500,
-            threads=1,
-        ).estimates
+        options = MeasurementOptions(
+            ["anisotropy"], windows=40, window_characters=60, batch_vectors=500, threads=1
+        )
+        rows = measure_checkpoint(model, text, options, name="one", revision=revision).estimates
         draw_plot(rows, tmp_path / "plot.svg", "svg", "a text")
         curve = re.findall(r'<path d="(M [^"z]*)" clip-path', (tmp_path / "plot.svg").read_text())
         assert len(re.findall(r"[ML]", curve[-1])) == 2  # layers 0 and 1

@@ -148,7 +148,7 @@ def test_a_local_file_is_unpacked_and_left_alone(tmp_path, ending, as_url):
 def test_a_damaged_archive_is_recognised_without_a_digest(tmp_path, ending):
     local = tmp_path / f"packed{ending}"
     local.write_bytes(PACKED[ending](CONTENT)[:150_000])
-    with pytest.raises(InputError, match=r"could not be had \(.*packed"):
+    with pytest.raises(InputError, match="packed"):
         get(tmp_path / "out", local, sha256=None)
     assert only(tmp_path, local.name)
 

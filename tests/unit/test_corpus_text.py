@@ -69,11 +69,11 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             known = escape(page.text)
             assert shown.startswith(known)
             assert len(shown) - len(known) < len("&amp;")
-            assert not page.whole
+            assert not page.is_whole
     pages = list(
         Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").read_pages()
     )
-    assert pages == [Page("A", "first"), Page("", "", whole=False)]
+    assert pages == [Page("A", "first"), Page("", "", is_whole=False)]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_marks_that_are_hidden_from_the_parser_leave_what_it_would_have_left(mar
     lines = ["'''a''' [[b|c]] {{d|{{{e}}}}}", "<b>f</b> [http://g.h i]<br>j", "{|\n| k\n|}\nl"]
     pages = ["\n".join([*lines[:i], mark, *lines[i:]]) for i in range(4)]
     as_parsed = [clean_page(page).text for page in pages]
-    monkeypatch.setattr(open_marks, "MOST_CHARACTERS_IN_VAIN", -1)
+    monkeypatch.setattr(open_marks, "MOST_CHARACTERS_READ_TWICE", -1)
     assert [clean_page(page).text for page in pages] == as_parsed
 
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 import shape_of_learning as sol
 from shape_of_learning.errors import InputError
-from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from shape_of_learning.one_model.measurement import measure_checkpoint
+from shape_of_learning.one_model.options import MeasurementOptions
 from tiny_models import TEXT, USUAL, save_tokenizer
 
 TEXTS = [f"{TEXT[number % 3]} {number} {TEXT[0]}" for number in range(24)]
@@ -41,8 +42,8 @@ def test_a_folder_is_measured_on_the_built_in_text_as_the_command_does(folder, t
     table = sol.measure(folder, **options)
     text = tmp_path / "text.txt"
     text.write_text(read_demo_text())
-    own = measure_checkpoint(folder, text, name="tiny", **options).make_table()
-    pd.testing.assert_frame_equal(table[NUMBERS], own[NUMBERS], rtol=1e-4)
+    result = measure_checkpoint(folder, text, MeasurementOptions(**options), name="tiny")
+    pd.testing.assert_frame_equal(table[NUMBERS], result.make_table()[NUMBERS], rtol=1e-4)
     assert table.attrs["windows"] == 20
     assert table.attrs["model"] == "tiny"
 

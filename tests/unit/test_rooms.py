@@ -16,7 +16,7 @@ FLOORS = (
     ("files", "job", "validation", "estimators"),
     ("file_hashes",),
     ("metrics", "corpus", "checkpoints", "console"),
-    ("tasks", "findings", "terminal_table"),
+    ("tasks", "findings"),
     ("claims",),
     ("embeddings", "figures", "explorer", "provenance"),
     ("one_model",),

@@ -13,7 +13,8 @@ import pytest
 
 import tiny_models as tiny
 from shape_of_learning.errors import InputError
-from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from shape_of_learning.one_model.measurement import measure_checkpoint
+from shape_of_learning.one_model.options import MeasurementOptions
 
 MOST_SECONDS = 30
 TEXT = " ".join(f"{n} layers of windows, {n * n} tokens; what a model learns" for n in range(400))
@@ -151,9 +152,11 @@ def change(content: dict, changes: dict) -> dict:
 def assert_number_or_sentence(checkpoint: Path) -> None:
     started = time.monotonic()
     text = checkpoint.parent / "text.txt"
-    options = {"windows": 16, "window_characters": 80, "batch_vectors": 200, "threads": 1}
+    options = MeasurementOptions(
+        ["anisotropy"], windows=16, window_characters=80, batch_vectors=200, threads=1
+    )
     try:
-        found = measure_checkpoint(checkpoint, text, name="m", measures=["anisotropy"], **options)
+        found = measure_checkpoint(checkpoint, text, options, name="m")
     except InputError as error:
         said = str(error)
         assert "\n" not in said
@@ -205,10 +208,9 @@ def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_named_and_not_waited_for(
     if file.startswith("adapter"):  # of a model that is elsewhere
         (folder / "config.json").unlink()
     make(folder / file)
+    options = MeasurementOptions(windows=16, window_characters=80)
     with pytest.raises(InputError, match=f"{file} is a .* and not a file"):
-        measure_checkpoint(
-            folder, checkpoint.parent / "text.txt", name="m", windows=16, window_characters=80
-        )
+        measure_checkpoint(folder, checkpoint.parent / "text.txt", options, name="m")
 
 
 def test_a_pattern_without_end_is_left_behind_by_the_command(checkpoint):

@@ -20,7 +20,7 @@ from shape_of_learning.metrics.suspects import (
     read_reasons,
     write_reasons,
 )
-from shape_of_learning.terminal_table import Cell, format_cell, print_estimates
+from shape_of_learning.results import Cell, format_cell, print_estimates
 
 WIDTH = 64
 CASES = {

@@ -15,7 +15,8 @@ from checkouts import Checkout, check_out
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.checkpoint import measure_checkpoint
+from shape_of_learning.one_model.measurement import measure_checkpoint
+from shape_of_learning.one_model.options import MeasurementOptions
 from shape_of_learning.random_streams import random_stream
 
 STEPS = [0, 1]
@@ -149,9 +150,8 @@ def test_the_table_holds_every_model_layer_and_estimator(two_cores):
 
 def test_one_model_without_the_workflow_has_the_same_rows_to_the_byte(two_cores, tmp_path):
     text = two_cores.folder / "results/corpus/enwik6/text.txt"
-    found = measure_checkpoint(
-        encoder_folder(), text, name="minilm", windows=WINDOWS, batch_vectors=BATCH
-    )
+    options = MeasurementOptions(windows=WINDOWS, batch_vectors=BATCH)
+    found = measure_checkpoint(encoder_folder(), text, options, name="minilm")
     write_table(tmp_path / "estimates.csv", ESTIMATE_COLUMNS, found.estimates)
     own = (tmp_path / "estimates.csv").read_text().splitlines()
     table = (two_cores.folder / "results/tables/estimates.csv").read_text().splitlines()

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.explorer.explorer_page import read_content, write_page
+from shape_of_learning.explorer.explorer_page import read_content, read_table, write_page
 from shape_of_learning.files import atomic_write
 from shape_of_learning.job import run_job
 
@@ -20,7 +20,7 @@ def main(
 ) -> None:
     """Read the tables and write the page; parameters as in :func:`.read_content`."""
     description = {**description, "findings": findings.read_text(encoding="utf-8").splitlines()}
-    content = read_content(description, estimates, verdicts, further, claims, choices)
+    content = read_content(description, read_table(estimates), verdicts, further, claims, choices)
     with atomic_write(output) as partial:
         partial.write_text(write_page(content), encoding="utf-8", newline="\n")
 

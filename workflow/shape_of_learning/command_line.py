@@ -1,4 +1,4 @@
-"""The command ``shape-of-learning``: a model of yours in one minute, two models beside each other, this machine."""
+"""The command ``shape-of-learning``: measure or compare models, explore a table, check this machine."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from functools import partial
 from importlib import metadata, util
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,10 +21,10 @@ from shape_of_learning.console import (
     make_results_console,
     parse_input,
     parse_output,
+    print_message,
     show_bar,
-    shown,
-    tell,
-    told,
+    stderr,
+    stdout,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import find_descriptor, is_stream, write_table
@@ -32,27 +32,31 @@ from shape_of_learning.findings import find_sentences
 from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.defaults import (
+from shape_of_learning.one_model.options import (
     BATCH_VECTORS,
     BUILT_IN_TEXT,
     WINDOW_CHARACTERS,
     WINDOWS,
+    MeasurementOptions,
 )
 from shape_of_learning.results import (
     choose_picture_format,
     draw_plot,
-    estimate_rows,
     make_explorer,
+    name_cells,
+    print_changes,
+    print_estimates,
     read_estimates,
     write_objects,
     write_text,
 )
-from shape_of_learning.terminal_table import print_changes, print_estimates
 
 if TYPE_CHECKING:
-    from shape_of_learning.one_model.measured import MeasurementResult
+    from shape_of_learning.one_model.measurement import MeasurementResult
 
-EXIT_CODES = "Exit codes: 0, done; 1, what you gave cannot be used (see the last line); 2, a wrong command line."
+EXIT_CODES = (
+    "Exit codes: 0, done; 1, an input cannot be used (see the last line); 2, a wrong command line."
+)
 ALL = "all"
 COMPACT = "anisotropy,anisotropy_without_massive_tokens,two_nn,mada,mle"
 EXAMPLES = (
@@ -68,10 +72,10 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # whose help has boxes, also where there is no terminal
+    rich_markup_mode=None,  # its help has boxes, even without a terminal
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# What messages call by its key in the configuration.
+# Keys of the configuration in errors, and the options that replace them.
 OPTIONS = {
     "sampling.windows": "--windows",
     "sampling.window_characters": "--window-characters",
@@ -79,7 +83,7 @@ OPTIONS = {
     "corpus.sources": "--text",
     **CONFIGURATION_WORDS,
     "correct `layers`, `hidden_size` or `last_hidden_size` in config/models": "measure it in Python, by "
-    "`shape_of_learning.measure`, which takes hidden states as they come",
+    "`shape_of_learning.measure`, which takes hidden states of any width",
     "the key `revision` of the entry or its `repository`": "the model's name or its revision",
     "remove the model from `models`, or say `gated: true` in its entry, so that it is left out": "and "
     "try again",
@@ -88,20 +92,20 @@ app.command(
     epilog=f"Example: shape-of-learning audit EleutherAI/pythia-2.8b --markdown issue.md. {command.EXIT_CODES}"
 )(command.audit)
 app.command(epilog="Example: shape-of-learning where pythia-2.8b 66000")(command.where)
-# What an installation is for: a package that shows whether it is there, and the extra that brings it.
-NEEDED = {
+# Uses of an installation: a package that each use needs, and the extra that installs it.
+REQUIREMENTS = {
     "models, trainings, plots": ("transformers", "models"),
     "GGUF files": ("gguf", "models"),
     "the workflow": ("snakemake", "workflow"),
     "tasks from the Hub": ("datasets", "tasks"),
 }
-WRITER_SECONDS = 5  # in which somebody must have opened a pipe to write
+WRITER_SECONDS = 5  # for a writer to open a pipe
 LARGEST_STREAM = 1 << 30  # bytes of text from a pipe
 
 Text = Annotated[
     Path | None,
     typer.Option(
-        help="Plain text in UTF-8 to draw windows from, - for standard input; by default Python's own "
+        help="Plain text in UTF-8, from which windows are drawn; - for standard input. By default Python's "
         "documentation.",
         parser=parse_input,
         metavar="FILE",
@@ -110,8 +114,8 @@ Text = Annotated[
 Measures = Annotated[
     str,
     typer.Option(
-        help=f"Names with commas between, or {ALL} for those of the first paper. Others are such as "
-        f"{', '.join(EXAMPLES)}; docs/reference/measures.md has all."
+        help=f"Names separated by commas, or {ALL} for those of the first paper. Further names are "
+        f"{', '.join(EXAMPLES)}; docs/reference/measures.md lists all."
     ),
 ]
 Windows = Annotated[int, typer.Option(help="Number of windows of text.", min=1)]
@@ -119,24 +123,24 @@ Characters = Annotated[int, typer.Option(help="Per window; fewer for a short con
 Vectors = Annotated[int, typer.Option(help="Per batch; dimensions depend on it.", min=129)]
 Threads = Annotated[int | None, typer.Option(help="By default one per core.", min=1)]
 Device = Annotated[
-    str, typer.Option(help="Such as cpu or cuda:1; by default the first GPU, if any.")
+    str, typer.Option(help="For example cpu or cuda:1; by default the first GPU, if any.")
 ]
 BatchSize = Annotated[
     int | None,
     typer.Option(
-        help="Windows that go through the model together; by default what is fast.", min=1
+        help="Windows that go through the model together; by default a fast number.", min=1
     ),
 ]
 output_option = partial(typer.Option, parser=parse_output, metavar="FILE")
 Csv = Annotated[
     Path | None,
-    output_option(help="A CSV file with all digits, intervals and n; - for standard output."),
+    output_option(help="CSV file with all digits, intervals and n; - for standard output."),
 ]
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
-        shown.print(f"shape-of-learning {__version__}", highlight=False)
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        stdout.print(f"shape-of-learning {__version__}", highlight=False)
         raise typer.Exit
 
 
@@ -150,19 +154,6 @@ def main(
     ] = False,
 ) -> None:
     """The shape of what transformers learn: anisotropy and intrinsic dimension by layer."""
-
-
-class Sample(NamedTuple):
-    """What is measured of a model, on which text, and where it runs."""
-
-    text: Path | None
-    measures: str
-    windows: int
-    window_characters: int
-    batch_vectors: int
-    threads: int | None
-    device: str
-    batch_size: int | None
 
 
 @app.command(epilog="Example: shape-of-learning measure gpt2 --text my.txt --plot gpt2.png")
@@ -186,18 +177,19 @@ def measure(  # noqa: PLR0913 (options)
     batch_size: BatchSize = None,
     csv: Csv = None,
     json: Annotated[
-        Path | None, output_option(help="The same as a JSON list of objects; - likewise.")
+        Path | None, output_option(help="JSON list of objects, likewise; - for standard output.")
     ] = None,
     plot: Annotated[
-        Path | None, output_option(help="PNG, PDF or SVG: a panel per measure; - is a PNG.")
+        Path | None,
+        output_option(help="PNG, PDF or SVG: a panel per measure; - for PNG on standard output."),
     ] = None,
     explorer: Annotated[
-        Path | None, output_option(help="An interactive HTML page; - likewise.")
+        Path | None, output_option(help="Interactive HTML page; - for standard output.")
     ] = None,
 ) -> None:
-    """Measure every layer of a model, or of several."""
+    """Measure every layer of one model or of several."""
     outputs = csv, json, plot, explorer
-    with _explained(*outputs, inputs=(text,)), TemporaryDirectory() as temporary:
+    with _exit_on_input_error(*outputs, inputs=(text,)), TemporaryDirectory() as temporary:
         picture = choose_picture_format(plot) if plot else ""
         for option, value, default in (("--revision", revision, "main"), ("--name", name, "")):
             if value != default and len(models) > 1:
@@ -207,22 +199,18 @@ def measure(  # noqa: PLR0913 (options)
         text_name = BUILT_IN_TEXT
         if text is not None:
             text_name = _format_input(text) if is_stream(text) else text.name
-        if text is not None and is_stream(text):  # which can be read once
-            text = _read_stream(text, Path(temporary))
-        sample = Sample(
-            *(
-                text,
-                measures,
-                windows,
-                window_characters,
-                batch_vectors,
-                threads,
-                device,
-                batch_size,
-            )
+        options = MeasurementOptions(
+            measures=_split_measures(measures),
+            windows=windows,
+            window_characters=window_characters,
+            batch_vectors=batch_vectors,
+            threads=threads,
+            device=device or None,
+            batch_size=batch_size,
         )
-        found = _measure_all(models, sample, revision, name)
-        rows = [row for measured in found for row in measured.estimates]
+        text = _prepare_text(text, Path(temporary))
+        results = _measure_all(models, text, options, revision, name)
+        rows = [row for result in results for row in result.estimates]
         try:
             if csv:
                 write_table(csv, ESTIMATE_COLUMNS, rows)
@@ -232,14 +220,14 @@ def measure(  # noqa: PLR0913 (options)
                 draw_plot(rows, plot, picture, text_name)
             if explorer:
                 write_text(explorer, make_explorer(rows, text_name))
-        finally:  # also where a file could not be written
+        finally:  # the results are printed even if a file could not be written
             console = make_results_console(*outputs)
-            for measured in found:
-                own = estimate_rows(measured.estimates)
-                if len(found) > 1:
-                    console.print(measured.label, highlight=False)
-                print_estimates(own, console)
-                for sentence in find_sentences(measured.label, own):
+            for result in results:
+                estimates = name_cells(result.estimates)
+                if len(results) > 1:
+                    console.print(result.label, highlight=False)
+                print_estimates(estimates, console)
+                for sentence in find_sentences(result.label, estimates):
                     console.print(sentence, soft_wrap=True, highlight=False)
 
 
@@ -249,7 +237,7 @@ def measure(  # noqa: PLR0913 (options)
 def compare(  # noqa: PLR0913 (options)
     first: Annotated[
         str,
-        typer.Argument(metavar="A", help="As for `measure`; MODEL@REVISION for one on the Hub."),
+        typer.Argument(metavar="A", help="A model as for `measure`; MODEL@REVISION on the Hub."),
     ],
     second: Annotated[str, typer.Argument(metavar="B", help="The model to compare with it.")],
     text: Text = None,
@@ -262,24 +250,20 @@ def compare(  # noqa: PLR0913 (options)
     batch_size: BatchSize = None,
     csv: Csv = None,
 ) -> None:
-    """Print B - A, how much higher the second model is on the same windows, with paired intervals."""
-    with _explained(csv, inputs=(text,)), TemporaryDirectory() as temporary:
-        if text is not None and is_stream(text):  # which can be read once
-            text = _read_stream(text, Path(temporary))
-        sample = Sample(
-            *(
-                text,
-                measures,
-                windows,
-                window_characters,
-                batch_vectors,
-                threads,
-                device,
-                batch_size,
-            )
+    """Print the differences B - A of two models on the same windows, with paired intervals."""
+    with _exit_on_input_error(csv, inputs=(text,)), TemporaryDirectory() as temporary:
+        options = MeasurementOptions(
+            measures=_split_measures(measures),
+            windows=windows,
+            window_characters=window_characters,
+            batch_vectors=batch_vectors,
+            threads=threads,
+            device=device or None,
+            batch_size=batch_size,
         )
-        one, other = _measure_all([first, second], sample, shares_batches=True)
-        rows = one.compare(other)
+        text = _prepare_text(text, Path(temporary))
+        result, second_result = _measure_all([first, second], text, options, shares_batches=True)
+        rows = result.compare(second_result)
         console = make_results_console(csv)
         console.print(f"B - A: {second} - {first}", highlight=False, soft_wrap=True)
         try:
@@ -302,8 +286,8 @@ def explore(
         Path, typer.Argument(help="HTML file to write; - for standard output.", parser=parse_output)
     ],
 ) -> None:
-    """Make an interactive page of a table."""
-    with _explained(page, inputs=(table,)), TemporaryDirectory() as temporary:
+    """Make an interactive page from a table."""
+    with _exit_on_input_error(page, inputs=(table,)), TemporaryDirectory() as temporary:
         name = _format_input(table)
         if is_stream(table):
             table = _read_stream(table, Path(temporary))
@@ -314,9 +298,9 @@ def explore(
 
 @app.command(epilog="Example: shape-of-learning doctor")
 def doctor() -> None:
-    """Say what this machine has: versions, BLAS, memory, GPU, and whether the Hub answers."""
-    with _explained():
-        tell(f"Asking {endpoint()} whether it answers.")
+    """Print versions, BLAS, memory and GPU of this machine, and whether the Hub answers."""
+    with _exit_on_input_error():
+        print_message(f"Asking {endpoint()} whether it answers.")
         from huggingface_hub import HfApi, constants
 
         from shape_of_learning.checkpoints import hub
@@ -351,115 +335,116 @@ def doctor() -> None:
         import torch
         from threadpoolctl import threadpool_info
 
-        libraries = {f"{of['internal_api']} {of['version']}" for of in threadpool_info()}
+        libraries = {f"{info['internal_api']} {info['version']}" for info in threadpool_info()}
         _print_fact("BLAS", ", ".join(sorted(libraries)))
         has_gpu = torch.cuda.is_available()
         _print_fact("GPU", torch.cuda.get_device_name() if has_gpu else "none")
-        for purpose, (package, extra) in NEEDED.items():
-            there = util.find_spec(package) is not None
-            remedy = "" if there else f"; in a clone: `pip install '.[{extra}]'`"
-            _print_fact(purpose, f"{'installed' if there else 'not installed'}{remedy}")
+        for purpose, (package, extra) in REQUIREMENTS.items():
+            if util.find_spec(package) is not None:
+                _print_fact(purpose, "installed")
+            else:
+                _print_fact(purpose, f"not installed; in a clone: `pip install '.[{extra}]'`")
 
 
 def _print_fact(key: str, value: str) -> None:
-    shown.print(f"{key}: {value}", highlight=False, soft_wrap=True)
+    stdout.print(f"{key}: {value}", highlight=False, soft_wrap=True)
 
 
-_explained = partial(exit_on_input_error, options=OPTIONS)
+_exit_on_input_error = partial(exit_on_input_error, options=OPTIONS)
+
+
+def _split_measures(names: str) -> list[str]:
+    if names.strip() == ALL:
+        return [*DEFAULT_MEASURES]
+    measures = [name.strip() for name in names.split(",") if name.strip()]
+    if not measures:
+        raise InputError(
+            "--measures names no measure; leave it out, or name some of docs/reference/measures.md"
+        )
+    return measures
+
+
+def _prepare_text(text: Path | None, folder: Path) -> Path:
+    """Return the file of the text: the option's, a copy of a stream, or the documentation of Python."""
+    if text is None:
+        from shape_of_learning.corpus.fetch import read_demo_text
+
+        print_message("Text: the documentation that comes with Python; --text FILE takes another.")
+        text = folder / "python_topics.txt"
+        text.write_text(read_demo_text(), encoding="utf-8")
+    elif is_stream(text):  # a stream can be read only once
+        text = _read_stream(text, folder)
+    elif not text.is_file():
+        problem = "is a folder" if text.is_dir() else "is missing"
+        raise InputError(f"{text} {problem}; correct --text")
+    return text
 
 
 def _measure_all(
-    given: list[str],
-    sample: Sample,
+    models: list[str],
+    text: Path,
+    options: MeasurementOptions,
     revision: str = "main",
     name: str = "",
     *,
     shares_batches: bool = False,
 ) -> "list[MeasurementResult]":
-    """Fetch models and measure them, with a bar on the terminal; names that are wrong are refused first."""
+    """Fetch and measure models with a progress bar; wrong names are errors before the first measurement."""
     from shape_of_learning.checkpoints.local import find_checkpoint, is_local, local_name
 
-    split = [_split_revision(model) for model in given]
+    checkpoints = [_split_revision(model) for model in models]
     if revision != "main":
-        [(model, named)] = split
-        if named != "main":
-            raise InputError(f"{given[0]} has a revision in its name; leave out --revision")
-        split = [(model, revision)]
-    for model, at in split:
+        [(model, stated_revision)] = checkpoints
+        if stated_revision != "main":
+            raise InputError(f"{models[0]} has a revision in its name; leave out --revision")
+        checkpoints = [(model, revision)]
+    for model, revision in checkpoints:
         if not is_local(model):
+            print_message(f"Asking {endpoint()} for `{model}` at `{revision}`.")
             continue
-        if at != "main":
+        if revision != "main":
             raise InputError(
-                f"{model} is on this machine, and has no revision `{at}`; leave out `@{at}` or --revision, or name the "
-                "folder of the checkpoint that you mean"
+                f"{model} is on this machine, and has no revision `{revision}`; leave out `@{revision}` or "
+                "--revision, or name the folder of the checkpoint that you mean"
             )
-        find_checkpoint(model, at)  # before any other is measured
-    names = [local_name(model) if is_local(model) else Path(model).name for model, _ in split]
-    found: list[MeasurementResult] = []
-    for text, (model, at), last in zip(given, split, names, strict=True):
-        own = name or (text if names.count(last) > 1 else "")
-        shuffled_as = found[0].model.name if found and shares_batches else ""
-        found.append(_measure(model, at, sample, own, shuffled_as))
-    return found
-
-
-def _measure(
-    model: str, revision: str, sample: Sample, name: str, shuffled_as: str
-) -> "MeasurementResult":
-    if sample.measures.strip() == ALL:
-        chosen = [*DEFAULT_MEASURES]
-    else:
-        chosen = [measure.strip() for measure in sample.measures.split(",") if measure.strip()]
-    if not chosen:
-        raise InputError(
-            "--measures names no measure; leave it out, or name some of docs/reference/measures.md"
-        )
-    text = sample.text
-    if text is not None and not text.is_file():
-        wrong = "is a folder" if text.is_dir() else "is missing"
-        raise InputError(f"{text} {wrong}; correct --text")
-    from shape_of_learning.checkpoints.local import is_local
-
-    if not is_local(model):
-        tell(f"Asking {endpoint()} for `{model}` at `{revision}`.")
+        find_checkpoint(model, revision)
     from huggingface_hub.utils import disable_progress_bars
 
-    from shape_of_learning.checkpoints.local import find_checkpoint
-    from shape_of_learning.corpus.fetch import read_demo_text
-    from shape_of_learning.one_model.checkpoint import measure_checkpoint
+    from shape_of_learning.one_model.measurement import measure_checkpoint
 
-    if not told.is_terminal:
+    if not stderr.is_terminal:
         disable_progress_bars()
-    own, folder = find_checkpoint(model, revision)
-    name = name or own
-    with TemporaryDirectory() as temporary, show_bar(name) as progress:
-        if text is None:
-            tell("Text: the documentation that comes with Python; --text FILE takes another.")
-            text = Path(temporary, "python_topics.txt")
-            text.write_text(read_demo_text(), encoding="utf-8")
-        return measure_checkpoint(
-            *(folder, text),
-            name=name,
-            revision=revision,
-            measures=chosen,
-            windows=sample.windows,
-            window_characters=sample.window_characters,
-            batch_vectors=sample.batch_vectors,
-            shuffled_as=shuffled_as,
-            threads=sample.threads,
-            device=sample.device or None,
-            batch_size=sample.batch_size,
-            progress=progress,
-        )
+    short_names = [
+        local_name(model) if is_local(model) else Path(model).name for model, _ in checkpoints
+    ]
+    results: list[MeasurementResult] = []
+    for argument, (model, revision), short_name in zip(
+        models, checkpoints, short_names, strict=True
+    ):
+        default_name, folder = find_checkpoint(model, revision)
+        if short_names.count(short_name) > 1:
+            default_name = argument
+        with show_bar(name or default_name) as progress:
+            result = measure_checkpoint(
+                folder,
+                text,
+                options,
+                name=name or default_name,
+                revision=revision,
+                shuffled_as=results[0].model.name if results and shares_batches else "",
+                progress=progress,
+            )
+        results.append(result)
+    return results
 
 
-def _split_revision(given: str) -> tuple[str, str]:
-    """Split MODEL@REVISION; a folder may have the sign in its name."""
+def _split_revision(argument: str) -> tuple[str, str]:
+    """Split MODEL@REVISION; the name of a folder may contain the sign."""
     from shape_of_learning.checkpoints.local import is_local
 
-    model, _, revision = given.partition("@")
-    if not revision or Path(given).exists() or (is_local(model) and not Path(model).exists()):
-        return given, "main"
+    model, _, revision = argument.partition("@")
+    if not revision or Path(argument).exists() or (is_local(model) and not Path(model).exists()):
+        return argument, "main"
     return model, revision
 
 
@@ -468,38 +453,40 @@ def _format_input(path: Path) -> str:
 
 
 def _open_pipe(pipe: Path) -> tuple[int, bytes]:
-    """Open a pipe to read, and return what has been read of it; refuse one that nobody writes to."""
-    opened, first = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), b""
-    if not select.select([opened], [], [], WRITER_SECONDS)[0]:
+    """Open a pipe for reading, and return its first bytes; InputError if it has no writer."""
+    reader, first = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), b""
+    if not select.select([reader], [], [], WRITER_SECONDS)[0]:
         try:
-            first = os.read(opened, 1)
-        except BlockingIOError:  # somebody has opened it, and will write
+            first = os.read(reader, 1)
+        except BlockingIOError:  # a writer has opened it
             pass
         else:
             if not first:
-                os.close(opened)
+                os.close(reader)
                 raise InputError(f"{pipe} is a pipe that nobody writes to; name a file")
-    os.set_blocking(opened, True)
-    return opened, first
+    os.set_blocking(reader, True)
+    return reader, first
 
 
 def _read_stream(stream: Path, folder: Path) -> Path:
-    """Copy what comes from the standard input, a pipe or a device to a file."""
+    """Copy the standard input, a pipe or an open file into a file of the folder."""
     descriptor, name = find_descriptor(stream), _format_input(stream)
     if descriptor is None and not (stream.is_fifo() or stream == Path("/dev/null")):
-        raise InputError(f"{name} is a device, and no file or pipe; name one")
+        raise InputError(f"{name} is a device; name a file or a pipe")
     file = folder / ("standard input" if stream == STANDARD_INPUT else stream.name)
     first = b""
     if descriptor is not None:
-        opened = os.dup(descriptor)
+        reader = os.dup(descriptor)
     elif stream.is_fifo():
-        opened, first = _open_pipe(stream)
+        reader, first = _open_pipe(stream)
     else:
-        opened = os.open(stream, os.O_RDONLY)
-    with os.fdopen(opened, "rb") as source, file.open("wb") as copy:
+        reader = os.open(stream, os.O_RDONLY)
+    with os.fdopen(reader, "rb") as source, file.open("wb") as copy:
         copy.write(first)
         while chunk := source.read(1 << 20):
             copy.write(chunk)
             if copy.tell() > LARGEST_STREAM:
-                raise InputError(f"{name} gives more than 1 GB; write it to a file, and name that")
+                raise InputError(
+                    f"{name} gives more than 1 GB; write it to a file, and name the file"
+                )
     return file

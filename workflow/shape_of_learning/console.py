@@ -1,4 +1,4 @@
-"""The terminal: what is shown, what is told beside it, bars, and one sentence for what is wrong."""
+"""The terminal: results on the standard output; messages, progress and errors on the standard error."""
 
 import errno
 import logging
@@ -28,9 +28,9 @@ from shape_of_learning.errors import (
 from shape_of_learning.files import expand_home, find_descriptor, follow_links, is_stream
 from shape_of_learning.job import RedactingFormatter, hide_bars
 
-WIDE = 10_000  # characters of a line, where no terminal breaks it
+WIDE = 10_000  # characters of a line, if the output is no terminal
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/fd/0"), Path("/dev/fd/1")
-# What only who has a configuration can do.
+# Advice that needs a configuration, and its replacement in errors of commands.
 CONFIGURATION_WORDS = {
     " (with `measurement.token_types: one` only one vector of each token type is measured)": "",
     ", or set `embeddings.dump: true`": "",
@@ -44,46 +44,46 @@ CONFIGURATION_WORDS = {
 
 
 class PlainConsole(Console):
-    """A terminal that takes no command from a text that is printed, such as the name of a revision."""
+    """A console that escapes control characters, such as those in the name of a revision."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Make a text of a string, in which control characters are escapes."""
+        """Render a string with its control characters escaped."""
         return super().render_str(escape_controls(text), **options)
 
     def on_broken_pipe(self) -> None:
-        """End quietly, as other programs do whose reader has seen enough."""
+        """Exit without a message when the reader of a pipe has closed it."""
         _silence_standard_output()
         raise SystemExit(128 + signal.SIGPIPE)
 
 
 def _silence_standard_output() -> None:
-    """Let nothing more be written to a pipe that nobody reads, not even when Python ends."""
+    """Discard further output, also that of Python when it exits, since nobody reads the pipe."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-# Python has no standard output where a shell has closed it.
-shown = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else WIDE, markup=False)
-told = PlainConsole(stderr=True, markup=False)
+# `sys.stdout` is None if a shell has closed it.
+stdout = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else WIDE, markup=False)
+stderr = PlainConsole(stderr=True, markup=False)
 
 
 def parse_output(name: str) -> Path:
-    """Read the name of a file to write, of which ``-`` is the standard output."""
+    """Parse the path of an output file; ``-`` is the standard output."""
     if name == "-":
         return STANDARD_OUTPUT
     if not name or name.endswith(("/", os.sep)):
-        raise typer.BadParameter(f"`{name}` is no name of a file; give one")
+        raise typer.BadParameter(f"`{name}` is not the name of a file; give one")
     return expand_home(name)
 
 
 def parse_input(name: str) -> Path:
-    """Read the name of a file to read, of which ``-`` is the standard input."""
+    """Parse the path of an input file; ``-`` is the standard input."""
     return STANDARD_INPUT if name == "-" else expand_home(name)
 
 
 def make_results_console(*outputs: Path | None) -> Console:
-    """Return where tables are printed: on the standard output, unless a file's content goes there."""
-    return told if any(path and find_descriptor(path) == 1 for path in outputs) else shown
+    """Return the console for tables: the standard error if an output file goes to the standard output."""
+    return stderr if any(path and find_descriptor(path) == 1 for path in outputs) else stdout
 
 
 @contextmanager
@@ -93,9 +93,9 @@ def exit_on_input_error(
     options: Mapping[str, str] = MappingProxyType({}),
     code: int = 1,
 ) -> Iterator[None]:
-    """Refuse files that cannot be written, and end with one sentence on what was given, and an exit code.
+    """Check that the output files can be written, and exit with one sentence and `code` on an error of the user's.
 
-    In it keys of the configuration are called by the `options` that stand for them.
+    In the sentence, keys of the configuration are replaced by the command's `options`.
     """
     _configure_logging()
     hide_bars()
@@ -106,7 +106,7 @@ def exit_on_input_error(
         raise
     except KeyboardInterrupt:
         raise typer.Exit(128 + signal.SIGINT) from None
-    except BrokenPipeError:  # whoever read it has seen enough, as `head` has
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         _silence_standard_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
     except Exception as error:
@@ -120,20 +120,20 @@ def exit_on_input_error(
             )
         if sentence is None:
             raise
-        tell(f"ERROR: {hide_secrets(name_options(sentence, options))}")
+        print_message(f"ERROR: {hide_secrets(name_options(sentence, options))}")
         raise typer.Exit(code) from None
 
 
 def name_options(sentence: str, options: Mapping[str, str]) -> str:
-    """Name in a sentence what `options` give for keys of the configuration, and other words of its files."""
+    """Replace keys of the configuration in a sentence by the command's options."""
     for key, option in options.items():
         sentence = sentence.replace(f"`{key}`", option).replace(key, option)
     return sentence
 
 
-def tell(line: str) -> None:
-    """Print a line beside the results."""
-    told.print(line, markup=False, highlight=False, soft_wrap=True)
+def print_message(line: str) -> None:
+    """Print a line on the standard error."""
+    stderr.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _configure_logging() -> None:
@@ -141,23 +141,23 @@ def _configure_logging() -> None:
     handler.setFormatter(RedactingFormatter("%(levelname)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     if threading.current_thread() is threading.main_thread():
-        # As an exception, a request to end removes what is half-written on its way out.
+        # As an exception, a request to end lets `atomic_write` remove partial files.
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def _require_outputs(outputs: list[Path], inputs: list[Path]) -> None:
-    """Refuse, before anything is computed, files that cannot be written, or that would replace each other."""
-    read = {os.path.realpath(path) for path in inputs if not is_stream(path)}
-    written: set[int | str] = set()
+    """Refuse output files that cannot be written or that would replace each other, before the computation."""
+    sources = {os.path.realpath(path) for path in inputs if not is_stream(path)}
+    targets: set[int | str] = set()
     for path in outputs:
         descriptor = find_descriptor(path)
-        place = os.path.realpath(path) if descriptor is None else descriptor
-        if place in written:
+        target = os.path.realpath(path) if descriptor is None else descriptor
+        if target in targets:
             name = "the standard output" if descriptor == 1 else path
-            raise InputError(f"two files are to be written to {name}; give each a place of its own")
-        if place in read:
-            raise InputError(f"{path} is to be read and to be written; write to another file")
-        written.add(place)
+            raise InputError(f"two outputs go to {name}; give each a file of its own")
+        if target in sources:
+            raise InputError(f"{path} is both an input and an output; write to another file")
+        targets.add(target)
         _require_writable(path, descriptor)
 
 
@@ -169,13 +169,13 @@ def _require_writable(path: Path, descriptor: int | None) -> None:
         raise InputError(f"{path} is a folder; name a file")
     if is_stream(path):
         if path.is_socket():
-            raise InputError(f"{path} is a socket, which no file can be written to; name a file")
+            raise InputError(f"{path} is a socket and cannot be written; name a file")
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return
     folder = follow_links(path).absolute().parent
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; make it, or correct the path")
+        raise InputError(f"{folder} is not a folder; create it, or correct the path")
     try:
         with TemporaryFile(dir=folder):
             pass
@@ -186,15 +186,15 @@ def _require_writable(path: Path, descriptor: int | None) -> None:
 
 @contextmanager
 def show_bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each kind of what is done; nothing where there is no terminal."""
-    described = TextColumn("{task.description}", markup=False)
-    columns = (described, BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=told, disable=not told.is_terminal, transient=True) as progress:
+    """Show a progress bar for each unit, such as windows and layers; none if there is no terminal."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    is_hidden = not stderr.is_terminal
+    with Progress(*columns, console=stderr, disable=is_hidden, transient=True) as progress:
         bars: dict[str, Any] = {}
 
-        def update(what: str, done: int, number: int) -> None:
-            if what not in bars:
-                bars[what] = progress.add_task(escape_controls(f"{name}: {what}"), total=number)
-            progress.update(bars[what], completed=done)
+        def update(unit: str, count: int, total: int) -> None:
+            if unit not in bars:
+                bars[unit] = progress.add_task(escape_controls(f"{name}: {unit}"), total=total)
+            progress.update(bars[unit], completed=count)
 
         yield update

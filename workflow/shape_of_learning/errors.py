@@ -1,4 +1,4 @@
-"""The exceptions that a user is meant to read, and what nobody is."""
+"""Errors that users read without a traceback."""
 
 import errno
 import re
@@ -9,17 +9,17 @@ from typing import Any
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#]*[^\s#'\"):;,.]")
 HIDDEN = "***"
-# What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
+# Messages of PyTorch, CUDA and cuBLAS when memory is exhausted and they raise no MemoryError.
 MEMORY_PHRASES = (
     "out of memory",
     "can't allocate memory",
     "not enough memory",
     "STATUS_ALLOC_FAILED",
     "can't start new thread",
-    "failed to map segment from shared object",  # of an import
-    "terminated abruptly",  # a process of a pool, as the kernel ends it
+    "failed to map segment from shared object",  # an import
+    "terminated abruptly",  # a process of a pool that the kernel ended
 )
-# What libraries say of a full disk where they raise no OSError with its number: HDF5, safetensors, PyTorch.
+# Messages of HDF5, safetensors and PyTorch when a disk is full and they raise no OSError with its number.
 DISK_PHRASES = (
     "No space left on device",
     "os error 28",
@@ -31,11 +31,11 @@ DISK_PHRASES = (
 
 
 class InputError(ValueError):
-    """Something the user gave, or the outside world did, that the pipeline cannot go on with.
+    """Input or an outside failure that only the user can correct.
 
     The message is one sentence that names the file or the configuration key and says what to do;
-    :func:`shape_of_learning.job.run_job` prints it without a traceback and exits with 1. Control characters, which
-    names on the Hub and answers of servers may have, are escaped in it.
+    :func:`shape_of_learning.job.run_job` prints it without a traceback and exits with 1. Control characters are
+    escaped, since names on the Hub and answers of servers may contain them.
     """
 
     def __str__(self) -> str:
@@ -43,35 +43,36 @@ class InputError(ValueError):
 
 
 class UnreachableError(InputError):
-    """The Hub cannot be asked now: no network, or offline mode."""
+    """The Hub cannot be reached: there is no network, or offline mode is on."""
 
 
 def is_memory_exhausted(error: BaseException) -> bool:
-    """Return whether less at a time could help: PyTorch has several exceptions for it."""
+    """Return whether memory is exhausted, so that a smaller batch may fit; PyTorch has several exceptions for it."""
     if isinstance(error, MemoryError):
         return True
-    is_of_a_kind = isinstance(error, (RuntimeError, ImportError))
-    return is_of_a_kind and any(words in str(error) for words in MEMORY_PHRASES)
+    if not isinstance(error, (RuntimeError, ImportError)):
+        return False
+    return any(phrase in str(error) for phrase in MEMORY_PHRASES)
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a disk or a quota has no room left, whatever library noticed it."""
+    """Return whether a disk or a quota is full, whichever library noticed it."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
-    return any(words in str(error) for words in DISK_PHRASES)
+    return any(phrase in str(error) for phrase in DISK_PHRASES)
 
 
 def explain_failure(error: BaseException) -> str | None:
-    """Return one sentence on what the machine lacks; None if the error is of another kind.
+    """Return one sentence on a full disk, exhausted memory or a file that cannot be opened; None for other errors.
 
-    An error counts that other errors hide, since libraries raise their own ones while they handle it.
+    The causes of the error are searched as well, since libraries raise their own errors while they handle another.
     """
     for cause in _list_causes(error):
         if is_disk_full(cause):
             file = getattr(cause, "filename", None) or "a file"
             return f"the disk is full: {file} could not be written; free some space and run again"
         if is_memory_exhausted(cause):
-            return "memory is exhausted; give more of it, or lower what is asked for at a time"
+            return "memory is exhausted; give the job more memory, or lower its batch size"
     if isinstance(error, OSError) and error.errno == errno.EROFS:
         return f"{error.filename or 'a file'} is on a read-only disk; write to another folder"
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -80,43 +81,39 @@ def explain_failure(error: BaseException) -> str | None:
 
 
 def _list_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that led to it, each once."""
-    seen: set[int] = set()
+    """Yield an error and its causes, each once."""
+    visited: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
+    while cause is not None and id(cause) not in visited:
+        visited.add(id(cause))
         yield cause
         cause = cause.__cause__ or cause.__context__
 
 
 def escape_controls(text: str) -> str:
-    """Write control characters but line ends and tabs as escapes, so that no text can command a terminal."""
+    """Escape control characters except line ends and tabs, so that no text can send commands to a terminal."""
     if text.isprintable():
         return text
-    return "".join(
-        char
-        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
-        else _escape(char)
-        for char in text
-    )
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    characters = []
+    for char in text:
+        if char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs"):
+            char = char.encode("unicode_escape").decode("ascii")
+        characters.append(char)
+    return "".join(characters)
 
 
 def shorten_error(error: BaseException) -> str:
-    """What another library says, as a part of one sentence."""
+    """Return the message of another library's error on one line, to be part of a sentence."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def hide_secrets(text: str) -> str:
-    """Hide in each URL of a text who asks, with what password, and the query, which may hold a token."""
+    """Hide users, passwords and queries in the URLs of a text; a query may hold a token."""
     return _QUERY.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", text))
 
 
 def hide_secrets_in_settings(settings: Any) -> Any:
-    """The same of every text in nested settings."""
+    """Apply :func:`hide_secrets` to every text in nested settings."""
     if isinstance(settings, dict):
         return {key: hide_secrets_in_settings(value) for key, value in settings.items()}
     if isinstance(settings, list):

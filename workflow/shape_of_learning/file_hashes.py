@@ -1,6 +1,6 @@
-"""The SHA-256 of a user's files: each is read once, and again when it is no longer the same file.
+"""SHA-256 of a user's files, read once and again only when the file changes.
 
-What is remembered lies in the user's cache, since a folder of weights may be read-only.
+The hashes are kept in the user's cache, since a folder of weights may be read-only.
 """
 
 import hashlib
@@ -13,17 +13,17 @@ from pathlib import Path
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, compute_sha256
 
-SMALL_BYTES = 1 << 16  # up to which reading a file costs no more than remembering it
+SMALL_BYTES = 1 << 16  # a smaller file is read faster than its record
 RECORD = re.compile(r"([0-9 ]+)\n([0-9a-f]{64})\n")
-# A file may change once more without another time within one tick of its file system's clock.
+# Two changes of a file within one tick of the file system's clock leave the same time.
 TICK_SECONDS, COARSE_TICK_SECONDS = 0.1, 2.0
 
 
 def remember_sha256(file: Path) -> str:
-    """Hash all bytes of a file, or remember their hash if its size, times and inode are what they were then.
+    """Return the hash of a file, from the cache if its size, times and inode have not changed.
 
-    The time of the last change of the inode (``ctime``) is among them, which no program can set back, so that a file
-    is read anew that was changed in place and given its old time.
+    No program can set back the time at which an inode changed (``ctime``), so a file is read again if it was changed
+    in place and got its old modification time.
 
     Returns
     -------
@@ -36,22 +36,22 @@ def remember_sha256(file: Path) -> str:
         If the file changes while it is read.
     """
     file = file.resolve()
-    before = _stamp_file(file.stat())
+    stamp = _stamp_file(file.stat())
     if file.stat().st_size <= SMALL_BYTES:
         return compute_sha256(file)
-    record = _record_of(file)
+    record = _find_record(file)
     if record is not None:
         with suppress(OSError, ValueError):
-            known = RECORD.fullmatch(record.read_text(encoding="utf-8"))
-            if known and known[1] == before:
-                return known[2]
+            match = RECORD.fullmatch(record.read_text(encoding="utf-8"))
+            if match and match[1] == stamp:
+                return match[2]
     digest = compute_sha256(file)
-    after = file.stat()
-    if _stamp_file(after) != before:
+    status = file.stat()
+    if _stamp_file(status) != stamp:
         raise InputError(f"{file} changed while it was read; run again when nobody writes to it")
-    if record is not None and _is_settled(after):
+    if record is not None and _is_settled(status):
         with suppress(OSError), atomic_write(record) as partial:
-            partial.write_text(f"{before}\n{digest}\n", encoding="utf-8")
+            partial.write_text(f"{stamp}\n{digest}\n", encoding="utf-8")
     return digest
 
 
@@ -60,13 +60,13 @@ def _stamp_file(stat: os.stat_result) -> str:
 
 
 def _is_settled(stat: os.stat_result) -> bool:
-    """Return whether a further change would have another time."""
+    """Return whether another change would get another time."""
     is_coarse = stat.st_ctime_ns % 1_000_000_000 == 0
     return time.time() - stat.st_ctime > (COARSE_TICK_SECONDS if is_coarse else TICK_SECONDS)
 
 
-def _record_of(file: Path) -> Path | None:
-    """Return where the hash of a file is remembered; None if nothing can be kept there."""
+def _find_record(file: Path) -> Path | None:
+    """Return the path of a file's record in the cache; None if the cache cannot be used."""
     from huggingface_hub import cached_assets_path
 
     try:

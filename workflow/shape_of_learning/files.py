@@ -1,4 +1,4 @@
-"""Files are whole or absent, tables keep all digits, and nothing in a YAML file is silently lost."""
+"""Atomic writes, digests, CSV tables with all digits, and YAML read without silent losses."""
 
 import csv
 import errno
@@ -19,17 +19,16 @@ import yaml
 
 from shape_of_learning.errors import InputError
 
-LONGEST_NAME = 255  # bytes, of Linux and macOS
-MOST_LINKS = 40  # to links, as Linux has it
+LONGEST_NAME = 255  # bytes, on Linux and macOS
+MOST_LINKS = 40  # in a chain, the limit of Linux
 
 
 @contextmanager
 def atomic_write(final: Path) -> Iterator[Path]:
-    """Yield a path to write a file or a folder to, and give it the name `final` if the block succeeds.
+    """Yield a temporary path for a file or a folder, and rename it to `final` if the block succeeds.
 
-    The folder of `final` is made, and an older `final` is replaced at once; where it is a link, what the link
-    leads to. A device, a pipe or another thing that is no regular file stays what it is, and gets the bytes. If
-    the block raises, what it wrote is removed; no error names a temporary file.
+    The folder of `final` is created. An older `final` is replaced at once; if it is a link, its target is replaced. A
+    device or a pipe gets the bytes. If the block raises, the temporary file is removed; no error names it.
     """
     final = Path(final)
     if is_stream(final):
@@ -46,7 +45,7 @@ def atomic_write(final: Path) -> Iterator[Path]:
         try:
             yield partial
             if partial.is_dir():
-                remove(target)  # no folder can be renamed onto one that holds anything
+                remove(target)  # a folder cannot be renamed onto one that is not empty
             partial.replace(target)
         except BaseException:
             remove(partial)
@@ -54,7 +53,7 @@ def atomic_write(final: Path) -> Iterator[Path]:
 
 
 def follow_links(path: Path) -> Path:
-    """Return where a file is that a link, or a link to a link, leads to; the path itself if it is no link.
+    """Return the target of a link or of a chain of links; the path itself if it is no link.
 
     Raises
     ------
@@ -70,7 +69,7 @@ def follow_links(path: Path) -> Path:
 
 
 def find_descriptor(path: Path) -> int | None:
-    """Return the number of the open file that a path such as ``/dev/stdout`` stands for; None for other paths."""
+    """Return the descriptor of the open file that a path such as ``/dev/stdout`` names; None for other paths."""
     for _ in range(MOST_LINKS):
         folder = os.path.realpath(path.parent)
         if path.name.isdecimal() and folder == os.path.realpath("/dev/fd"):
@@ -82,55 +81,55 @@ def find_descriptor(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path is no name of a regular file or a folder, but an open file, a device or a pipe."""
+    """Return whether a path names an open file, a device or a pipe, and no regular file or folder."""
     if find_descriptor(path) is not None:
         return True
     try:
         mode = path.stat().st_mode
-    except OSError:  # nothing is there yet
+    except OSError:  # there is no file yet
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _copy_to_stream(file: Path, stream: Path) -> None:
-    """Write the bytes of a file to what :func:`is_stream`; it is not truncated, so `>>` appends."""
+    """Write the bytes of a file to a stream, which is not truncated, so that `>>` appends."""
     descriptor = find_descriptor(stream)
     for text in filter(None, (sys.stdout, sys.stderr)):
-        text.flush()  # what was printed before stands before
-    opened = os.dup(descriptor) if descriptor is not None else os.open(stream, os.O_WRONLY)
-    with file.open("rb") as source, os.fdopen(opened, "wb") as sink:
+        text.flush()  # earlier output comes first
+    target = os.dup(descriptor) if descriptor is not None else os.open(stream, os.O_WRONLY)
+    with file.open("rb") as source, os.fdopen(target, "wb") as sink:
         shutil.copyfileobj(source, sink)
 
 
 def _name_partial_file(name: str) -> str:
-    """Return the name of a file while it is written, which no file system finds too long."""
+    """Return the temporary name of a file, cut so that no file system refuses it."""
     suffix = f".{os.getpid()}.partial"
-    kept = name.encode()[: LONGEST_NAME - len(suffix) - 1].decode(errors="ignore")
-    return f".{kept}{suffix}"
+    stem = name.encode()[: LONGEST_NAME - len(suffix) - 1].decode(errors="ignore")
+    return f".{stem}{suffix}"
 
 
 @contextmanager
 def _name_final_file_in_errors(partial: Path, final: Path) -> Iterator[None]:
-    """Name the final file in errors of the operating system and of libraries, not the temporary one."""
+    """Replace the temporary name by the final one in errors of the operating system and of libraries."""
     try:
         yield
     except OSError as error:
         temporary = os.fspath(partial)
-        names = error.filename, error.filename2  # a copy names what it read first
+        names = error.filename, error.filename2  # a copy names its source first
         if any(isinstance(name, str) and name.startswith(temporary) for name in names):
             error.filename = os.fspath(final)
             error.filename2 = None
         elif error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error.filename = os.fspath(final)  # of a file that was open already
+            error.filename = os.fspath(final)  # writes to an open file name none
         error.args = tuple(
-            each.replace(temporary, os.fspath(final)) if isinstance(each, str) else each
-            for each in error.args
+            part.replace(temporary, os.fspath(final)) if isinstance(part, str) else part
+            for part in error.args
         )
         raise
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder with all it holds, if there is one."""
+    """Remove a file or a folder with its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -138,32 +137,32 @@ def remove(path: Path) -> None:
 
 
 def link(target: Path, name: Path) -> None:
-    """Make `name` a link to `target`; it is relative, so that both may move together."""
+    """Make `name` a relative link to `target`, so that both can be moved together."""
     remove(name)
     name.parent.mkdir(parents=True, exist_ok=True)
     name.symlink_to(os.path.relpath(target.absolute(), name.parent.resolve()))
 
 
 def compute_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
+    """Return the hexadecimal SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def compute_git_blob(path: Path) -> str:
-    r"""Name that git gives to a file's content: SHA-1 of ``blob SIZE\0`` and the content."""
-    # Not a matter of security: a collision would have to be in the authors' repository.
+    r"""Return the name that git gives to a file's content: SHA-1 of ``blob SIZE\0`` and the content."""
+    # Not used for security: a collision would have to be in the authors' repository.
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
 POINTER = re.compile(rb"version https://(git-lfs|hawser)\.github\.com/spec/")
-POINTER_BYTES = 1024  # git-lfs makes no larger ones
+POINTER_BYTES = 1024  # the largest pointer of git-lfs
 
 
 def expand_home(path: str | Path) -> Path:
-    """Put the home of the user that a path begins with in the place of ``~``; of a user that is not known, keep it."""
+    """Replace ``~`` at the beginning of a path by the user's home; keep it if the user is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -171,14 +170,14 @@ def expand_home(path: str | Path) -> Path:
 
 
 def refuse_odd_file(file: Path) -> None:
-    """Raise InputError where a pipe, a device, a folder or a pointer of git-lfs is in the place of a file.
+    """Raise InputError for a pipe, a device, a folder or a pointer of git-lfs in place of a file.
 
-    Whoever reads a pipe may wait without end. A clone without git-lfs has pointers in the place of large files.
+    Reading a pipe may never end. A clone without git-lfs has pointers in place of large files.
 
     Raises
     ------
     PermissionError
-        If the file must not be read, of which some libraries say that it is missing.
+        If the file cannot be read; some libraries would report it as missing.
     """
     if not file.exists():
         return
@@ -194,21 +193,27 @@ def refuse_odd_file(file: Path) -> None:
 
 
 def write_table(path: Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file; floats keep all their digits, None and NaN become empty cells."""
+    """Write a CSV file, in which floats keep all digits, and None and NaN are empty cells."""
     with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([_write_cell(value) for value in row] for row in rows)
+        writer.writerows(map(format_row, rows))
 
 
-def _write_cell(value: object) -> object:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else repr(float(value))
-    return "" if value is None else value
+def format_row(row: Iterable[object]) -> list[str]:
+    """Format the cells of a row as :func:`write_table` writes them."""
+    cells = []
+    for value in row:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            cells.append("")
+        else:
+            # NumPy's floats have another repr.
+            cells.append(repr(float(value)) if isinstance(value, float) else str(value))
+    return cells
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
-    """Read a table that :func:`write_table` wrote, as text; InputError if it has other columns."""
+    """Read the cells of a table of :func:`write_table` as text; InputError if it has other columns."""
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     if tuple(header) != columns:
@@ -217,27 +222,27 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML that refuses what it would change: keys that occur twice, and numbers like 0100 and 1:30."""
+    """A YAML loader that refuses keys that occur twice, and numbers such as 0100 and 1:30 that YAML would change."""
 
     def flatten_mapping(self, node: Any) -> None:
-        if not hasattr(node, "was_checked"):  # it comes back for each alias
+        if not hasattr(node, "was_checked"):  # each alias comes here once more
             node.was_checked = True
-            seen = set()
+            keys = set()
             for key, _ in node.value:
                 if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
                     raise _refuse_node(
                         key, f"the key {key.value!r:.100} is not text; put it in quotes"
                     )
-                if not isinstance(key.value, str) or key.value in seen:
+                if not isinstance(key.value, str) or key.value in keys:
                     raise _refuse_node(key, f"the key {key.value!r:.100} occurs twice; remove one")
-                seen.add(key.value)
+                keys.add(key.value)
         super().flatten_mapping(node)
 
     def construct_number(self, node: Any) -> int | float:
         if re.match(r"[-+]?0\d|[^.]*:", node.value):
-            what = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
-            said = f"YAML reads {node.value} as {what}; write it in quotes or in decimals"
-            raise _refuse_node(node, said)
+            kind = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
+            problem = f"YAML reads {node.value} as {kind}; write it in quotes or in decimals"
+            raise _refuse_node(node, problem)
         if len(node.value) > LONGEST_NUMBER:
             line = node.start_mark.line + 1
             raise ValueError(f"line {line} has a number of {len(node.value)} digits")
@@ -253,28 +258,28 @@ def _refuse_node(node: Any, problem: str) -> InputError:
     return InputError(f"line {node.start_mark.line + 1}: {problem}")
 
 
-# What people write has a few levels, repeats little and counts nothing to a googol.
+# Files written by hand have a few levels, few aliases and short numbers.
 DEEPEST_LEVEL, MOST_REPEATED, LONGEST_NUMBER = 50, 10_000, 100
 
 
 def _refuse_explosion(text: str) -> None:
-    """Refuse, before anything is built, levels on which a parser overflows and aliases that multiply."""
-    sizes: dict[str, int] = {}  # of what has an anchor, in values
-    levels: list[
-        tuple[str | None, int]
-    ] = []  # anchors of what is not closed yet, and values so far
-    values = repeated = 0
+    """Refuse levels so deep that the parser overflows, and aliases that multiply, before any value is built."""
+    sizes: dict[str, int] = {}  # number of values under an anchor
+    # Anchors of the levels that are still open, and the number of values before them.
+    levels: list[tuple[str | None, int]] = []
+    values = repetitions = 0
     for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in levels):
                 raise _refuse_node(event, f"`*{event.anchor:.100}` repeats itself; write it out")
             size = sizes.get(event.anchor, 0)
-            values, repeated = values + size, repeated + size
-            if repeated > MOST_REPEATED:
+            values += size
+            repetitions += size
+            if repetitions > MOST_REPEATED:
                 raise _refuse_node(
                     event,
-                    f"with `*{event.anchor:.100}` aliases repeat more than {MOST_REPEATED} values; write out "
-                    "what is meant",
+                    f"with `*{event.anchor:.100}` aliases repeat more than {MOST_REPEATED} values; write the "
+                    "values out",
                 )
         elif isinstance(event, yaml.CollectionStartEvent):
             levels.append((event.anchor, values))
@@ -283,15 +288,17 @@ def _refuse_explosion(text: str) -> None:
                 line = event.start_mark.line + 1
                 raise ValueError(f"line {line} is within more than {DEEPEST_LEVEL} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = levels.pop()
-            sizes |= {anchor: values - before} if anchor else {}
+            anchor, start = levels.pop()
+            if anchor:
+                sizes[anchor] = values - start
         elif isinstance(event, yaml.ScalarEvent):
             values += 1
-            sizes |= {event.anchor: 1} if event.anchor else {}
+            if event.anchor:
+                sizes[event.anchor] = 1
 
 
 def read_yaml(file: Path) -> Any:
-    """Read a YAML file; InputError if it cannot be read or says something that YAML would change or lose."""
+    """Read a YAML file; InputError if it cannot be read, or if YAML would change or lose a value."""
     try:
         text = file.read_text(encoding="utf-8-sig")
         _refuse_explosion(text)

@@ -1,4 +1,4 @@
-"""What every script does around its `main`: a log, and errors as one sentence."""
+"""The frame of every script: a log file, and errors as one sentence."""
 
 import logging
 import os
@@ -22,12 +22,12 @@ logger = logging.getLogger("shape_of_learning")
 
 @contextmanager
 def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
-    """Run the work of a script: its log goes to the file `log`, and from level `console` on to the terminal.
+    """Run a script with its log in the file `log`, and messages from level `console` on in the terminal.
 
-    An :class:`InputError`, a full or read-only disk and exhausted memory, whatever library notices them, end the
-    process with one sentence and exit status 1. Anything else is a defect and keeps its traceback.
+    An :class:`InputError`, a full or read-only disk and exhausted memory, whichever library notices them, end the
+    process with one sentence and exit status 1. Any other error is a defect and keeps its traceback.
     """
-    # As an exception, a request to end removes what is half-written on its way out.
+    # As an exception, a request to end lets `atomic_write` remove partial files.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         _configure_logging(Path(log), console)
@@ -40,21 +40,21 @@ def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
             _fail(sentence)
         if not isinstance(error, OSError):
             raise
-        logger.debug("where it happened", exc_info=True)
+        logger.debug("traceback", exc_info=True)
         _fail(shorten_error(error))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
 
 def read_parameters(snakemake: Any) -> dict[str, Any]:
-    """What a rule tells the `main` of its script; digests of code and of weights are for Snakemake alone."""
-    return {k: v for k, v in snakemake.params.items() if k not in ("code", "weights")}
+    """Return the parameters of a rule without digests of code and weights, which Snakemake alone reads."""
+    return {key: value for key, value in snakemake.params.items() if key not in ("code", "weights")}
 
 
 def hide_bars() -> None:
-    """Keep the bars of libraries, such as those of loading weights, out of what is no terminal."""
+    """Hide the progress bars of libraries unless the standard error is a terminal."""
     if not (sys.stderr and sys.stderr.isatty()):
-        os.environ.setdefault("TQDM_DISABLE", "1")  # which libraries read when they are imported
+        os.environ.setdefault("TQDM_DISABLE", "1")  # libraries read it when they are imported
         if transformers := sys.modules.get("transformers"):
             transformers.utils.logging.disable_progress_bar()
 
@@ -65,7 +65,7 @@ def _fail(sentence: str) -> None:
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats messages and tracebacks without passwords, and so that no terminal obeys them."""
+    """A formatter that hides passwords and escapes control characters in messages and tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
@@ -73,7 +73,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 class _LogFile(logging.FileHandler):
-    """A log that may find no room; what matters is on the terminal, too."""
+    """A log file that ignores a full disk, since the terminal shows the important messages, too."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
@@ -81,13 +81,13 @@ class _LogFile(logging.FileHandler):
 
 
 def _configure_logging(log: Path, console: int) -> None:
-    shown = logging.StreamHandler()
-    shown.setLevel(console)
-    shown.setFormatter(RedactingFormatter("%(levelname)s: %(message)s"))
+    terminal = logging.StreamHandler()
+    terminal.setLevel(console)
+    terminal.setFormatter(RedactingFormatter("%(levelname)s: %(message)s"))
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    logger.handlers = [shown]
+    logger.handlers = [terminal]
     log.parent.mkdir(parents=True, exist_ok=True)
-    kept = _LogFile(log, mode="w", encoding="utf-8")
-    kept.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(kept)
+    file = _LogFile(log, mode="w", encoding="utf-8")
+    file.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(file)

@@ -1,34 +1,42 @@
-"""What the command writes of measured models: JSON, a plot, a page; and tables that it reads."""
+"""Estimates of the command: JSON, a plot, an interactive page, tables on the terminal; and CSV files read again."""
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from csv import Error as CsvError
 from csv import reader as csv_reader
 from json import dumps
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, find_descriptor, is_stream, write_table
+from shape_of_learning.files import atomic_write, find_descriptor, format_row, is_stream
 from shape_of_learning.findings import find_all_sentences
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
+from shape_of_learning.metrics.suspects import REASONS, Reason, read_reasons
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
-# Of pictures that equal results give equal bytes of; the caption is put to it.
+Row = Mapping[str, Any]
+# By format, the metadata key of the caption, and the keys without which equal results give equal bytes.
 PICTURES: dict[str, tuple[str, dict[str, None]]] = {
     "png": ("Description", {"Software": None}),
     "pdf": ("Subject", {"CreationDate": None}),
     "svg": ("Description", {"Date": None}),
 }
-# Columns of estimates that are no numbers, and those of whole ones.
-TEXTS = ("model", "role", "revision", "estimator", "selection", "suspect", "reason")
-WHOLE = ("step", "tokens", "layer")
+TEXT_COLUMNS = ("model", "role", "revision", "estimator", "selection", "suspect", "reason")
+INTEGER_COLUMNS = ("step", "tokens", "layer")
+WIDTH = 80  # characters of a line
+MOST_DECIMALS = 2  # of estimates; differences have one more
+# Labels that fit a narrow column.
+SHORT_LABELS = {"anisotropy": "anisotropy", "anisotropy_without_massive_tokens": "w/o massive"}
+EXCLUDES_0 = Reason("excludes 0", "!", "the interval excludes 0")
 
 
-def estimate_rows(rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Name the cells of rows of estimates."""
+def name_cells(rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Name the cells of rows of estimates by their columns."""
     return [dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in rows]
 
 
@@ -39,43 +47,39 @@ def write_text(path: Path, content: str) -> None:
 
 
 def write_objects(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows of estimates as a JSON list of objects, in which nothing is a number that JSON has not."""
-    objects = [
-        {key: _convert_cell(key, cell) for key, cell in row.items()} for row in estimate_rows(rows)
-    ]
+    """Write rows of estimates as a list of JSON objects; JSON has no number for infinity and NaN."""
+    objects = name_cells(rows)
+    for cells in objects:
+        for key, cell in cells.items():
+            if key == "suspect":
+                cells[key] = cell == "yes"
+            elif isinstance(cell, float) and math.isnan(cell):
+                cells[key] = None
+            elif isinstance(cell, float) and math.isinf(cell):
+                cells[key] = "Infinity" if cell > 0 else "-Infinity"
     write_text(path, f"{dumps(objects, indent=1, allow_nan=False)}\n")
 
 
-def _convert_cell(key: str, cell: Any) -> Any:
-    if key == "suspect":
-        return cell == "yes"
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return None if math.isnan(cell) else "Infinity" if cell > 0 else "-Infinity"
-    return cell
-
-
 def choose_picture_format(path: Path) -> str:
-    """Return what a picture is written as: what its name ends in, or PNG into a pipe."""
+    """Return the format of a picture by the suffix of its name; PNG for a pipe."""
     kind = path.suffix[1:].lower()
     if kind in PICTURES:
         return kind
     if is_stream(path):
         if find_descriptor(path) == 1 and sys.stdout.isatty():
-            raise InputError(
-                f"a picture is nothing for a terminal; name a file in the place of {path}"
-            )
+            raise InputError(f"a terminal cannot show a picture; name a file instead of {path}")
         return "png"
     raise InputError(f"{path} must end in .png, .pdf or .svg; correct --plot")
 
 
 def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -> None:
-    """Draw a panel per measure, with a line for each model, and name the text."""
+    """Draw a panel per measure with a line for each model, and name the text in the caption."""
     from shape_of_learning.figures.output import fix_layout
-    from shape_of_learning.one_model.measured import estimate_table
+    from shape_of_learning.one_model.measurement import make_estimate_table
     from shape_of_learning.one_model.plot import draw_estimates, plot_theme
 
     with plot_theme():
-        table = estimate_table(rows)
+        table = make_estimate_table(rows)
         table.attrs["text"] = text
         drawing = draw_estimates(table)
         fix_layout(drawing.figure)
@@ -87,72 +91,62 @@ def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -
 
 
 def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
-    """Return the page of the explorer of rows of estimates, of a text that no table names."""
+    """Return the explorer's page for rows of estimates measured on `text`."""
     from shape_of_learning.explorer.explorer_page import read_content, write_page
 
-    keys = ("name", "label", "axis", "description")
-    models, estimators = (
-        list(dict.fromkeys(str(row[ESTIMATE_COLUMNS.index(key)]) for row in rows))
-        for key in ("model", "estimator")
-    )
-    measures = [find_measure(n).configure(n, {}) for n in estimators]
+    objects = name_cells(rows)
+    measures = []
+    for name in dict.fromkeys(str(row["estimator"]) for row in objects):
+        measure = find_measure(name).configure(name, {})
+        keys = ("name", "label", "axis", "description")
+        measures.append({key: getattr(measure, key) for key in keys})
+    last_revisions = {str(row["model"]): str(row["revision"]) for row in objects}
+    checkpoints = [(name, name, revision) for name, revision in last_revisions.items()]
     description = {
-        "models": [{"name": name, "label": name} for name in models],
-        "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
-        **{"papers": [], "claims": [], "claimed": {}, "curves": {}, "notes": []},
-        "sample": _sample(rows, text),
-        "findings": find_all_sentences(estimate_rows(rows), _list_last_checkpoints(rows)),
+        "models": [{"name": name, "label": name} for name in last_revisions],
+        "measures": measures,
+        "papers": [],
+        "claims": [],
+        "claimed": {},
+        "notes": [],
+        "curves": {},
+        "sample": _describe_sample(objects, text),
+        "findings": find_all_sentences(objects, checkpoints),
     }
-    with TemporaryDirectory() as temporary:
-        file = Path(temporary, "estimates.csv")
-        write_table(file, ESTIMATE_COLUMNS, rows)
-        return write_page(read_content(description, file, [], [], []))
+    table = [dict(zip(ESTIMATE_COLUMNS, format_row(row), strict=True)) for row in rows]
+    return write_page(read_content(description, table, [], [], []))
 
 
-def _sample(rows: Sequence[Sequence[object]], text: str) -> str:
-    """Say how many windows were measured, and of which text where that is known."""
-    place = ESTIMATE_COLUMNS.index("windows")
-    numbers = sorted({int(float(str(row[place]))) for row in rows if row[place] not in ("", None)})
-    return f"{_format_range(numbers)} windows" + (f" of {text}" if text else "") if numbers else ""
-
-
-def _format_range(numbers: Sequence[int]) -> str:
-    return " to ".join(f"{number:,}" for number in dict.fromkeys((numbers[0], numbers[-1])))
-
-
-def _list_last_checkpoints(rows: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
-    """List name, label and last revision of each model."""
-    last = {row["model"]: row["revision"] for row in estimate_rows(rows)}
-    return [(name, name, revision) for name, revision in last.items()]
+def _describe_sample(rows: Sequence[Row], text: str) -> str:
+    """Describe the sample by its number of windows and, if known, its text."""
+    numbers = [int(float(row["windows"])) for row in rows if row["windows"] not in ("", None)]
+    if not numbers:
+        return ""
+    ends = dict.fromkeys((min(numbers), max(numbers)))
+    windows = " to ".join(f"{number:,}" for number in ends)
+    return f"{windows} windows of {text}" if text else f"{windows} windows"
 
 
 def read_estimates(file: Path, name: str) -> list[list[str]]:
-    """Read a table of estimates, as a spreadsheet may have saved it again."""
+    """Read a table of estimates, also after a spreadsheet has saved it."""
     try:
-        with file.open(newline="", encoding="utf-8-sig") as opened:
-            header, *cells = [*csv_reader(opened, strict=True)] or [[]]
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            header, *lines = [*csv_reader(stream, strict=True)] or [[]]
         if lacking := [column for column in ESTIMATE_COLUMNS if column not in header]:
             raise ValueError(f"it lacks the columns {', '.join(lacking)}")
         if len(header) > len({*header}):
             raise ValueError("a column occurs twice")
-        places = [header.index(column) for column in ESTIMATE_COLUMNS]
         rows = []
-        for number, row in enumerate(filter(None, cells), 2):
-            if len(row) != len(header):
-                raise ValueError(f"line {number} has {len(row)} cells, and not {len(header)}")
-            rows.append(
-                [
-                    row[place] if column in TEXTS else _read_cell(row[place], column, number)
-                    for column, place in zip(ESTIMATE_COLUMNS, places, strict=True)
-                ]
-            )
-        known = list_measure_names()
+        for number, cells in enumerate(filter(None, lines), 2):
+            if len(cells) != len(header):
+                raise ValueError(f"line {number} has {len(cells)} cells, and not {len(header)}")
+            row = dict(zip(header, cells, strict=True))
+            rows.append([_read_cell(row[column], column, number) for column in ESTIMATE_COLUMNS])
+        if not rows:
+            raise ValueError("it has no row")
         estimators = {row[ESTIMATE_COLUMNS.index("estimator")] for row in rows}
-        if not rows or not estimators <= {*known}:
-            unknown = ", ".join(sorted(estimators - {*known}))
-            raise ValueError(
-                f"it has measures of no such name: {unknown:.100}" if rows else "it has no row"
-            )
+        if unknown := sorted(estimators - {*list_measure_names()}):
+            raise ValueError(f"it has unknown measures: {', '.join(unknown):.100}")
     except (ValueError, CsvError) as error:
         raise InputError(
             f"{name} is no table of estimates ({error}); give one that `measure --csv` or a ShapeCallback wrote"
@@ -161,7 +155,9 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
 
 
 def _read_cell(cell: str, column: str, line: int) -> str:
-    """Return a cell as tables have it: whole numbers without a point, empty where nothing is defined."""
+    """Return a cell as tables of this package have it: integers without a point, undefined values empty."""
+    if column in TEXT_COLUMNS:
+        return cell
     if not cell.strip():
         return ""
     try:
@@ -170,6 +166,125 @@ def _read_cell(cell: str, column: str, line: int) -> str:
         raise ValueError(f"line {line} has {cell!r:.50} for a number in `{column}`") from None
     if math.isnan(value):
         return ""
-    if column in WHOLE and not value.is_integer():
+    if column not in INTEGER_COLUMNS:
+        return repr(value)
+    if not value.is_integer():
         raise ValueError(f"line {line} has {cell!r:.50} for a whole number in `{column}`")
-    return f"{int(value)}" if column in WHOLE else repr(value)
+    return f"{int(value)}"
+
+
+class Cell(NamedTuple):
+    """A value of a table with its interval, and the reasons not to trust it."""
+
+    value: float
+    low: float
+    high: float
+    reasons: Sequence[Reason] = ()
+
+
+def print_estimates(rows: Iterable[Row], console: Console) -> None:
+    """Print a row for each layer and a column for each measure, and explain the marks.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of ``tables/estimates.csv`` of one checkpoint, with numbers.
+    console : rich.console.Console
+    """
+    cells = {
+        (_label_layer(row), row["estimator"]): Cell(
+            row["value"], row["low"], row["high"], read_reasons(row["reason"])
+        )
+        for row in rows
+    }
+    _print_table(cells, console, MOST_DECIMALS)
+
+
+def print_changes(rows: Iterable[Row], console: Console) -> None:
+    """Print differences as :func:`print_estimates` prints estimates; `!` marks intervals that exclude 0."""
+    cells = {}
+    for row in rows:
+        reasons = read_reasons(row["reason"])
+        if row["low"] > 0 or row["high"] < 0:
+            reasons = [EXCLUDES_0, *reasons]
+        cell = Cell(row["difference"], row["low"], row["high"], reasons)
+        cells[_label_layer(row), row["estimator"]] = cell
+    _print_table(cells, console, MOST_DECIMALS + 1)
+
+
+def _print_table(cells: Mapping[tuple[str, str], Cell], console: Console, decimals: int) -> None:
+    """Print cells by layer and measure, in as many tables as their columns need."""
+    layers = list(dict.fromkeys(layer for layer, _ in cells))
+    columns = {}
+    labels = {}
+    for name in dict.fromkeys(measure for _, measure in cells):
+        labels[name] = SHORT_LABELS.get(name) or find_measure(name).configure(name, {}).label
+        columns[name] = [
+            format_cell(cells[layer, name], decimals) if (layer, name) in cells else ""
+            for layer in layers
+        ]
+    widths = {name: max(map(len, [labels[name], *columns[name]])) for name in columns}
+    for names in _divide_columns(widths):
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        for label in ("layer", *(labels[name] for name in names)):
+            table.add_column(label, justify="right", no_wrap=True)
+        for number, layer in enumerate(layers):
+            table.add_row(layer, *(columns[name][number] for name in names))
+        console.print(table)
+    marks = {reason.mark for cell in cells.values() for reason in cell.reasons}
+    for reason in (*REASONS.values(), EXCLUDES_0):
+        if reason.mark in marks:
+            console.print(f"{reason.mark} {reason.sentence}", soft_wrap=True, highlight=False)
+    if "anisotropy_without_massive_tokens" in columns:
+        console.print("w/o massive: anisotropy without massive tokens", highlight=False)
+
+
+def _divide_columns(widths: Mapping[str, int]) -> list[list[str]]:
+    """Divide columns into tables of at most :data:`WIDTH` characters."""
+    tables: list[list[str]] = []
+    room = 0
+    for name, width in widths.items():
+        if not tables or width + 1 > room:
+            tables.append([])
+            room = WIDTH - len("layer")
+        tables[-1].append(name)
+        room -= width + 1
+    return tables
+
+
+def _label_layer(row: Row) -> str:
+    return "mean" if row["layer"] is None else str(int(row["layer"]))
+
+
+def format_cell(cell: Cell, most_decimals: int = MOST_DECIMALS) -> str:
+    """Format a value with as many decimals as its interval allows, the interval, and marks.
+
+    Examples
+    --------
+    >>> format_cell(Cell(34.12, 23.7, 44.4))
+    '34 [24, 44]'
+    >>> format_cell(Cell(0.0912, 0.0871, 0.0953))
+    '.09 [.09, .10]'
+    """
+    if math.isnan(cell.value):
+        return "undefined"
+    marks = "".join(reason.mark for reason in cell.reasons)
+    half = (cell.high - cell.low) / 2
+    if not math.isfinite(half):
+        return f"{_format_number(cell.value, most_decimals)}{marks}"
+    # The last decimal is the first one that the interval leaves open.
+    decimals = -math.floor(math.log10(half)) if half > 0 else most_decimals
+    decimals = min(most_decimals, max(0, decimals))
+    value, low, high = (
+        _format_number(number, decimals) for number in (cell.value, cell.low, cell.high)
+    )
+    return f"{value} [{low}, {high}]{marks}"
+
+
+def _format_number(number: float, decimals: int) -> str:
+    """Format a number without the zero before its point, with one decimal from 1 on and none from 10 on."""
+    most = 0 if abs(number) >= 9.95 else 1 if abs(number) >= 0.995 else decimals
+    text = f"{number:.{min(most, decimals)}f}"
+    if float(text) == 0:
+        return "0"
+    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text

@@ -1,4 +1,4 @@
-"""What is written by hand, checked by pydantic: each refusal is one sentence that a user can act on."""
+"""Validation of YAML files by pydantic, with errors of one sentence that tells the user what to do."""
 
 import re
 import reprlib
@@ -21,12 +21,12 @@ from pydantic_core import PydanticCustomError
 
 from shape_of_learning.errors import InputError, hide_secrets
 
-SHOWN_CHARACTERS = 100  # of a value that is refused
-MOST_NAMES = 12  # that are shown of those that are known
+SHOWN_CHARACTERS = 100  # of a value in an error
+MOST_NAMES = 12  # in a list of valid names
 
 
 class Section(BaseModel):
-    """Keys and values that somebody has written: no others, and nothing is taken for another type."""
+    """A section of a YAML file: unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, regex_engine="python-re"
@@ -34,20 +34,20 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_keys(cls, given: Any) -> Any:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        closed = isinstance(given, dict) and cls.model_config["extra"] == "forbid"
-        for name in given if closed else ():
-            if name not in known:
-                raise PydanticCustomError("unknown_key", "{name}", {"name": name, "known": known})
-        return given
+    def _refuse_unknown_keys(cls, values: Any) -> Any:
+        keys = [field.alias or name for name, field in cls.model_fields.items()]
+        if isinstance(values, dict) and cls.model_config["extra"] == "forbid":
+            for name in values:
+                if name not in keys:
+                    raise PydanticCustomError("unknown_key", "{name}", {"name": name, "keys": keys})
+        return values
 
 
 Kind = TypeVar("Kind", bound=Section)
 
 
 def must_be(words: str) -> WrapValidator:
-    """Annotate a type with words for all that it refuses: it must be this."""
+    """Annotate a type with the description of a valid value, for the error about an invalid one."""
 
     def check(value: Any, check_type: Any) -> Any:
         try:
@@ -62,38 +62,38 @@ def must_be(words: str) -> WrapValidator:
 
 
 def make_validation_error(predicate: str) -> PydanticCustomError:
-    """Build the error of a validator: what is wrong with the key, such as ``is 3, but ...; lower it``."""
+    """Build the error of a validator from its predicate, such as ``is 3, but ...; lower it``."""
     return PydanticCustomError("refused", "{it}", {"it": predicate})
 
 
-# What YAML 1.2 takes for a number, and the YAML of Snakemake for text.
+# A number in YAML 1.2, but text in the YAML 1.1 that Snakemake reads.
 EXPONENTIAL = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}")
 
 
 def read_number(value: Any) -> Any:
-    """Make a number of what YAML leaves as text, such as ``1e-4``; leave all else as it is."""
+    """Convert text such as ``1e-4``, which YAML 1.1 does not read as a number; return other values unchanged."""
     if isinstance(value, str) and EXPONENTIAL.fullmatch(value):
         return float(value)
     return value
 
 
-# Of a float whose bounds stand before it, so that schemas have them.
+# For floats with bounds: `Field` stands before it, so that schemas state the bounds.
 with_exponent = BeforeValidator(read_number)
 Number = Annotated[float, with_exponent]
 
 
 def _refuse_repetition(values: list[Any]) -> list[Any]:
-    seen = set()
+    keys = set()
     for value in values:
         key = value if isinstance(value, Hashable) else repr(value)
-        if key in seen:
+        if key in keys:
             raise make_validation_error(f"names {format_value(value)} twice; remove one")
-        seen.add(key)
+        keys.add(key)
     return values
 
 
 unique = AfterValidator(_refuse_repetition)
-# A name of a folder, of a wildcard and of a shell's argument.
+# A name that is valid as a folder, a wildcard and an argument of a shell.
 Name = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z"),
@@ -104,38 +104,39 @@ Words = Annotated[list[str], unique]
 
 
 def validate_yaml(kind: type[Kind], value: Any, where: str, context: Any = None) -> Kind:
-    """Check what YAML holds; `context` is for the validators of `kind`.
+    """Validate a value read from YAML; `context` is for the validators of `kind`.
 
     Raises
     ------
     InputError
-        One sentence: `where`, which names the file or the entry, the first offending key, and what to do.
+        One sentence: `where`, which names the file or the entry, the first invalid key, and what to do.
     """
     try:
         return kind.model_validate(value, context=context)
     except ValidationError as error:
-        first = min(error.errors(), key=lambda each: [str(part) for part in each["loc"]])
+        first = min(error.errors(), key=lambda details: [str(part) for part in details["loc"]])
         raise InputError(hide_secrets(f"{where}: {_format_error(dict(first))}")) from None
 
 
 def _format_error(error: dict[str, Any]) -> str:
     key = cut(".".join(str(part) for part in error["loc"] if part != "[key]"))
-    named = f"`{key}`" if key else "the entry"
-    kind, value, said = error["type"], error["input"], error["msg"]
+    subject = f"`{key}`" if key else "the entry"
+    kind, value, message = error["type"], error["input"], error["msg"]
     if kind == "unknown_key":
-        name, inside = error["ctx"]["name"], f" in {named}" if key else ""
-        return f"unknown key `{cut(name)}`{inside}; {suggest_name(name, error['ctx']['known'])}"
+        name, place = error["ctx"]["name"], f" in {subject}" if key else ""
+        return f"unknown key `{cut(name)}`{place}; {suggest_name(name, error['ctx']['keys'])}"
     if kind == "refused":
-        return f"{named} {said}"
+        return f"{subject} {message}"
     if kind == "value_error":
         return str(error["ctx"]["error"])
     if kind == "missing":
-        return f"key {named} is missing; add it"
-    return f"{named} is {format_value(value)}: {said[:1].lower()}{said[1:]}{_suggest_remedy(value, kind)}"
+        return f"key {subject} is missing; add it"
+    message = f"{message[:1].lower()}{message[1:]}"
+    return f"{subject} is {format_value(value)}: {message}{_suggest_remedy(value, kind)}"
 
 
 def _suggest_remedy(value: Any, kind: str) -> str:
-    """How to write what is of the wrong type."""
+    """Return how to write a value of the wrong type; empty if that cannot be told."""
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{cut(value)}]"
     if kind == "string_type" and isinstance(value, int | float | date):
@@ -148,26 +149,26 @@ def _suggest_remedy(value: Any, kind: str) -> str:
     return ""
 
 
-def make_unknown_name_error(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
-    """Build the error for a name that is not among the `known` ones."""
-    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {suggest_name(name, sorted(known))}")
+def make_unknown_name_error(name: str, names: Iterable[str], kind: str, where: str) -> InputError:
+    """Build the error for a name that is not one of the valid `names`."""
+    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {suggest_name(name, sorted(names))}")
 
 
-def suggest_name(name: str, known: list[str]) -> str:
-    """The nearest of the names that are known, or all of them."""
-    near = get_close_matches(str(name)[:SHOWN_CHARACTERS], known, n=1)
-    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
-    listed = f"{', '.join(known[:MOST_NAMES])}{more}"
-    return f"did you mean `{near[0]}`?" if near else f"known: {listed}"
+def suggest_name(name: str, names: list[str]) -> str:
+    """Suggest the most similar of the valid names, or list them."""
+    if matches := get_close_matches(str(name)[:SHOWN_CHARACTERS], names, n=1):
+        return f"did you mean `{matches[0]}`?"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"known: {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def format_value(value: Any) -> str:
-    """A value as it is shown in a sentence: on one line, and not in pages."""
+    """Format a value for a sentence: on one line and cut."""
     return cut(_SHORT.repr(value))
 
 
 class _Short(reprlib.Repr):
-    """Writes no more of a value than a sentence can show, however large it is."""
+    """A repr that stays short, however large the value is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,6 +185,6 @@ _SHORT = _Short()
 
 
 def cut(text: object) -> str:
-    """Text on one line, and not in pages."""
+    """Return a text on one line, cut after :data:`SHOWN_CHARACTERS`."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     return plain if len(plain) <= SHOWN_CHARACTERS else f"{plain[:SHOWN_CHARACTERS]}..."

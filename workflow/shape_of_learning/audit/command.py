@@ -17,10 +17,10 @@ from shape_of_learning.console import (
     make_results_console,
     name_options,
     parse_output,
+    print_message,
     show_bar,
-    shown,
-    tell,
-    told,
+    stderr,
+    stdout,
 )
 from shape_of_learning.errors import InputError, hide_secrets
 
@@ -83,7 +83,7 @@ def audit(
     with exit_on_input_error(*outputs, code=NOT_KNOWN), ExitStack() as stack:
         for target in targets:
             if not is_on_this_machine(target):
-                tell(f"Asking {endpoint()} for `{target}`.")
+                print_message(f"Asking {endpoint()} for `{target}`.")
         # The libraries behind them take a second or two, in which nothing could be said.
         from huggingface_hub.utils import disable_progress_bars
 
@@ -95,15 +95,15 @@ def audit(
         rows: list[AtlasRow] = []
         notes: list[str] = []
         failures: list[str] = []
-        if not told.is_terminal:
+        if not stderr.is_terminal:
             disable_progress_bars()  # of downloads
         loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
             try:
-                for curve in list_curves(target, pattern, tell):
+                for curve in list_curves(target, pattern, print_message):
                     if curve.failure:
                         failures.append(curve.failure)
-                        tell(f"ERROR: {hide_secrets(curve.failure)}")
+                        print_message(f"ERROR: {hide_secrets(curve.failure)}")
                         continue
                     with show_bar(curve.name) as progress:
                         found = audit_curve(curve, progress, tensors=tensors, loss=loss)
@@ -112,7 +112,7 @@ def audit(
                     _put_into(atlas, curve, found)
             except InputError as error:
                 failures.append(str(error))
-                tell(f"ERROR: {hide_secrets(str(error))}")
+                print_message(f"ERROR: {hide_secrets(str(error))}")
         if csv:
             write_atlas(csv, rows)
         if json:
@@ -150,7 +150,7 @@ def _show(
     console.print(f"{curve.name}: {count_table(found)}", soft_wrap=True, highlight=False)
     console.print(revision_table(found))
     for note in list_notes(curve):
-        tell(note)
+        print_message(note)
         notes.append(note)
 
 
@@ -158,7 +158,7 @@ def _put_into(atlas: Path | None, curve: "ListedSeries", found: "list[AtlasRow]"
     from shape_of_learning.checkpoints.atlas import merge_rows, read_atlas, write_atlas
 
     if atlas and not curve.suite:
-        tell(
+        print_message(
             f"{curve.name} is in no entry and no atlas, so that nothing is written of it; audit an entry"
         )
     elif atlas:
@@ -178,7 +178,7 @@ def where(
         row = find(model, step)
     commit = row.commit or "commit not known"
     said = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
-    shown.print(
+    stdout.print(
         f"{row.repository} {row.revision} {commit}: {said}", soft_wrap=True, highlight=False
     )
     if row.is_fault:

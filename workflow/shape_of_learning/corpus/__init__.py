@@ -1,1 +1,1 @@
-"""From a URL to the text that models read: download, verify, clean, choose an alphabet, sample."""
+"""Prepare the text of a run: download, verify and clean a corpus, choose an alphabet, draw windows."""

@@ -1,4 +1,4 @@
-"""What cleaning has changed in a text, in words: for the terminal, and for captions."""
+"""Describe the changes that cleaning made in a text, for the terminal and for captions."""
 
 import json
 from collections.abc import Mapping
@@ -7,43 +7,42 @@ from typing import Any
 
 
 def describe_losses(record: Mapping[str, Any], name: str) -> str:
-    """Say what a text has lost: nothing, or one sentence.
+    """Describe what cleaning removed from a text in one sentence; empty if it removed nothing.
 
     Parameters
     ----------
     record : mapping
-        What :func:`.clean` returns and writes beside the text.
+        The record that :func:`.clean` returns and writes beside the text.
     name : str
-        What to call the text.
+        Name of the text.
     """
-    said = []
-    dropped, changed = record["dropped"], record["changed"]
-    if count := dropped["characters"]:
-        whole = count + record["text"]["characters"]
-        kinds = len(record["alphabet"])
-        said.append(
-            f"{count:,} of {whole:,} characters are left out, those outside of an alphabet of {kinds}"
+    losses = []
+    if count := record["dropped"]["characters"]:
+        total = count + record["text"]["characters"]
+        size = len(record["alphabet"])
+        losses.append(
+            f"{count:,} of {total:,} characters are left out, those outside of an alphabet of {size}"
         )
-    if count := changed["bytes_cut_off"]:
-        said.append(f"the last {count} bytes are left out, a part of a character")
+    if count := record["changed"]["bytes_cut_off"]:
+        losses.append(f"the last {count} bytes are left out, a part of a character")
     if count := record.get("pages", {}).get("in_pieces"):
-        said.append(f"paragraphs of {count:,} pages are left out, which cannot be parsed")
-    return f"Of the text {name}, {'; '.join(said)}." if said else ""
+        losses.append(f"paragraphs of {count:,} pages are left out, which cannot be parsed")
+    return f"Of the text {name}, {'; '.join(losses)}." if losses else ""
 
 
 def describe_changes(record: Mapping[str, Any], name: str) -> str:
-    """Say what a text has lost, and what in it is written otherwise: nothing, or one or two sentences."""
-    changed, said = record["changed"], []
-    if count := changed["line_ends"]:
-        said.append(f"{count:,} ends of lines are written as LF")
-    if changed["byte_order_mark"]:
-        said.append("the byte order mark is left out")
-    otherwise = f"In the text {name}, {'; '.join(said)}." if said else ""
-    return " ".join(filter(None, [describe_losses(record, name), otherwise]))
+    """Describe removed and rewritten characters of a text in up to two sentences."""
+    changes = []
+    if count := record["changed"]["line_ends"]:
+        changes.append(f"{count:,} ends of lines are written as LF")
+    if record["changed"]["byte_order_mark"]:
+        changes.append("the byte order mark is left out")
+    sentence = f"In the text {name}, {'; '.join(changes)}." if changes else ""
+    return " ".join(filter(None, [describe_losses(record, name), sentence]))
 
 
 def read_losses(record: Path) -> str:
-    """Say what a text has lost, by the file that lies beside it; nothing where there is no such file."""
+    """Describe the losses of a text by the record beside it; empty if there is no record."""
     if not record.is_file():
         return ""
     content = json.loads(record.read_text(encoding="utf-8"))

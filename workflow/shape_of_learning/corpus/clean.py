@@ -1,4 +1,4 @@
-"""From a corpus file to the text that models read, and its alphabet."""
+"""Clean a corpus file, and count its alphabet."""
 
 import codecs
 import hashlib
@@ -22,10 +22,9 @@ logger = logging.getLogger(__name__)
 
 CorpusFormat = Literal["mediawiki", "text"]
 BLOCK_BYTES = 1 << 20
-# That a process cleans in a row: work that is long against the hand-over, and short against the whole.
+# Pages that a process cleans at a time: longer than their transfer, shorter than the whole.
 PAGES_AT_A_TIME = 32
-# Such rows that wait for each process, or for their turn to be written.
-ROWS_AHEAD = 2
+BATCHES_AHEAD = 2  # batches of pages that wait for each process
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -40,51 +39,55 @@ def clean(
     first_bytes: int | None = None,
     origin: str = "",
 ) -> dict:
-    """Clean a corpus file, and reduce it to its most frequent characters where a size is given.
+    """Clean a corpus file, and reduce it to its most frequent characters if a size is set.
 
-    The file is read as a stream: memory does not grow with it.
+    The file is read as a stream, so memory does not grow with it.
 
     Parameters
     ----------
     source : Path
         A MediaWiki XML export, which may be cut off anywhere, or UTF-8 text that needs no cleaning.
     text : Path
-        Written: UTF-8, lines ended by LF. Of an export: one paragraph a line, articles separated by
-        a blank line.
+        Output: UTF-8 text with LF at line ends. From an export: one paragraph a line, and a blank line between
+        articles.
     alphabet : Path
-        Written: JSON with the characters kept and dropped, their counts, what else was changed, the digests of
-        `source` and `text`, and what became of the pages.
+        Output: JSON with the characters kept and dropped and their counts, other changes, the digests of `source` and
+        `text`, and counts of pages.
     format : {"mediawiki", "text"}
-        Of `source`.
+        Format of `source`.
     alphabet_size : int, optional
-        Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
-        that of the lower code point is kept. By default all are kept.
+        Number of characters to keep; the others are dropped. Equally frequent characters are ranked by code point.
+        By default all characters are kept.
     processes : int
         Number of processes that clean. The output does not depend on it.
     first_bytes : int, optional
-        Read only so much of `source`, for a quick look.
+        Read only this many bytes of `source`, for a quick look.
     origin : str
-        What messages call `source`, if not by its path.
+        Name of `source` in messages; by default its path.
 
     Returns
     -------
     dict
-        Content of `alphabet`. Changes of a text are also logged, as a warning.
+        Content of `alphabet`. Changes of a text are logged as a warning, too.
 
     Raises
     ------
     InputError
-        Where `source` is no file, not of its format or holds no text. Neither file is then written.
+        If `source` is no file, has another format or no text. Neither output is then written.
     """
-    called = origin or str(source)
-    _require_file(source, called)
-    read, pages, changed = hashlib.sha256(), Counter[str](), Counter[str]()
-    changed.update(line_ends=0, byte_order_mark=0, bytes_cut_off=0)
-    chunks = _read_chunks(source, first_bytes, read)
+    label = origin or str(source)
+    if not source.is_file():
+        problem = "is missing"
+        if source.exists():
+            problem = "is a folder" if source.is_dir() else "is a pipe or a device, not a file"
+        raise InputError(f"{label} {problem}: give the path of a text in corpus.sources")
+    digest, pages, changes = hashlib.sha256(), Counter[str](), Counter[str]()
+    changes.update(line_ends=0, byte_order_mark=0, bytes_cut_off=0)
+    chunks = _read_chunks(source, first_bytes, digest)
     if format == "mediawiki":
-        pieces = _extract_articles(Export(chunks, called), pages, processes)
+        pieces = _extract_articles(Export(chunks, label), pages, processes)
     else:
-        pieces = _decode_chunks(chunks, called, changed)
+        pieces = _decode_chunks(chunks, label, changes)
     counts: Counter[str] = Counter()
     with atomic_write(text) as text_file, atomic_write(alphabet) as alphabet_file:
         with text_file.open("wb") as target:
@@ -92,122 +95,112 @@ def clean(
                 counts.update(piece)
                 target.write(piece.encode())
         if all(map(str.isspace, counts)):
-            what = "nothing but white space" if counts else "no text"
-            raise InputError(f"{called} holds {what}: give another file in corpus.sources")
+            content = "nothing but white space" if counts else "no text"
+            raise InputError(f"{label} holds {content}: give another file in corpus.sources")
         if first_bytes is not None:
-            changed["bytes_cut_off"] = 0  # as asked for
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        kept, dropped = dict(ranked[:alphabet_size]), dict(ranked[len(ranked[:alphabet_size]) :])
-        if dropped:
-            _leave_out(dropped, text_file)
-        description = {
+            changes["bytes_cut_off"] = 0  # the cut was asked for
+        ranking = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        size = len(ranking) if alphabet_size is None else alphabet_size
+        alphabet_counts, dropped_counts = dict(ranking[:size]), dict(ranking[size:])
+        if dropped_counts:
+            _remove_characters(dropped_counts, text_file)
+        record = {
             "source": {
                 "file": source.name,
                 "format": format,
                 "bytes": min(source.stat().st_size, first_bytes or source.stat().st_size),
-                "sha256": read.hexdigest(),
+                "sha256": digest.hexdigest(),
             },
             "text": {
                 "file": text.name,
-                "characters": sum(kept.values()),
+                "characters": sum(alphabet_counts.values()),
                 "bytes": text_file.stat().st_size,
                 "sha256": compute_sha256(text_file),
             },
-            "alphabet": _spell_out(kept),
+            "alphabet": _describe_characters(alphabet_counts),
             "dropped": {
-                "distinct": len(dropped),
-                "characters": sum(dropped.values()),
-                "each": _spell_out(dropped),
+                "distinct": len(dropped_counts),
+                "characters": sum(dropped_counts.values()),
+                "each": _describe_characters(dropped_counts),
             },
-            "changed": dict(changed),
-            **({"pages": dict(pages)} if format == "mediawiki" else {}),
+            "changed": dict(changes),
         }
-        alphabet_file.write_text(
-            json.dumps(description, ensure_ascii=False, indent=1) + "\n", "utf-8"
-        )
-    logger.info("%s: %s; pages: %s", text.name, description["text"], dict(pages))
-    if said := describe_changes(description, called):
-        logger.warning("%s", said)
-    return description
-
-
-def _require_file(source: Path, called: str) -> None:
-    """Refuse what cannot be read as often as needed, or at all."""
-    if source.is_file():
-        return
-    what = "is missing"
-    if source.exists():
-        what = "is a folder" if source.is_dir() else "is a pipe or a device, not a file"
-    raise InputError(f"{called} {what}: give the path of a text in corpus.sources")
+        if format == "mediawiki":
+            record["pages"] = dict(pages)
+        alphabet_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    logger.info("%s: %s; pages: %s", text.name, record["text"], dict(pages))
+    if sentence := describe_changes(record, label):
+        logger.warning("%s", sentence)
+    return record
 
 
 def _read_chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[bytes]:
-    left = path.stat().st_size if limit is None else limit
+    remaining = path.stat().st_size if limit is None else limit
     with path.open("rb") as file:
-        while chunk := file.read(min(BLOCK_BYTES, left)):
-            left -= len(chunk)
+        while chunk := file.read(min(BLOCK_BYTES, remaining)):
+            remaining -= len(chunk)
             digest.update(chunk)
             yield chunk
 
 
-def _decode_chunks(chunks: Iterable[bytes], called: str, changed: Counter[str]) -> Iterator[str]:
-    """Decode text, whose lines then end with LF, and count what is changed.
+def _decode_chunks(chunks: Iterable[bytes], label: str, changes: Counter[str]) -> Iterator[str]:
+    """Decode text, write LF at line ends, and count the changes.
 
-    A sequence that the end of the file cuts is lost.
+    A character that the end of the file cuts is lost.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    place, held = 0, ""
+    position, line_end = 0, ""
     for chunk in chunks:
-        if not place and chunk.startswith(UTF_16):
-            raise InputError(_format_encoding_error(called, "it begins as UTF-16 does", "UTF-16"))
-        waiting = len(decoder.getstate()[0])
+        if not position and chunk.startswith(UTF_16):
+            raise InputError(_format_encoding_error(label, "it begins as UTF-16 does", "UTF-16"))
+        pending = len(decoder.getstate()[0])
         try:
-            piece = held + decoder.decode(chunk)
+            piece = line_end + decoder.decode(chunk)
         except UnicodeDecodeError as error:
-            where = place - waiting + error.start + 1
-            said = f"{error.reason} at byte {where:,}"
-            raise InputError(_format_encoding_error(called, said, "ENCODING")) from error
+            byte = position - pending + error.start + 1
+            reason = f"{error.reason} at byte {byte:,}"
+            raise InputError(_format_encoding_error(label, reason, "ENCODING")) from error
         if "\0" in piece:
-            said = "it has NUL characters, as UTF-16 and files that are no text have"
-            raise InputError(_format_encoding_error(called, said, "UTF-16"))
-        if not place and piece.startswith("\ufeff"):
-            changed["byte_order_mark"] += 1
+            reason = "it has NUL characters, like UTF-16 and binary files"
+            raise InputError(_format_encoding_error(label, reason, "UTF-16"))
+        if not position and piece.startswith("\ufeff"):
+            changes["byte_order_mark"] += 1
             piece = piece[1:]
-        place += len(chunk)
-        held = "\r" if piece.endswith("\r") else ""  # may be half of an end of line
-        piece = piece[: len(piece) - len(held)]
+        position += len(chunk)
+        line_end = "\r" if piece.endswith("\r") else ""  # the next chunk may begin with LF
+        piece = piece[: len(piece) - len(line_end)]
         if "\r" in piece:
-            changed["line_ends"] += piece.count("\r")
+            changes["line_ends"] += piece.count("\r")
             piece = piece.replace("\r\n", "\n").replace("\r", "\n")
         if piece:
             yield piece
-    changed["bytes_cut_off"] += len(decoder.getstate()[0])
-    if held:
-        changed["line_ends"] += 1
+    changes["bytes_cut_off"] += len(decoder.getstate()[0])
+    if line_end:
+        changes["line_ends"] += 1
         yield "\n"
 
 
-def _format_encoding_error(called: str, said: str, encoding: str) -> str:
+def _format_encoding_error(label: str, reason: str, encoding: str) -> str:
     return (
-        f"{called} is not UTF-8 text ({said}): convert it, such as by "
+        f"{label} is not UTF-8 text ({reason}): convert it, for example by "
         f"`iconv -f {encoding} -t UTF-8 FILE > NEW_FILE`, or give another file in corpus.sources"
     )
 
 
-def _leave_out(dropped: Iterable[str], text: Path) -> None:
-    """Take characters out of a file."""
-    unwanted = re.compile("[" + "".join(map(re.escape, dropped)) + "]+")
+def _remove_characters(characters: Iterable[str], text: Path) -> None:
+    """Remove characters from a file."""
+    pattern = re.compile("[" + "".join(map(re.escape, characters)) + "]+")
     with (
-        text.open(encoding="utf-8", newline="") as whole,
-        atomic_write(text) as reduced,
-        reduced.open("w", encoding="utf-8", newline="") as target,
+        text.open(encoding="utf-8", newline="") as source,
+        atomic_write(text) as partial,
+        partial.open("w", encoding="utf-8", newline="") as target,
     ):
-        while piece := whole.read(BLOCK_BYTES):
-            target.write(unwanted.sub("", piece))
+        while piece := source.read(BLOCK_BYTES):
+            target.write(pattern.sub("", piece))
 
 
 def _extract_articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
-    """Yield the text of all articles, piece by piece in their order, and count the pages."""
+    """Yield the text of all articles in their order, and count the pages."""
     pages.update(kept=0, empty=0, redirects=0, other_namespaces=0, in_pieces=0, truncated=0)
     for page in _clean_in_processes(export, _extract_wikitexts(export, pages), processes):
         if page.text:
@@ -219,21 +212,21 @@ def _extract_articles(export: Export, pages: Counter[str], processes: int) -> It
 def _clean_in_processes(
     export: Export, texts: Iterator[str], processes: int
 ) -> Iterator[CleanedPage]:
-    """Clean the texts in processes, of which few wait at a time: an export is larger than memory."""
-    rows = iter(lambda: list(islice(texts, PAGES_AT_A_TIME)), [])
+    """Clean the texts in processes; few texts wait at a time, since an export is larger than memory."""
+    batches = iter(lambda: list(islice(texts, PAGES_AT_A_TIME)), [])
     if processes == 1:
-        for row in rows:
-            yield from _clean_pages(row, export.invisible)
+        for batch in batches:
+            yield from _clean_pages(batch, export.invisible)
         return
-    # Spawned, since a fork of a process with threads may deadlock.
+    # A fork of a process with threads may deadlock.
     with get_context("spawn").Pool(processes) as pool:
-        waiting: deque = deque()
-        for row in rows:
-            waiting.append(pool.apply_async(_clean_pages, (row, export.invisible)))
-            if len(waiting) > ROWS_AHEAD * processes:
-                yield from waiting.popleft().get()
-        while waiting:
-            yield from waiting.popleft().get()
+        pending: deque = deque()
+        for batch in batches:
+            pending.append(pool.apply_async(_clean_pages, (batch, export.invisible)))
+            if len(pending) > BATCHES_AHEAD * processes:
+                yield from pending.popleft().get()
+        while pending:
+            yield from pending.popleft().get()
 
 
 def _clean_pages(texts: list[str], invisible: InvisibleNamespaces) -> list[CleanedPage]:
@@ -243,17 +236,17 @@ def _clean_pages(texts: list[str], invisible: InvisibleNamespaces) -> list[Clean
 def _extract_wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
     """Yield the wikitext of all articles, and count the other pages."""
     for page in export.read_pages():
-        pages["truncated"] += not page.whole
+        pages["truncated"] += not page.is_whole
         if not export.is_article(page):
             pages["other_namespaces"] += 1
-        elif page.redirect or is_redirect(page.text):
+        elif page.is_redirect or is_redirect(page.text):
             pages["redirects"] += 1
         else:
             yield page.text
 
 
-def _spell_out(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
-    """Characters for a JSON file, where many would be hard to tell apart by sight."""
+def _describe_characters(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
+    """Describe characters by their code points, too, since many look alike."""
     return [
         {"character": character, "code_point": f"U+{ord(character):04X}", "count": count}
         for character, count in counts.items()

@@ -1,4 +1,4 @@
-"""A corpus as it comes: from the first of its addresses that has the right one, or from inside Python."""
+"""Download a corpus from the first address that has it, or read the text inside Python."""
 
 import errno
 import logging
@@ -25,16 +25,17 @@ from shape_of_learning.files import compute_git_blob, compute_sha256
 
 logger = logging.getLogger(__name__)
 
-TIMEOUT_SECONDS = (10, 60)  # for a connection, and without a byte
-# In which one server at least must be reached, and in which the others may follow the first.
-FIRST_ANSWER_SECONDS, OTHERS_SECONDS = 8.0, 0.5
-# Before addresses are tried again that may have the file a little later.
-PAUSES_SECONDS = (1, 4)
-BUSY = frozenset({408, 425, 429, *range(500, 600)})  # what servers answer that may have it later
+TIMEOUT_SECONDS = (10, 60)  # for a connection, and between two bytes
+# Limits for the first server to answer, and for further servers after it.
+FIRST_ANSWER_SECONDS, FURTHER_ANSWER_SECONDS = 8.0, 0.5
+PAUSES_SECONDS = (1, 4)  # before further tries
+BUSY = frozenset(
+    {408, 425, 429, *range(500, 600)}
+)  # answers of servers that may have the file later
 WEB = ("http://", "https://")
-# Some mirrors refuse clients without a name; the file as it is, so that its length is known.
+# Some mirrors refuse clients without a name; a compressed answer would have no length.
 HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
-# What unpacking raises; RuntimeError of archives with a password or a method that Python lacks.
+# Errors of unpacking; RuntimeError for archives with a password or a method that Python lacks.
 DAMAGED = (zipfile.BadZipFile, LZMAError, zlib.error, EOFError, RuntimeError)
 
 
@@ -47,19 +48,19 @@ def fetch(
     sha256: str | None = None,
     git_blob: str | None = None,
 ) -> None:
-    r"""Get the unpacked file of a source, verified, under its final name.
+    r"""Download the file of a source, unpack and verify it.
 
     Parameters
     ----------
     source : str
         Key in ``corpus.sources``, for messages.
     urls : sequence of str
-        http, https and file URLs and paths, tried in order, and again where a connection breaks or a server is
-        busy. What ends in zip, gz, bz2 or xz is unpacked.
+        http, https and file URLs and paths, tried in order, and again if a connection breaks or a server is
+        busy. Files with the suffix zip, gz, bz2 or xz are unpacked.
     output : Path
-        Final name. Where another run is at it, this one waits and takes what that has made.
+        If another run is writing it, this run waits and takes its file.
     member : str, optional
-        File inside, where a URL leads to a zip archive.
+        Name of the file in a zip archive.
     sha256 : str, optional
         Hexadecimal digest of the unpacked file.
     git_blob : str, optional
@@ -68,97 +69,100 @@ def fetch(
     Raises
     ------
     InputError
-        Where no address has the file. The message has one reason for each, or says that no server is reached.
+        If no address has the file. The message has one reason for each, or says that no server is reached.
     """
     from filelock import FileLock
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    facts = {"member": member, "sha256": sha256, "git_blob": git_blob}
+    expectation = {"member": member, "sha256": sha256, "git_blob": git_blob}
     with FileLock(output.with_name(f".{output.name}.lock")):
         if (sha256 or git_blob) and output.exists():
             with suppress(ValueError):
                 return _require(output, sha256, git_blob)
-        url = _download_first(source, urls, output, facts)
+        url = _download_first(source, urls, output, expectation)
         if not sha256 and not git_blob:
             logger.warning(
                 "corpus %r from %s was accepted without a check of its content; set "
                 "corpus.sources.%s.sha256 to %s",
-                *(source, hide_secrets(url), source, compute_sha256(output)),
+                source,
+                hide_secrets(url),
+                source,
+                compute_sha256(output),
             )
     return None
 
 
 def _download_first(
-    source: str, urls: Sequence[str], output: Path, facts: Mapping[str, str | None]
+    source: str, urls: Sequence[str], output: Path, expectation: Mapping[str, str | None]
 ) -> str:
     """Download from the first address that has the file, and return the address."""
     failures: dict[str, str] = {}
-    left = list(urls)
+    remaining = list(urls)
     for pause in (0, *PAUSES_SECONDS):
         time.sleep(pause)
-        unreached = _find_unreached_servers(source, left)
-        later = []
-        for url in left:
-            if url in unreached:
-                failures[url] = unreached[url]
-                later.append(url)
+        unreachable = _find_unreachable_servers(source, remaining)
+        retries = []
+        for url in remaining:
+            if url in unreachable:
+                failures[url] = unreachable[url]
+                retries.append(url)
                 continue
             try:
-                _download(url, output, facts)
+                _download(url, output, expectation)
             except (OSError, ValueError, *DAMAGED) as error:
                 if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 failures[url] = _format_reason(error)
                 if _is_temporary(error):
-                    later.append(url)
+                    retries.append(url)
             else:
                 return url
-        if set(later) <= unreached.keys():  # to wait for a network is not for a job
+        if set(retries) <= unreachable.keys():  # a job does not wait for a network
             break
-        left = later
-    raise InputError(hide_secrets(_explain_failures(source, failures, unreached)))
+        remaining = retries
+    raise InputError(hide_secrets(_explain_failures(source, failures, unreachable)))
 
 
-def _download(url: str, output: Path, facts: Mapping[str, str | None]) -> None:
+def _download(url: str, output: Path, expectation: Mapping[str, str | None]) -> None:
     """Download from one address, unpack and verify."""
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-        file = _download_and_unpack(url, facts["member"], Path(folder))
-        _require(file, facts["sha256"], facts["git_blob"])
+        file = _download_and_unpack(url, expectation["member"], Path(folder))
+        _require(file, expectation["sha256"], expectation["git_blob"])
         file.replace(output)
 
 
 def _explain_failures(
-    source: str, failures: Mapping[str, str], unreached: Mapping[str, str]
+    source: str, failures: Mapping[str, str], unreachable: Mapping[str, str]
 ) -> str:
-    """Say why a corpus could not be had, and what to do."""
+    """Explain why a corpus could not be downloaded, and what to do."""
     key = f"corpus.sources.{source}"
     builtin = (
         "or use the text that comes with Python, by `--config 'corpus={source: python_topics}'`"
     )
-    if unreached.keys() == failures.keys():
-        servers = dict.fromkeys(_find_server(url)[0] for url in unreached)
+    if unreachable.keys() == failures.keys():
+        servers = dict.fromkeys(_find_server(url)[0] for url in unreachable)
         return (
             f"corpus {source!r} cannot be downloaded, since no server is reached ({', '.join(servers)}: "
-            f"{next(iter(unreached.values()))}): connect this machine to the network and run again, name a text of "
+            f"{next(iter(unreachable.values()))}): connect this machine to the network and run again, name a text of "
             f"your own by `--config 'corpus={{source: FILE}}'`, {builtin}"
         )
     reasons = "; ".join(f"{url}: {reason}" for url, reason in failures.items())
     return (
-        f"corpus {source!r} could not be had ({reasons}): give an address that works, or the path of a file, in "
+        f"corpus {source!r} could not be downloaded ({reasons}): give an address that works, or the path of a file, in "
         f"{key}.urls, correct {key} if this is the file you mean, {builtin}"
     )
 
 
-def _find_unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
-    """Connect to all servers at once, and return why some cannot be reached, by their addresses.
+def _find_unreachable_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
+    """Connect to all servers at once, and return the reason for each address that cannot be reached.
 
-    It takes seconds, whatever the network does: no other limit includes that of a name's resolution.
+    This takes seconds in any network: other limits of time do not include the resolution of a name.
     """
     remote = [url for url in urls if url.lower().startswith(WEB)]
     if not remote:
         return {}
-    named = ", ".join(dict.fromkeys(_find_server(url)[0] for url in remote))
-    logger.info("corpus %r: waiting for %s", source, named)
+    servers = ", ".join(dict.fromkeys(_find_server(url)[0] for url in remote))
+    logger.info("corpus %r: waiting for %s", source, servers)
     answers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
 
     def connect(url: str) -> None:
@@ -170,25 +174,25 @@ def _find_unreached_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
 
     for url in remote:
         threading.Thread(target=connect, args=(url,), daemon=True).start()
-    waiting, unreached = dict.fromkeys(remote), {}
+    silent, unreachable = dict.fromkeys(remote), {}
     deadline = time.monotonic() + FIRST_ANSWER_SECONDS
     is_any_reached = False
-    while waiting and (seconds := deadline - time.monotonic()) > 0:
+    while silent and (seconds := deadline - time.monotonic()) > 0:
         with suppress(queue.Empty):
             url, reason = answers.get(timeout=seconds)
-            waiting.pop(url, None)
+            silent.pop(url, None)
             if reason:
-                unreached[url] = reason
+                unreachable[url] = reason
             elif not is_any_reached:
                 is_any_reached = True
-                deadline = min(deadline, time.monotonic() + OTHERS_SECONDS)
+                deadline = min(deadline, time.monotonic() + FURTHER_ANSWER_SECONDS)
     if not is_any_reached:
-        unreached |= dict.fromkeys(waiting, f"no answer in {FIRST_ANSWER_SECONDS:.0f} s")
-    return {url: unreached[url] for url in remote if url in unreached}
+        unreachable |= dict.fromkeys(silent, f"no answer in {FIRST_ANSWER_SECONDS:.0f} s")
+    return {url: unreachable[url] for url in remote if url in unreachable}
 
 
 def _find_server(url: str) -> tuple[str, int]:
-    """Host and port that a download connects to: those of a proxy where one is set."""
+    """Return the host and port that a download connects to: those of a proxy if one is set."""
     from requests.utils import get_environ_proxies, select_proxy
 
     parts = urllib.parse.urlsplit(url)
@@ -199,24 +203,25 @@ def _find_server(url: str) -> tuple[str, int]:
 
 
 def _is_temporary(error: BaseException) -> bool:
-    """Whether a download may go well a little later: a connection broke, or the server is busy."""
+    """Return whether a download may succeed later: a connection broke, or the server is busy."""
     from requests import exceptions
 
     if isinstance(error, exceptions.HTTPError):
         return error.response is not None and error.response.status_code in BUSY
-    broken = (exceptions.ConnectionError, exceptions.Timeout, exceptions.ChunkedEncodingError)
-    return isinstance(error, broken)
+    return isinstance(
+        error, exceptions.ConnectionError | exceptions.Timeout | exceptions.ChunkedEncodingError
+    )
 
 
 def find_local_file(url: str) -> Path | None:
-    """The file that a file URL or a path names; None for other URLs."""
+    """Return the file of a file URL or a path; None for other URLs."""
     if url.lower().startswith("file:"):
         return Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
     return None if "://" in url else Path(url)
 
 
 def _download_and_unpack(url: str, member: str | None, folder: Path) -> Path:
-    """Download to a folder, and unpack there."""
+    """Download a file into a folder, and unpack it there."""
     import pooch
 
     local = find_local_file(url)
@@ -230,10 +235,10 @@ def _download_and_unpack(url: str, member: str | None, folder: Path) -> Path:
     if local is not None:
         get = _copy
     elif not url.lower().startswith(WEB):
-        raise ValueError("it is no address that begins with http, https or file")
+        raise ValueError("the address does not begin with http, https or file")
     pooch.get_logger().setLevel(logging.ERROR)  # it would print passwords
-    found = pooch.retrieve(url, None, fname=name, path=folder, processor=processor, downloader=get)
-    files = [found] if isinstance(found, str) else found
+    paths = pooch.retrieve(url, None, fname=name, path=folder, processor=processor, downloader=get)
+    files = [paths] if isinstance(paths, str) else paths
     if len(files) != 1:
         names = ", ".join(sorted(Path(file).name for file in files)[:5]) or "nothing"
         raise ValueError(f"the archive holds {names}, not one {member or 'file'}; correct `member`")
@@ -241,42 +246,45 @@ def _download_and_unpack(url: str, member: str | None, folder: Path) -> Path:
 
 
 def _copy(url: str, output: str, _: object) -> None:
-    """Take a file of this machine, as a downloader of pooch."""
+    """Copy a local file, as a downloader of pooch."""
     shutil.copyfile(find_local_file(url) or url, output)
 
 
 def _require(file: Path, sha256: str | None, git_blob: str | None) -> None:
-    """Raise ValueError where a file is not the one expected."""
-    expected = {"SHA-256": (sha256, compute_sha256), "git blob": (git_blob, compute_git_blob)}
-    for name, (wanted, digest) in expected.items():
-        if wanted is not None and (found := digest(file)) != wanted:
-            raise ValueError(f"its {name} is {found} where {wanted} is expected")
+    """Raise ValueError if a file has another digest than expected."""
+    if sha256 is not None and (digest := compute_sha256(file)) != sha256:
+        raise ValueError(f"its SHA-256 is {digest}, but {sha256} is expected")
+    if git_blob is not None and (digest := compute_git_blob(file)) != git_blob:
+        raise ValueError(f"its git blob is {digest}, but {git_blob} is expected")
 
 
 def _format_reason(error: BaseException) -> str:
-    """What is the matter, without the layers of the client around it, which may repeat a query."""
+    """Return the message of the innermost error, since outer errors may repeat a query."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def read_demo_text() -> str:
-    """Return the language reference inside CPython: a paragraph a line, topics apart by a blank line.
+    """Return the language reference inside CPython: a paragraph a line, and a blank line between topics.
 
-    It is for runs without a network, and depends on the version of Python alone. Kept are paragraphs that end
-    as sentences do, without marks of emphasis and code; grammar, sessions and tables go. Long topics contain
-    shorter ones, so a paragraph is kept where it comes first: text that is there twice gives pairs of nearly
-    equal hidden states, which no estimator of dimension is made for.
+    It is for runs without a network, and depends only on the version of Python. It holds the paragraphs that end like
+    sentences, without marks of emphasis and code, but no grammar, sessions and tables. Long topics contain shorter
+    ones, so the repetitions of a paragraph are dropped: repeated text gives pairs of nearly equal hidden states, for
+    which no estimator of dimension is made.
     """
     from pydoc_data.topics import topics
 
-    seen: dict[str, None] = {}
+    paragraphs: set[str] = set()
     articles = []
     for _, text in sorted(topics.items()):
-        paragraphs = [" ".join(re.sub('[*"]', "", each).split()) for each in text.split("\n\n")]
-        sentences = [paragraph for paragraph in paragraphs if paragraph.endswith((".", ":"))]
-        prose = [sentence for sentence in sentences if not {"::=", ">>>"} & {*sentence.split()}]
-        new = dict.fromkeys(each for each in prose if each not in seen)
-        seen |= new
-        articles += ["".join(f"{each}\n" for each in new)] if new else []
+        article = ""
+        for part in text.split("\n\n"):
+            paragraph = " ".join(re.sub('[*"]', "", part).split())
+            is_prose = paragraph.endswith((".", ":")) and not {"::=", ">>>"} & {*paragraph.split()}
+            if is_prose and paragraph not in paragraphs:
+                paragraphs.add(paragraph)
+                article += f"{paragraph}\n"
+        if article:
+            articles.append(article)
     return "\n".join(articles)

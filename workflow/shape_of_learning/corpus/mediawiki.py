@@ -1,4 +1,4 @@
-"""Pages of a MediaWiki XML export, read as a stream, and the readable words of their wikitext."""
+"""Read the pages of a MediaWiki XML export as a stream, and extract the readable text of their wikitext."""
 
 import html
 import re
@@ -12,10 +12,10 @@ from mwparserfromhell.nodes import ExternalLink, Heading, HTMLEntity, Node, Tag,
 from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
-from shape_of_learning.corpus.languages import LANGUAGE_CODES
 from shape_of_learning.corpus.namespaces import (
     CATEGORY_KEY,
     IN_ENGLISH,
+    LANGUAGE_CODES,
     MEDIA_KEYS,
     STANDARD_NAMESPACES,
     InvisibleNamespaces,
@@ -24,7 +24,7 @@ from shape_of_learning.corpus.namespaces import (
 from shape_of_learning.corpus.open_marks import hide_costly_marks
 from shape_of_learning.errors import InputError
 
-# Elements whose content is no running text: code, formulas, media, tables, notes.
+# Elements without running text: code, formulas, media, tables, notes.
 DROPPED_ELEMENTS = frozenset(
     {
         "categorytree", "ce", "charinsert", "chem", "code", "gallery", "graph", "hiero",
@@ -33,7 +33,7 @@ DROPPED_ELEMENTS = frozenset(
         "syntaxhighlight", "table", "templatedata", "templatestyles", "timeline",
     }
 )  # fmt: skip
-# Elements that end a line of the page as it is shown.
+# Elements that end a line of the rendered page.
 LINE_BREAKING_ELEMENTS = frozenset(
     {
         "blockquote", "br", "center", "dd", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5",
@@ -42,7 +42,7 @@ LINE_BREAKING_ELEMENTS = frozenset(
 )  # fmt: skip
 
 
-# Marks that come in pairs: one without its other half is text to the parser, and none to a reader.
+# Marks that come in pairs: the parser takes an unpaired one for text, a reader does not.
 _PAIRED_MARKS = ("[[", "]]", "{{", "}}", "{|", "|}", "'''", "''")
 _STRAY_TAG = re.compile(
     r"</?(?:abbr|b|big|blockquote|br|caption|center|cite|code|dd|del|div|dl|dt|em|font|gallery|"
@@ -51,9 +51,9 @@ _STRAY_TAG = re.compile(
     r"[^<>]*>|<!--|-->",
     re.IGNORECASE,
 )
-# A redirect's magic word, in any language, before its link. Unlike a list, nothing like it follows.
+# A redirect's magic word, in any language, before its link. In a list, another item would follow.
 _REDIRECT = re.compile(r"\s*#[^\s\[\]#*:;]+\s*:?\s*\[\[[^\[\]\n]+\]\](?![^\n]*\n\s*#)")
-# A comment, or an element within which no comment begins.
+# A comment, or an element in which no comment can begin.
 _COMMENT = re.compile(
     r"<!--|<(nowiki|pre|math|gallery|timeline|source|syntaxhighlight)\b[^<>]*(?<!/)>", re.IGNORECASE
 )
@@ -62,10 +62,10 @@ _LOCAL_SWITCH = re.compile(
     r"__[^\W\d_]+(?:_[^\W\d_]+)*__"
 )  # as __KEIN_INHALTSVERZEICHNIS__ or __目次__
 
-# The parser takes time with the square of what is left open: longer texts are parsed piece by piece.
+# The parser's time grows with the square of the number of open marks, so longer texts are parsed by paragraphs.
 LONGEST_PAGE, LONGEST_PARAGRAPH = 2_000_000, 20_000
 
-# What the parser says at the end of a file that is cut off.
+# The parser's errors at the end of a truncated file.
 _CUT_OFF = ("no element found", "unclosed token", "partial character")
 
 
@@ -77,20 +77,20 @@ class Page(NamedTuple):
     title : str
         With its namespace prefix, if it has one.
     text : str
-        Wikitext of the last revision, XML entities already replaced.
-    whole : bool
-        False for a page within which the file ends.
+        Wikitext of the last revision, with XML entities replaced.
+    is_whole : bool
+        False for a page in which the file ends.
     namespace : str
-        Its number, where the export says it for each page.
-    redirect : bool
-        Whether the export says that the page only sends its reader to another one.
+        Number of the namespace, if the export has it.
+    is_redirect : bool
+        Whether the export marks the page as a redirect.
     """
 
     title: str
     text: str
-    whole: bool = True
+    is_whole: bool = True
     namespace: str = ""
-    redirect: bool = False
+    is_redirect: bool = False
 
 
 class Export:
@@ -99,18 +99,18 @@ class Export:
     Parameters
     ----------
     chunks : iterable of bytes
-        The file, piece by piece. It may stop anywhere, even within a UTF-8 sequence or an entity:
+        The file, piece by piece. It may end anywhere, even within a UTF-8 sequence or an entity:
         enwik8 is the first 10^8 bytes of a longer file.
     name : str
-        What to call it in an error message.
+        Name of the file in errors.
 
     Attributes
     ----------
     namespaces : set of str
-        Case-folded names of all namespaces other than that of articles: MediaWiki's own, and those
-        in the export's header once that has been read.
-    invisible : Invisible
-        Those of them that links to media and categories begin with.
+        Case-folded names of all namespaces except that of articles: MediaWiki's own, and those of the export's
+        header, once it is read.
+    invisible : InvisibleNamespaces
+        Namespaces of media and categories among them.
     """
 
     def __init__(self, chunks: Iterable[bytes], name: str):
@@ -118,19 +118,19 @@ class Export:
         self.invisible = IN_ENGLISH
         self._chunks = chunks
         self._name = name
-        self._open: list[str] = []  # elements from the root to where the parser is
-        self._characters: list[str] = []  # of the innermost element
+        self._open: list[str] = []  # open elements, from the root
+        self._characters: list[str] = []  # content of the innermost element
         self._page = Page("", "")
         self._key = ""  # of a namespace
         self._pages: list[Page] = []
 
     def read_pages(self) -> Iterator[Page]:
-        """Yield pages in the order of the file; can be called once.
+        """Yield pages in the order of the file; to be called once.
 
         Raises
         ------
         InputError
-            Where the file is not XML, or is XML without a ``mediawiki`` root.
+            If the file is not XML, or has no ``mediawiki`` root.
         """
         parser = expat.ParserCreate()
         parser.buffer_text = True
@@ -142,10 +142,10 @@ class Export:
             yield from self._pages
             self._pages.clear()
         self._parse(parser, b"", final=True)
-        parser.buffer_text = False  # hands over what an error has left in the buffer
+        parser.buffer_text = False  # flushes text that an error has left in the buffer
         if "page" in self._open:
             text = "".join(self._characters) if self._open[-1] == "text" else self._page.text
-            yield self._page._replace(text=text, whole=False)
+            yield self._page._replace(text=text, is_whole=False)
 
     def _parse(self, parser: expat.XMLParserType, chunk: bytes, *, final: bool) -> None:
         try:
@@ -159,7 +159,7 @@ class Export:
             ) from error
 
     def is_article(self, page: Page) -> bool:
-        """Whether a page lies in no namespace; a colon alone, as in a film's name, makes none."""
+        """Return whether a page is in the namespace of articles; titles of films may contain a colon."""
         if page.namespace:
             return page.namespace == "0"
         prefix, colon, _ = page.title.partition(":")
@@ -189,7 +189,7 @@ class Export:
         elif element == "ns":
             self._page = self._page._replace(namespace=content.strip())
         elif element == "redirect":
-            self._page = self._page._replace(redirect=True)
+            self._page = self._page._replace(is_redirect=True)
         elif element == "page":
             self._pages.append(self._page)
         self._open.pop()
@@ -205,41 +205,40 @@ class Export:
 
 
 class CleanedPage(NamedTuple):
-    """Text of one page, a paragraph, heading or list item a line, and whether it was parsed by paragraphs."""
+    """Text of a page, with a paragraph, heading or list item a line, and whether it was parsed by paragraphs."""
 
     text: str
     in_pieces: bool = False
 
 
 def is_redirect(wikitext: str) -> bool:
-    """Whether a page only sends its reader to another one: it begins with a magic word and a link."""
+    """Return whether a page is a redirect: it begins with a magic word and a link."""
     beginning = wikitext[:1000]
     return beginning.lstrip()[:9].casefold() == "#redirect" or bool(_REDIRECT.match(beginning))
 
 
 def clean_page(wikitext: str, invisible: InvisibleNamespaces = IN_ENGLISH) -> CleanedPage:
-    """Keep what a reader of the page would read in running text.
+    """Extract the running text that a reader of a page sees.
 
     Parameters
     ----------
     wikitext : str
-        Wikitext of a page, XML entities already replaced. Markup may be left open anywhere.
-    invisible : Invisible
-        Names of the namespaces of media and categories.
+        Wikitext of a page, with XML entities replaced. Any markup may be unclosed.
+    invisible : InvisibleNamespaces
+        Namespaces of media and categories.
 
     Returns
     -------
     CleanedPage
-        Gone with their content are templates, tables, comments, links to media, categories and
-        other languages, and the elements in `DROPPED_ELEMENTS`. Links leave their anchor; headings,
-        list items, bold and italic text and all other elements leave their words. HTML entities are
-        replaced once. White space of any kind and length becomes one space.
+        Without templates, tables, comments, links to media, categories and other languages, and the elements in
+        `DROPPED_ELEMENTS`. Of links their anchor remains; of headings, list items, bold and italic text and all other
+        elements their words. HTML entities are replaced once. White space of any kind and length becomes one space.
 
     Notes
     -----
-    What looks like markup in the result is taken out as well. Mostly it is half of a pair; now and
-    then an article about HTML meant it. A page that the parser gives up on is parsed by paragraphs, and one
-    of these that it gives up on, or that is longer than `LONGEST_PARAGRAPH`, is left out.
+    Markup in the result is removed as well: mostly it is half of a pair, sometimes an article about HTML meant it. If
+    the parser fails on a page, the page is parsed by paragraphs; a paragraph on which it fails, or that is longer than
+    `LONGEST_PARAGRAPH`, is left out.
     """
     wikitext = _cut_open_comment(wikitext)
     if len(wikitext) <= LONGEST_PAGE and (text := _parse_wikitext(wikitext, invisible)) is not None:
@@ -250,26 +249,26 @@ def clean_page(wikitext: str, invisible: InvisibleNamespaces = IN_ENGLISH) -> Cl
 
 
 def _cut_open_comment(wikitext: str) -> str:
-    """Cut a page where a comment begins that nothing ends: a reader sees no more of it."""
-    place, unclosed = 0, set()
-    while found := _COMMENT.search(wikitext, place):
-        place, element = found.end(), (found[1] or "").lower()
+    """Cut a page at an unclosed comment, since a reader sees nothing after it."""
+    place, endless_elements = 0, set()
+    while match := _COMMENT.search(wikitext, place):
+        place, element = match.end(), (match[1] or "").lower()
         if not element:
             end = wikitext.find("-->", place)
             if end < 0:
-                return wikitext[: found.start()]
+                return wikitext[: match.start()]
             place = end + len("-->")
-        elif element not in unclosed:
-            closed = re.compile(f"</{element}\\s*>", re.IGNORECASE).search(wikitext, place)
-            if closed:
-                place = closed.end()
+        elif element not in endless_elements:
+            end_tag = re.compile(f"</{element}\\s*>", re.IGNORECASE).search(wikitext, place)
+            if end_tag:
+                place = end_tag.end()
             else:
-                unclosed.add(element)
+                endless_elements.add(element)
     return wikitext
 
 
 def _parse_wikitext(wikitext: str, invisible: InvisibleNamespaces) -> str | None:
-    """Readable lines of a wikitext; None if the parser gives up on it."""
+    """Return the readable lines of a wikitext; None if the parser fails."""
     try:
         lines = [" ".join(line.split()) for line in _parse(wikitext, invisible).split("\n")]
         rows = _find_table_rows(lines)
@@ -284,26 +283,26 @@ def _parse_wikitext(wikitext: str, invisible: InvisibleNamespaces) -> str | None
 
 
 def _find_table_rows(lines: list[str]) -> list[bool]:
-    """Say of each line whether it is the row of a table that a template opens or nothing closes.
+    """Return for each line whether it is a row of a table that a template opens, or that is unclosed.
 
-    A header row begins with an exclamation mark, as a sentence or a name may: it has a second cell or an
-    attribute, or another row stands beside it.
+    A header row begins with an exclamation mark, as a sentence or a name may. It is a row if it has a second cell or
+    an attribute, or if the line before or after it is a row.
     """
     is_row = [line.startswith(("|", "{|")) for line in lines]
-    heads = [line.startswith("!") for line in lines]
+    may_be_header = [line.startswith("!") for line in lines]
     for order in (range(len(lines)), reversed(range(len(lines)))):
-        beside = False
+        is_neighbour_row = False
         for place in order:
             line = lines[place]
-            if heads[place]:
-                cells = line.lstrip("!")
-                is_row[place] |= beside or "!!" in cells or ("=" in line and "|" in line)
-            beside = is_row[place] or (beside and not line)
+            if may_be_header[place]:
+                has_cells = "!!" in line.lstrip("!") or ("=" in line and "|" in line)
+                is_row[place] |= is_neighbour_row or has_cells
+            is_neighbour_row = is_row[place] or (is_neighbour_row and not line)
     return is_row
 
 
 def _parse(wikitext: str, invisible: InvisibleNamespaces) -> str:
-    """Let the parser read a wikitext, and return the words that it shows."""
+    """Parse a wikitext, and return its words."""
     plain, restore = hide_costly_marks(wikitext)
     return restore(_show_nodes(mwparserfromhell.parse(plain), invisible))
 
@@ -360,9 +359,9 @@ def _strip_residue(line: str, invisible: InvisibleNamespaces) -> str:
                 lambda word: "" if word[0].upper() == word[0] else word[0], line
             )
     if _has_mark(line):
-        # Often intact, but within something that is not: alone, it can be parsed.
+        # Intact markup inside of unclosed markup can be parsed alone.
         line = _compile_media_link(invisible.media).sub("", _parse(line, invisible))
-        while _has_mark(line):  # taking out a mark may join the halves of another
+        while _has_mark(line):  # removing a mark may join the halves of another
             for mark in _PAIRED_MARKS:
                 line = line.replace(mark, "")
     if line.startswith("==") and line.endswith("=="):
@@ -372,7 +371,7 @@ def _strip_residue(line: str, invisible: InvisibleNamespaces) -> str:
 
 @cache
 def _compile_media_link(names: frozenset[str]) -> re.Pattern[str]:
-    """Build the pattern of a link to media that nothing closes, to the end of the line."""
+    """Compile the pattern of an unclosed link to media, up to the end of the line."""
     either = "|".join(re.escape(name).replace(r"\ ", "[ _]") for name in sorted(names))
     return re.compile(rf"\[\[\s*(?:{either})\s*:.*", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""Marks of a wikitext that nothing closes, hidden from the parser where they would cost it minutes."""
+"""Hide unclosed marks of a wikitext from the parser if they would take it minutes."""
 
 import re
 from collections import Counter
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from mwparserfromhell.definitions import URI_SCHEMES, is_parsable, is_single
 
-# At each mark that nothing closes the parser reads on, in vain, and then once more without it: its time grows with
-# the characters that it reads so. With so many of them a page takes seconds.
-MOST_CHARACTERS_IN_VAIN = 3_000_000
-# The parser takes most deeper ones for text; braces it would follow until Python's stack is full.
+# At an unclosed mark the parser reads to the end, and then once more without the mark. Its time grows with the
+# characters that it reads twice; with this number a page takes seconds.
+MOST_CHARACTERS_READ_TWICE = 3_000_000
+# The parser takes most marks on deeper levels for text, but would follow braces until Python's stack is full.
 DEEPEST = 35
-# In a line, after which its time grows with their square.
+# In a line; with more of them, the parser's time grows with their square.
 MOST_QUOTES, MOST_LIST_MARKS = 300, 40
 
 _SCHEMES = "|".join(map(re.escape, sorted(URI_SCHEMES)))
@@ -31,38 +31,38 @@ _RESTORE = str.maketrans({stand_in: mark for mark, stand_in in _STAND_INS.items(
 
 
 def hide_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
-    """Hide marks that nothing closes, if they are so many that the parser would take long.
+    """Hide unclosed marks if the parser would take long.
 
     Returns
     -------
     str
-        The wikitext, or the same with stand-ins for these marks. The parser takes either for text.
+        The wikitext, in which stand-ins may replace unclosed marks. The parser takes both for text.
     callable
-        Puts the marks back into what the parser shows.
+        Restores the marks in the parser's output.
     """
     wikitext = _LIST_MARKS.sub(r"\1", wikitext)
     wikitext = "\n".join(map(_cut_quotes, wikitext.split("\n")))
     marks, is_deep = _find_costly_marks(wikitext)
-    in_vain = sum(len(wikitext) - start for start, _ in marks)
-    if in_vain <= MOST_CHARACTERS_IN_VAIN and not is_deep:
+    characters = sum(len(wikitext) - start for start, _ in marks)
+    if characters <= MOST_CHARACTERS_READ_TWICE and not is_deep:
         return wikitext, str
     parts, place = [], 0
     for start, end in sorted(marks):
         parts += [wikitext[place:start], wikitext[start:end].translate(_HIDE)]
         place = end
-    return "".join([*parts, wikitext[place:]]), lambda shown: shown.translate(_RESTORE)
+    return "".join([*parts, wikitext[place:]]), lambda text: text.translate(_RESTORE)
 
 
 def _cut_quotes(line: str) -> str:
-    """Leave out marks of italic and bold text from a line that has hundreds: they leave its words in any case."""
+    """Remove marks of italic and bold text from a line that has hundreds; its words stay."""
     if line.count("''") <= MOST_QUOTES:
         return line
-    # Four quotes are one and bold text, and more than five are some and both.
+    # Four quotes are an apostrophe and bold text; more than five are apostrophes and bold italic text.
     return _QUOTES.sub(lambda run: "'" * (1 if len(run[0]) == 4 else max(0, len(run[0]) - 5)), line)
 
 
 def _find_costly_marks(wikitext: str) -> tuple[list[tuple[int, int]], bool]:
-    """Find where marks begin and end that nothing closes, or that lie too deep; and whether there are such."""
+    """Find the spans of marks that are unclosed or too deep, and return whether some are too deep."""
     marks = _Marks()
     place = 0
     while mark := _MARK.search(wikitext, place):
@@ -82,11 +82,11 @@ def _find_costly_marks(wikitext: str) -> tuple[list[tuple[int, int]], bool]:
             marks.is_deep = True
         else:
             marks.open("{{" if mark[0].startswith("{{") else mark[0], (start, place))
-    return marks.costly + [where for _, where in marks.opened], marks.is_deep
+    return marks.costly + [span for _, span in marks.open_marks], marks.is_deep
 
 
 def _read_element(marks: "_Marks", wikitext: str, mark: re.Match[str]) -> int:
-    """Note the beginning or the end of an element, and return where to read on."""
+    """Note the beginning or the end of an element, and return the position after it."""
     name, first = mark[2].lower(), (mark.start(), mark.start() + 1)
     if not mark[4]:
         marks.costly.append(first)
@@ -100,36 +100,36 @@ def _read_element(marks: "_Marks", wikitext: str, mark: re.Match[str]) -> int:
 
 
 class _Marks:
-    """Marks of a wikitext, in pairs as far as they have been read.
+    """The pairs of marks in a wikitext up to a position.
 
     Attributes
     ----------
-    opened : list of (str, (int, int))
-        Those that wait for another one that closes them, by their kinds, and where they are.
+    open_marks : list of (str, (int, int))
+        Kinds and spans of marks that are still open.
     costly : list of (int, int)
-        Where others are that nothing closes, or that lie too deep.
+        Spans of other marks that are unclosed or too deep.
     is_deep : bool
-        Whether some lie too deep.
+        Whether some marks are too deep.
     """
 
     def __init__(self) -> None:
-        self.opened: list[tuple[str, tuple[int, int]]] = []
+        self.open_marks: list[tuple[str, tuple[int, int]]] = []
         self.costly: list[tuple[int, int]] = []
         self.is_deep = False
         self._numbers: Counter[str] = Counter()
-        self._unclosed: set[str] = set()
+        self._endless_kinds: set[str] = set()
 
-    def open(self, kind: str, where: tuple[int, int]) -> None:
-        self.opened.append((kind, where))
+    def open(self, kind: str, span: tuple[int, int]) -> None:
+        self.open_marks.append((kind, span))
         self._numbers[kind] += 1
 
-    def close(self, kind: str, where: tuple[int, int]) -> None:
-        """Note what closes a mark of a kind; those within that wait still will do so in vain."""
+    def close(self, kind: str, span: tuple[int, int]) -> None:
+        """Close the innermost mark of a kind; open marks inside it stay unclosed."""
         if beginning := self._find_innermost(kind):
-            self._close_one(beginning, where)
+            self._close_one(beginning, span)
 
     def close_braces(self, start: int, end: int) -> None:
-        """Note a run of closing braces: three are those of an argument, two of a template."""
+        """Note a run of closing braces: three close an argument, two a template."""
         while end - start >= 2 and (beginning := self._find_innermost("{{")):
             first, last = beginning
             number = min(3, last - first, end - start)
@@ -142,31 +142,31 @@ class _Marks:
 
     def end_line(self) -> None:
         """Note the end of a line, where links to other sites end."""
-        while self.opened and self.opened[-1][0] == "[":
+        while self.open_marks and self.open_marks[-1][0] == "[":
             self.costly.append(self._pop())
 
-    def skip(self, wikitext: str, kind: str, end: str, where: tuple[int, int]) -> int:
-        """Find the end of what has no marks within, and return where to read on."""
-        if kind not in self._unclosed:
-            if found := re.compile(re.escape(end), re.IGNORECASE).search(wikitext, where[1]):
-                return found.end()
-            self._unclosed.add(kind)
-        self.costly.append((where[0], where[0] + 1))
-        return where[1]
+    def skip(self, wikitext: str, kind: str, end: str, span: tuple[int, int]) -> int:
+        """Return the position after an element whose content has no marks."""
+        if kind not in self._endless_kinds:
+            if match := re.compile(re.escape(end), re.IGNORECASE).search(wikitext, span[1]):
+                return match.end()
+            self._endless_kinds.add(kind)
+        self.costly.append((span[0], span[0] + 1))
+        return span[1]
 
     def _find_innermost(self, kind: str) -> tuple[int, int] | None:
         if not self._numbers[kind]:
             return None
-        while self.opened[-1][0] != kind:
+        while self.open_marks[-1][0] != kind:
             self.costly.append(self._pop())
         return self._pop()
 
     def _pop(self) -> tuple[int, int]:
-        kind, where = self.opened.pop()
+        kind, span = self.open_marks.pop()
         self._numbers[kind] -= 1
-        return where
+        return span
 
     def _close_one(self, beginning: tuple[int, int], end: tuple[int, int]) -> None:
-        if len(self.opened) >= DEEPEST:
+        if len(self.open_marks) >= DEEPEST:
             self.costly += [beginning, end]
             self.is_deep = True

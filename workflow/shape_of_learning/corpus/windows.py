@@ -1,4 +1,4 @@
-"""Windows of text, drawn at random."""
+"""Windows of text drawn at random, and the held-out end of a text."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,25 +8,25 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 
-# The end of a text, on which nothing is trained and nothing is fitted.
+# Share of a text at its end that is never used for training or fitting.
 HELD_OUT_SHARE = 0.05
-PART_CHARACTERS = 1 << 20  # that are read at a time
+PART_CHARACTERS = 1 << 20  # read at a time
 
 
 def read_text(path: Path) -> str:
-    """Read a corpus, keeping every character as it is; InputError if it is not UTF-8."""
+    """Read a corpus without changing any character; InputError if it is not UTF-8."""
     try:
-        return path.read_bytes().decode("utf-8")  # `read_text` would change ends of lines
+        return path.read_bytes().decode("utf-8")  # `read_text` would change line ends
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
 
 
 def draw_windows_of_file(
-    path: Path, count: int, length: int, rng: np.random.Generator, *, called: str = ""
+    path: Path, count: int, length: int, rng: np.random.Generator, *, label: str = ""
 ) -> list[str]:
     """Draw windows as :func:`sample_windows` does, from a file that is read as a stream.
 
-    Messages name the file by its path, or as it is `called`.
+    Messages name the file by its `label`, or by its path.
 
     Raises
     ------
@@ -35,24 +35,25 @@ def draw_windows_of_file(
     """
     characters = sum(map(len, _read_parts(path)))
     key = "sampling.windows"
-    starts = _draw_starts(characters, count, length, rng, corpus=called or path, key=key)
+    starts = _draw_starts(characters, count, length, rng, corpus=label or path, key=key)
     windows: dict[int, str] = {}
-    left = deque(sorted(starts))
-    part, place = "", 0
-    for more in _read_parts(path):
-        part += more
-        while left and left[0] + length <= place + len(part):
-            start = left.popleft()
-            windows[start] = part[start - place : start - place + length]
-        if not left:
+    remaining = deque(sorted(starts))
+    buffer, offset = "", 0  # the offset of the buffer in the text
+    for part in _read_parts(path):
+        buffer += part
+        while remaining and remaining[0] + length <= offset + len(buffer):
+            start = remaining.popleft()
+            windows[start] = buffer[start - offset : start - offset + length]
+        if not remaining:
             break
-        reached = min(left[0] - place, len(part))
-        part, place = part[reached:], place + reached
+        skip = min(remaining[0] - offset, len(buffer))
+        buffer = buffer[skip:]
+        offset += skip
     return [windows[start] for start in starts]
 
 
 def _read_parts(path: Path) -> Iterator[str]:
-    """Read a file part by part, keeping every character as it is."""
+    """Read a file part by part without changing any character."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             while part := file.read(PART_CHARACTERS):
@@ -72,8 +73,8 @@ def sample_windows(
 ) -> list[str]:
     """Draw windows that do not overlap, without replacement.
 
-    The text is laid out in windows of `length` characters from its beginning; what is left at its
-    end, shorter than that, is never drawn.
+    The text is divided into windows of `length` characters from its beginning; a shorter rest at its end is never
+    drawn.
 
     Parameters
     ----------
@@ -82,18 +83,18 @@ def sample_windows(
     count : int
         Number of windows, at least 1.
     length : int
-        Characters in each, at least 1.
+        Characters of a window, at least 1.
     rng : numpy.random.Generator
         With the same state, the windows of a smaller `count` are the first ones of a larger.
     corpus : str or Path
-        What to call the corpus in a message.
+        Name of the corpus in an error.
     key : str
-        Of the configuration, by which there could be fewer.
+        Key of the configuration that sets `count`, for an error.
 
     Returns
     -------
     list of str
-        In the order drawn, which is not that of the text.
+        In the order of drawing, which is not that of the text.
 
     Raises
     ------
@@ -113,7 +114,7 @@ def _draw_starts(
     corpus: str | Path,
     key: str,
 ) -> list[int]:
-    """Draw where windows begin in a text of so many characters."""
+    """Draw the starts of windows in a text of so many characters."""
     available = characters // length
     if available < count:
         raise InputError(
@@ -139,9 +140,9 @@ def read_held_out_part(text: str, length: int, trained_on: int = 0) -> str:
     length : int
         Characters of a window, at least 1.
     trained_on : int
-        Characters at the beginning of the text that a model has been trained on. A pretraining counts its
-        share in tokens, so this may be a little more than :func:`cut_held_out_part`; windows that reach into it
-        are left out, and those that remain are the same for all models.
+        Characters at the beginning of the text that a model was trained on. A pretraining counts its share in tokens,
+        so this may be a little more than :func:`cut_held_out_part`; windows that overlap it are left out, and the
+        others are the same for all models.
     """
     start = max(_find_held_out_start(text), trained_on)
     return text[start + (len(text) - start) % length :]

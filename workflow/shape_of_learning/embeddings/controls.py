@@ -15,48 +15,48 @@ from shape_of_learning.random_streams import random_stream, stream_seed
 def shuffle_tokens(
     windows: Sequence[TokenisedWindow], seed: int, *, within: bool
 ) -> list[TokenisedWindow]:
-    """Permute the tokens of windows; special ones and the lengths stay as they are.
+    """Permute the tokens of windows; special tokens and lengths stay as they are.
 
     Parameters
     ----------
     windows : sequence of TokenisedWindow
     seed : int
-        That of the run; models with the same tokens have the same permutation.
+        Seed of the run; models with the same tokens have the same permutation.
     within : bool
-        Within each window, which keeps its topic; or over all windows, which keeps the frequencies alone.
+        Permute within each window, which keeps its topic, or over all windows, which keeps only the frequencies.
     """
     ordinary = [np.flatnonzero(~window.special) for window in windows]
     tokens = [window.ids[places] for window, places in zip(windows, ordinary, strict=True)]
     stream = random_stream(seed, "shuffled within windows" if within else "shuffled unigram")
     if within:
-        drawn = [stream.permutation(own) for own in tokens]
+        shuffled_tokens = [stream.permutation(window_tokens) for window_tokens in tokens]
     else:
-        ends = np.cumsum([len(own) for own in tokens])[:-1]
-        drawn = np.split(stream.permutation(np.concatenate(tokens)), ends)
-    found = []
-    for window, places, own in zip(windows, ordinary, drawn, strict=True):
+        ends = np.cumsum([len(window_tokens) for window_tokens in tokens])[:-1]
+        shuffled_tokens = np.split(stream.permutation(np.concatenate(tokens)), ends)
+    shuffled_windows = []
+    for window, places, window_tokens in zip(windows, ordinary, shuffled_tokens, strict=True):
         ids = window.ids.copy()
-        ids[places] = own
-        found.append(replace(window, ids=ids))
-    return found
+        ids[places] = window_tokens
+        shuffled_windows.append(replace(window, ids=ids))
+    return shuffled_windows
 
 
 def initialise_weights(model: Any, seed: int, name: str) -> Any:
-    """Make a model of the same architecture with weights as the library initialises them.
+    """Make a model of the same architecture with the library's initial weights.
 
     Parameters
     ----------
     model : transformers.PreTrainedModel
         The base model of a checkpoint.
     seed : int
-        That of the run.
+        Seed of the run.
     name : str
-        The model's, to which the random numbers belong.
+        Name of the model, on which the random numbers depend.
 
     Returns
     -------
     transformers.PreTrainedModel
-        On the same device, of the same type of numbers.
+        On the same device, in the same precision.
     """
     import torch
 
@@ -67,31 +67,31 @@ def initialise_weights(model: Any, seed: int, name: str) -> Any:
 
 
 class GaussianStates:
-    """Vectors of a Gaussian with the mean and the covariance of each hidden state.
+    """Gaussian vectors with the mean and the covariance of a hidden state.
 
     Parameters
     ----------
     states : HiddenStates
-        Whose they are.
-    how : MeasuringProtocol
-        Its selection says which rows they are taken of, its model and seed to whom the random numbers belong.
+    protocol : MeasuringProtocol
+        Mean and covariance are those of the rows of its selection; the random numbers depend on its model and seed.
     """
 
-    def __init__(self, states: HiddenStates, how: MeasuringProtocol) -> None:
-        self._states, self._how = states, how
+    def __init__(self, states: HiddenStates, protocol: MeasuringProtocol) -> None:
+        self._states, self._protocol = states, protocol
         self.layers, self.rows = states.layers, states.rows
 
     def __getitem__(self, state: int) -> np.ndarray:
-        """As many vectors as the state has, float32; a state that is not finite as it is."""
+        """Return as many vectors as the state has, in float32; a state that is not finite is returned itself."""
         vectors = self._states[state]
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
-        chosen = values[choose_measured_rows(self._how, self.rows, self._how.selection, [values])]
-        if not np.isfinite(chosen).all():
+        protocol = self._protocol
+        rows = choose_measured_rows(protocol, self.rows, protocol.selection, [values])
+        sample = values[rows]
+        if not np.isfinite(sample).all():
             return values.astype(np.float32)
-        mean = chosen.mean(axis=0)
-        centred = chosen - mean
-        variances, directions = np.linalg.eigh(centred.T @ centred / (len(chosen) - 1))
-        stream = random_stream(self._how.seed, f"gaussian, state {state}", model=self._how.model)
-        normal = stream.normal(size=values.shape)
-        scaled = normal * np.sqrt(np.clip(variances, 0, None))
-        return np.asarray(scaled @ directions.T + mean, np.float32)
+        mean = sample.mean(axis=0)
+        residuals = sample - mean
+        variances, directions = np.linalg.eigh(residuals.T @ residuals / (len(sample) - 1))
+        stream = random_stream(protocol.seed, f"gaussian, state {state}", model=protocol.model)
+        coordinates = stream.normal(size=values.shape) * np.sqrt(np.clip(variances, 0, None))
+        return np.asarray(coordinates @ directions.T + mean, np.float32)

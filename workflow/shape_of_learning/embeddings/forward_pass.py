@@ -1,4 +1,4 @@
-"""The hidden states of all layers of a checkpoint, what its head makes of the last one, and its matrices."""
+"""Compute the hidden states of all layers of a checkpoint, and the likelihoods of its head."""
 
 import inspect
 import logging
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What models of images, sounds or both are given.
+# Inputs of models of images and sounds.
 OTHER_INPUTS = ("pixel_values", "input_features", "input_values")
 
 
@@ -42,12 +42,11 @@ class ForwardPass:
     model : transformers.PreTrainedModel
         Base model.
     head : LanguageModelHead or None
-        None if the checkpoint has none.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
-        decoders is after the final normalisation. ``"before_final_norm"``: what that normalisation is
-        given; the same where there is none. ``"both"``: the former as the last layer, and
-        the latter after it. The head gets the former either way.
+        decoders is after the final normalisation. ``"before_final_norm"``: the input of that normalisation, or the
+        same state if there is none. ``"both"``: the former as the last layer, followed by the latter. The head
+        always gets the former.
     """
 
     def __init__(
@@ -56,35 +55,35 @@ class ForwardPass:
         import torch
 
         _compute_exactly()
-        # One thread per window batch: sums are then formed in the same order whatever the number of cores.
+        # One thread per window batch, so that the order of sums does not depend on the number of cores.
         torch.set_num_threads(1)
         self.model, self.head, self.device = model, head, model.device
         self.config = self.model.config
-        # A pass keeps nothing that it is not asked for, whatever the checkpoint's own configuration says.
+        # The checkpoint's configuration may ask for outputs that are not needed here.
         self.config.use_cache = False
         self.config.output_hidden_states = self.config.output_attentions = False
         self.config.return_dict = True
         self._last_layer = last_layer
         self._lock, self._recording = threading.RLock(), 0
         self._needs_windows_alone: bool | None = None
-        self._recorded = threading.local()
+        self._records = threading.local()
         self._hooks = ExitStack()
 
     @cached_property
     def final_norm(self) -> "torch.nn.Module | None":
-        """The normalisation that follows the blocks; None where the last block gives the last hidden state.
+        """The normalisation after the blocks; None if the last block returns the last hidden state.
 
-        Architectures call it by many names, so it is found by what it does. One token is run, and the last
-        hidden state followed back through the modules outside of lists of blocks: past a projection (as in
-        OPT), to the first module that changes it without a matrix.
+        Architectures use many names for it, so it is found by its effect: one token is run, and the last hidden state
+        followed back through the modules outside of lists of blocks, past a projection (as in OPT), to the first
+        module that changes it without a matrix.
         """
         import torch
 
         calls: list[tuple[torch.nn.Module, torch.Tensor, torch.Tensor]] = []
 
-        def note(module: Any, given: tuple, options: dict, returned: Any) -> None:
-            if given and isinstance(given[0], torch.Tensor) and isinstance(returned, torch.Tensor):
-                calls.append((module, given[0], returned))
+        def note(module: Any, args: tuple, options: dict, output: Any) -> None:
+            if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
+                calls.append((module, args[0], output))
 
         outside = [
             module
@@ -93,35 +92,36 @@ class ForwardPass:
         ]
         with hook_modules(outside, note):
             state = self.run([np.zeros(1, dtype=np.int64)], 0).get("last_hidden_state")
-        for module, given, returned in reversed(calls):
-            # Dropout gives back what it is given.
-            if state is not None and _are_one(returned, state) and not _are_one(given, returned):
+        for module, argument, output in reversed(calls):
+            # Dropout returns its argument.
+            if state is not None and _are_one(output, state) and not _are_one(argument, output):
                 if all(weight.ndim == 1 for weight in module.parameters()):
                     return module
-                state = given
+                state = argument
         return None
 
     def context(self) -> int | None:
-        """Return the most tokens that the model was made for; None if it does not say."""
-        stated = getattr(self.config, "max_position_embeddings", None)
-        limits = [self._count_positions]
-        if isinstance(stated, int) and stated > 0:  # XLNet states -1
-            limits.append(stated)
+        """Return the largest number of tokens for the model; None if it has no limit."""
+        configured = getattr(self.config, "max_position_embeddings", None)
+        limits = [self._position_count]
+        if isinstance(configured, int) and configured > 0:  # XLNet states -1
+            limits.append(configured)
         return min((limit for limit in limits if limit is not None), default=None)
 
     @cached_property
-    def _count_positions(self) -> int | None:
-        """How many tokens the table of positions has rows for; None if there is no table.
+    def _position_count(self) -> int | None:
+        """Number of tokens that the table of positions has rows for; None if there is no table.
 
-        RoBERTa and its kind count positions from the padding index on, so the rows before have no token. A table is
-        found by what it is asked for: the tokens of a text that is one token again and again have consecutive rows.
+        RoBERTa and its relatives count positions from the padding index on, so the rows before it have no token. The
+        table is found by its argument: in a text that repeats one token, only positions are consecutive numbers.
         """
         import torch
 
         rows: list[int] = []
 
-        def note(module: Any, given: tuple, options: dict, returned: Any) -> None:
-            numbers = next((x for x in (*given, *options.values()) if _are_numbers(x, 4)), None)
+        def note(module: Any, args: tuple, options: dict, output: Any) -> None:
+            arguments = (*args, *options.values())
+            numbers = next((value for value in arguments if _are_numbers(value, 4)), None)
             if numbers is not None and (numbers.flatten().diff() == 1).all():
                 rows.append(len(module.weight) - int(numbers.min()))
 
@@ -132,28 +132,25 @@ class ForwardPass:
         ]
         embeddings = self._embeddings
         token = 1 if embeddings is None else len(embeddings) // 2
-        with (
-            torch.no_grad(),
-            hook_modules(tables, note),
-            suppress(InputError),
-        ):  # too short for CANINE
+        # CANINE does not run on so short a text.
+        with torch.no_grad(), hook_modules(tables, note), suppress(InputError):
             self.run([np.full(4, token)], 0)
         return min(rows, default=None)
 
     @property
     def _embeddings(self) -> "torch.Tensor | None":
-        """The matrix of the tokens' embeddings; None where there is none, as in CANINE."""
+        """The matrix of the tokens' embeddings; None if the model has none, as CANINE."""
         with suppress(NotImplementedError):
             return getattr(self.model.get_input_embeddings(), "weight", None)
         return None
 
     def needs_windows_alone(self, windows: list[TokenisedWindow], padding: int) -> bool:
-        """Try whether padding or other windows of a batch change a window's hidden states.
+        """Return whether padding or other windows of a batch change a window's hidden states.
 
-        They do in architectures that have no mask (FNet), or whose convolutions or approximations look beyond it.
-        The longest and the shortest window, or half of it if all have the same length, are run alone and
-        together, once for each model. What differs by more than half of the digits of the model's precision is no
-        rounding: most architectures differ by less than 1e-5 in float32, FNet by .1 and more.
+        They do in architectures without a mask (FNet), or with convolutions or approximations that ignore it. The
+        longest and the shortest window, or half of it if all have the same length, are run alone and together, once
+        for each model. A difference beyond half of the digits of the model's precision is no rounding: most
+        architectures differ by less than 1e-5 in float32, FNet by .1 or more.
 
         Raises
         ------
@@ -172,31 +169,29 @@ class ForwardPass:
         short = min(windows, key=lambda window: len(window.ids))
         if len(short.ids) == len(long.ids):
             short = _cut_in_half(long)
-        once, other, again = (
-            self.compute_hidden_states([w], padding)[0] for w in (long, short, long)
+        long_states, short_states, repeated_states = (
+            self.compute_hidden_states([window], padding)[0] for window in (long, short, long)
         )
         rounding = torch.finfo(self.model.dtype).eps ** 0.5
-        if (change := _measure_largest_change(again, once)) > rounding:
+        if (change := _measure_largest_change(repeated_states, long_states)) > rounding:
             raise InputError(
                 f"the architecture `{self.config.model_type}` cannot be measured: it gives the same text other "
                 f"hidden states when it is run again (by {change:.2g} of their length), since it draws random "
-                "numbers or adapts to the texts before; choose another model, or settings of it that leave nothing "
-                "to chance"
+                "numbers or adapts to earlier texts; choose another model, or settings of it without random numbers"
             )
         try:
-            together = self.compute_hidden_states([long, short], padding)[0]
+            joint_states = self.compute_hidden_states([long, short], padding)[0]
         except Exception as error:
             if not is_memory_exhausted(error):
                 raise
-            return True  # there is no room for two
-        pairs = (
-            (once, [state[:1] for state in together]),
-            (other, [state[1:] for state in together]),
+            return True  # memory has no room for two windows
+        change = max(
+            _measure_largest_change([state[:1] for state in joint_states], long_states),
+            _measure_largest_change([state[1:] for state in joint_states], short_states),
         )
-        change = max(_measure_largest_change(joint, alone) for alone, joint in pairs)
         if change > rounding:
             logger.info(
-                "windows are run one by one, since together they have other hidden states (by %.2g of their length)",
+                "windows are run one by one, since a batch changes their hidden states (by %.2g of their length)",
                 change,
             )
         return change > rounding
@@ -219,7 +214,7 @@ class ForwardPass:
             )
 
     def device_name(self) -> str:
-        """Name the hardware, since rounding depends on it."""
+        """Return the name of the hardware, on which rounding depends."""
         import torch
 
         gpu = self.device.type == "cuda"
@@ -240,43 +235,43 @@ class ForwardPass:
         windows : list of TokenisedWindow
             The windows.
         padding : int
-            Token that fills up short windows. RoBERTa derives positions from it, so it must be the
-            tokenizer's own where there is one.
+            Token that pads short windows. RoBERTa derives positions from it, so it must be the tokenizer's, if the
+            tokenizer has one.
         predicted : list of PredictedTokens, optional
-            What the head has to predict in each window. Where it is shown another text than the
-            window's, as a masked language model is, the blocks are run once more.
+            Tokens that the head predicts in each window. If their input is not the window, as in a masked language
+            model, the blocks are run once more.
         shape : tuple of int, optional
-            Rows and length of what the model sees; see :class:`.WindowBatch`. By default just enough.
+            Rows and length of the input; see :class:`.WindowBatch`. By default the number and length of the windows.
         destination : str or torch.device
-            Where the hidden states go.
+            Device of the returned hidden states.
 
         Returns
         -------
         states : list of tensor of float32, shape (rows, length, width)
-            By layer, embedding output first; at the end that before the final norm, if both are asked for.
-            The first rows are those of the windows, in their order; further ones fill up.
+            By layer, embedding output first; the state before the final norm comes last, if both are computed.
+            The first rows are those of the windows; further rows are padding.
         sums : tensor of float64, shape (windows,), or None
             Negative log-likelihood of each window's predicted tokens, in nats.
         """
         import torch
 
-        # Not inference mode: what a model keeps of a pass must be of use in a training that goes on.
+        # Inference mode would leave caches in a model that a training cannot use afterwards.
         with torch.no_grad():
             shape = shape or (len(windows), max(len(window.ids) for window in windows))
             texts = [window.ids for window in windows]
             segments = [window.segments for window in windows if window.segments is not None]
             states, last, kind = self._compute_states(texts, padding, shape, segments)
-            # Where gradients are checkpointed, the embedding's output wants one also here.
+            # With gradient checkpointing, the embedding's output requires a gradient even here.
             states = [state.detach() for state in states]
-            # Each leaves the model and is forgotten here, so that the next ones get its memory.
-            moved = [states.pop(0).to(destination, torch.float32) for _ in range(len(states))]
+            # Each state is freed as it is copied, so that the next copy gets its memory.
+            copies = [states.pop(0).to(destination, torch.float32) for _ in range(len(states))]
             if predicted is None:
-                return moved, None
-            if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
-                shown = [tokens.shown for tokens in predicted]
-                last = self.run(shown, padding, shape).last_hidden_state
-            assert self.head is not None  # else nothing is predicted
-            return moved, self.head.sum_negative_log_likelihoods(last, predicted, kind).cpu()
+                return copies, None
+            inputs = [tokens.shown for tokens in predicted]
+            if any(ids is not text for ids, text in zip(inputs, texts, strict=True)):
+                last = self.run(inputs, padding, shape).last_hidden_state
+            assert self.head is not None  # without a head there are no predicted tokens
+            return copies, self.head.sum_negative_log_likelihoods(last, predicted, kind).cpu()
 
     def _compute_states(
         self,
@@ -285,23 +280,23 @@ class ForwardPass:
         shape: tuple[int, int],
         segments: Sequence[np.ndarray],
     ) -> "tuple[list[torch.Tensor], torch.Tensor, type]":
-        """Run texts; all hidden states, the last one after the final norm, and the class of the output."""
-        blocks = self._find_deciding_blocks(texts[0], padding)
-        recorded = vars(self._recorded)
+        """Run texts; return all hidden states, the last one after the final norm, and the class of the output."""
+        blocks = self._find_recorded_blocks(texts[0], padding)
+        records = vars(self._records)
         with self._record_states(blocks):
-            # A pass that failed may have left some, and one without a record: hooks are of all threads.
-            recorded.clear()
+            # A pass that failed may have left records.
+            records.clear()
             output = self.run(texts, padding, shape, segments, output_hidden_states=blocks is None)
         if blocks is None:
             states = list(output.hidden_states)
         else:
-            states = recorded.pop("states")
+            states = records.pop("states")
             if blocks.are_time_first:
                 states = [state.transpose(0, 1) for state in states]
         last = _find_last_state(output, states)
-        # Without a final norm the last hidden state is before it already.
-        before_final_norm = recorded.pop("before_final_norm", last)
-        recorded.clear()
+        # Without a final norm, both are the last hidden state.
+        before_final_norm = records.pop("before_final_norm", last)
+        records.clear()
         states[-1] = last if self._last_layer != "before_final_norm" else before_final_norm
         if self._last_layer == "both":
             states.append(before_final_norm)
@@ -314,16 +309,16 @@ class ForwardPass:
                 )
         return states, last, type(output)
 
-    def _find_deciding_blocks(self, text: np.ndarray, padding: int) -> Blocks | None:
-        """Find the blocks where hidden states must be recorded; None if the library returns what they do.
+    def _find_recorded_blocks(self, text: np.ndarray, padding: int) -> Blocks | None:
+        """Find the blocks whose hidden states must be recorded; None if the library returns the same states.
 
-        The library's list begins after the first block in some architectures (Mamba, RWKV), or ends
-        otherwise. A text is run once, and what the library returns compared with what blocks do.
+        In some architectures (Mamba, RWKV) the library's list begins after the first block, or ends elsewhere. A text
+        is run once to compare the library's states with those of the blocks.
         """
         with self._lock:
-            if not hasattr(self, "_decided"):
-                self._decided = self._compare_blocks_with_library(text, padding)
-        return self._decided
+            if not hasattr(self, "_recorded_blocks"):
+                self._recorded_blocks = self._compare_blocks_with_library(text, padding)
+        return self._recorded_blocks
 
     def _compare_blocks_with_library(self, text: np.ndarray, padding: int) -> Blocks | None:
         outputs: list[Any] = []
@@ -341,24 +336,25 @@ class ForwardPass:
                     "and no chain of blocks was found in it; choose another model"
                 )
             return None
-        inner = blocks.states[:-1]
-        if len(library) == len(inner) + 1 and all(map(are_equal, inner, library)):
+        block_states = blocks.states[:-1]
+        number = len(block_states)
+        if len(library) == number + 1 and all(map(are_equal, block_states, library)):
             return None
-        shared = sum(any(are_equal(state, other) for other in library) for state in inner)
-        has_more = len(library) > len(inner) + 2 and shared == len(inner)
-        if library and (has_more or (len(blocks.calls) != layers and 2 * shared < len(inner))):
+        shared = sum(any(are_equal(state, entry) for entry in library) for state in block_states)
+        has_more = len(library) > number + 2 and shared == number
+        if library and (has_more or (len(blocks.calls) != layers and 2 * shared < number)):
             return None
         return blocks
 
     @property
     def _stated_layers(self) -> int:
-        """How many layers the configuration states; 0 if it does not."""
+        """Number of layers in the configuration; 0 if it has none."""
         layers = getattr(self.config.get_text_config(), "num_hidden_layers", 0)
         return layers if isinstance(layers, int) else 0
 
     @contextmanager
     def _record_states(self, blocks: Blocks | None) -> Iterator[None]:
-        """Record what is needed of the modules' own states inside, by hooks that all threads share."""
+        """Record hidden states of modules in the block, by hooks that all threads share."""
         norm = self.final_norm if self._last_layer != "after_final_norm" else None
         if blocks is None and norm is None:
             yield
@@ -379,14 +375,14 @@ class ForwardPass:
                     self._hooks.close()
 
     def _keep_state(self, block: Any, args: tuple, options: dict, output: Any) -> None:
-        states = vars(self._recorded).setdefault("states", [])
-        # What the model changes in place afterwards is no output of the block.
+        states = vars(self._records).setdefault("states", [])
+        # The model may change a state in place afterwards.
         if not states:
             states.append(find_state_argument(args, options).clone())
         states.append(find_returned_state(output).clone())
 
     def _keep_before_final_norm(self, module: Any, args: tuple, options: dict, output: Any) -> None:
-        self._recorded.before_final_norm = find_state_argument(args, options)
+        self._records.before_final_norm = find_state_argument(args, options)
 
     def run(
         self,
@@ -396,9 +392,9 @@ class ForwardPass:
         segments: Sequence[np.ndarray] = (),
         **options: Any,
     ) -> "ModelOutput":
-        """Run the base model on texts, each an array of tokens; of pairs of them with their segments."""
+        """Run the base model on texts, each an array of tokens; pairs of texts have segments, too."""
         shape = shape or (len(texts), max(map(len, texts)))
-        if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it tells them apart
+        if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it distinguishes segments
             options["token_type_ids"] = self._fill_rows(segments, shape, 0)
         try:
             output = self.model(
@@ -406,14 +402,14 @@ class ForwardPass:
                 attention_mask=self._fill_rows([np.ones_like(text) for text in texts], shape, 0),
                 **options,
             )
-        except Exception as error:  # whatever an architecture's code makes of a config.json
+        except Exception as error:  # code of architectures raises any exception
             if is_memory_exhausted(error):
                 raise
-            taken = inspect.signature(self.model.forward).parameters
-            if other := next((name for name in OTHER_INPUTS if name in taken), ""):
+            parameters = inspect.signature(self.model.forward).parameters
+            if name := next((name for name in OTHER_INPUTS if name in parameters), ""):
                 raise InputError(
                     f"the architecture `{self.config.model_type}` does not run on text alone ({shorten_error(error)}), "
-                    f"since it takes `{other}`; choose a model of text, or the part of this one that is"
+                    f"since it takes `{name}`; choose a model of text, or the text model in this one"
                 ) from error
             raise InputError(
                 f"the model does not run ({shorten_error(error)}); correct its config.json, which does not "
@@ -429,22 +425,22 @@ class ForwardPass:
     def _fill_rows(
         self, rows: Sequence[np.ndarray], shape: tuple[int, int], padding: int
     ) -> "torch.Tensor":
-        """Send rows to the device, filled up on the right, and below by repeating the last one."""
+        """Send rows to the device, padded on the right; further rows repeat the last one."""
         import torch
 
-        filled = np.full(shape, padding, dtype=np.int64)
+        array = np.full(shape, padding, dtype=np.int64)
         for number in range(shape[0]):
             row = rows[min(number, len(rows) - 1)]
-            filled[number, : len(row)] = row
-        return torch.from_numpy(filled).to(self.device, non_blocking=True)
+            array[number, : len(row)] = row
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
 
     def find_blocks(self, remedy: str) -> "torch.nn.ModuleList":
-        """Find the transformer blocks: the list of modules that hidden states pass one after the other.
+        """Find the transformer blocks, a list of modules that hidden states pass one after the other.
 
         Raises
         ------
         InputError
-            That ends with `remedy`, if there is none, as in ALBERT, whose layers share one block.
+            If there are none, as in ALBERT, whose layers share one block; the message ends with `remedy`.
         """
         import torch
 
@@ -461,39 +457,41 @@ class ForwardPass:
 
 
 def _cut_in_half(window: TokenisedWindow) -> TokenisedWindow:
-    """Cut a window, which keeps one token at least."""
+    """Cut a window in half, but keep one token."""
     half = max(1, len(window.ids) // 2)
     segments = None if window.segments is None else window.segments[:half]
     return TokenisedWindow(window.ids[:half], window.special[:half], segments)
 
 
-def _measure_largest_change(states: "list[torch.Tensor]", others: "list[torch.Tensor]") -> float:
-    """The largest distance of a token's hidden state from another one, by the length of that.
+def _measure_largest_change(
+    states: "list[torch.Tensor]", reference_states: "list[torch.Tensor]"
+) -> float:
+    """Return the largest distance of a token's hidden state from its reference, relative to the reference's length.
 
-    Of states of one window each, the tokens that both have. What is finite in one of them alone is infinitely far.
+    Both lists are of one window; tokens that only one of them has are left out. The distance is infinite if only one
+    of the states is finite.
     """
     changes = [0.0]
-    for state, other in zip(states, others, strict=True):
-        tokens = min(state.shape[1], other.shape[1])
-        one, two = state[0, :tokens].double(), other[0, :tokens].double()
-        if not (one.isfinite() == two.isfinite()).all():
+    for state, reference in zip(states, reference_states, strict=True):
+        tokens = min(state.shape[1], reference.shape[1])
+        vectors, references = state[0, :tokens].double(), reference[0, :tokens].double()
+        if not (vectors.isfinite() == references.isfinite()).all():
             return math.inf
-        one, two = (values.nan_to_num(0, 0, 0) for values in (one, two))
-        distances = (one - two).norm(dim=-1)
-        lengths = two.norm(dim=-1)
-        moved = distances > 0
-        changes += (distances[moved] / lengths[moved]).tolist()
+        vectors, references = (values.nan_to_num(0, 0, 0) for values in (vectors, references))
+        distances = (vectors - references).norm(dim=-1)
+        differs = distances > 0
+        changes += (distances[differs] / references.norm(dim=-1)[differs]).tolist()
     return max(changes)
 
 
 def _find_last_state(output: "ModelOutput", states: "list[torch.Tensor]") -> "torch.Tensor":
-    """The last hidden state of a model; where its output has none, as in DPR, the last one by layer."""
+    """Return the last hidden state of an output; if it has none, as that of DPR, the state of the last layer."""
     last = output.get("last_hidden_state")
     return states[-1] if last is None else last
 
 
 def _are_numbers(value: Any, count: int) -> bool:
-    """Whether a value is a tensor of so many whole numbers, one for each token."""
+    """Return whether a value is a tensor of `count` integers in its last dimension."""
     import torch
 
     return (
@@ -504,27 +502,27 @@ def _are_numbers(value: Any, count: int) -> bool:
 
 
 def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:
-    """Whether two tensors are the same numbers in the same place of memory."""
+    """Return whether two tensors share their memory."""
     return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
-# Whose products of float32 may be rounded: TF32 keeps 10 bits of mantissa, too few for distances between neighbours.
+# Backends that may round products of float32: TF32 keeps 10 bits of mantissa, too few for distances of neighbours.
 ROUNDING = ("", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul")
 
 
 def find_rounding_settings(path: str) -> Any:
-    """The part of ``torch.backends`` that has an attribute ``fp32_precision``."""
+    """Return the part of ``torch.backends`` with this path, which has an attribute ``fp32_precision``."""
     import torch
 
     return reduce(getattr, path.split(".") if path else [], torch.backends)
 
 
 def _compute_exactly() -> None:
-    """Let no GPU round more than the numbers' own type does."""
+    """Forbid rounding beyond that of the numbers' own type on GPUs."""
     import torch
 
     for path in ROUNDING:
         find_rounding_settings(path).fp32_precision = "ieee"
-    # Sums of 16-bit products are formed in float32 to the end, also where they are split.
+    # Sums of 16-bit products stay in float32 when they are split.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

@@ -1,4 +1,4 @@
-"""What modules of a model are given and give back while it runs."""
+"""Record the arguments and outputs of modules while a model runs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def hook_modules(modules: "Iterable[torch.nn.Module]", call: Callable[..., None]) -> Iterator[None]:
-    """Call ``call(module, args, options, output)`` after each of these modules has run."""
+    """Call ``call(module, args, options, output)`` after a run of one of the modules."""
     with ExitStack() as hooks:
         for module in modules:
             hooks.callback(module.register_forward_hook(call, with_kwargs=True).remove)
@@ -20,9 +20,9 @@ def hook_modules(modules: "Iterable[torch.nn.Module]", call: Callable[..., None]
 
 @contextmanager
 def record_states(blocks: "torch.nn.ModuleList") -> "Iterator[list[torch.Tensor]]":
-    """Record the hidden states of a forward pass inside: what the first block gets and all blocks give.
+    """Record the hidden states of a forward pass: the argument of the first block and the outputs of all blocks.
 
-    So the last one is that before a final norm, which the library does not return.
+    The last one is before a final norm; the library does not return it.
     """
     states: list[torch.Tensor] = []
 
@@ -36,13 +36,13 @@ def record_states(blocks: "torch.nn.ModuleList") -> "Iterator[list[torch.Tensor]
 
 
 def find_state_argument(args: tuple, options: dict) -> Any:
-    """Return the hidden states among the arguments of a block; None if it is given no tensor."""
-    named = [options[key] for key in options if key.startswith("hidden_state")]
-    return _find_tensor((*args, *named, *options.values()))
+    """Return the hidden states among the arguments of a block; None if there is no tensor."""
+    keyword_states = [options[key] for key in options if key.startswith("hidden_state")]
+    return _find_tensor((*args, *keyword_states, *options.values()))
 
 
 def find_returned_state(output: Any) -> Any:
-    """Return the hidden states in what a block returns: a tensor, or the first one of several."""
+    """Return the hidden states in the output of a block: a tensor, or the first of several."""
     return _find_tensor([output])
 
 
@@ -61,23 +61,23 @@ def _find_tensor(values: Iterable[Any]) -> Any:
 
 
 class Call(NamedTuple):
-    """One run of a block: the hidden states that it was given and those that it returned."""
+    """The hidden states that enter and leave a block in one run."""
 
-    given: "torch.Tensor"
-    returned: "torch.Tensor"
+    argument: "torch.Tensor"
+    output: "torch.Tensor"
 
 
 class Blocks(NamedTuple):
-    """The blocks that a model's hidden states pass, one after the other.
+    """The blocks of a model, which hidden states pass one after the other.
 
     Attributes
     ----------
     modules : ModuleList
-        Each is run once, or more often where layers share it.
+        A module that layers share is called several times.
     calls : list of Call
-        Of the run in which they were found, batch first.
+        Calls of the run in which the blocks were found, batch first.
     are_time_first : bool
-        Whether their tensors have the shape (token, batch, hidden).
+        Whether the blocks' tensors have the shape (token, batch, hidden).
     """
 
     modules: "torch.nn.ModuleList"
@@ -86,14 +86,14 @@ class Blocks(NamedTuple):
 
     @property
     def states(self) -> "list[torch.Tensor]":
-        """What the first block is given, and what each returns."""
-        return [self.calls[0].given, *(call.returned for call in self.calls)]
+        """The argument of the first block and the outputs of all blocks."""
+        return [self.calls[0].argument, *(call.output for call in self.calls)]
 
 
 def find_blocks(
     model: "torch.nn.Module", run: Callable[[], Any], tokens: int, layers: int
 ) -> Blocks | None:
-    """Find the blocks of a model by what they do: each is given what the one before it returned.
+    """Find the list of modules in which the output of a module is the argument of the next.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ def find_blocks(
     tokens : int
         Length of the text, 2 or more.
     layers : int
-        How many the configuration states, 0 if it does not. Lists with as many go before longer ones, longer before
-        shorter ones, outer ones before those in their blocks.
+        Number of layers in the configuration, or 0. A list of this length is preferred, then a longer list to a
+        shorter one, and an outer list to those in its blocks.
 
     Returns
     -------
     Blocks or None
-        None if no list of modules is such a chain.
+        None if no list of modules is a chain.
     """
     import torch
 
@@ -118,38 +118,42 @@ def find_blocks(
     calls: list[list[Call | None]] = [[] for _ in lists]
 
     def note(block: Any, args: tuple, options: dict, output: Any) -> None:
-        given, returned = find_state_argument(args, options), find_returned_state(output)
-        are_states = all(
+        states = find_state_argument(args, options), find_returned_state(output)
+        are_hidden_states = all(
             state is not None and state.ndim >= 3 and sorted(state.shape[:2]) == [1, tokens]
-            for state in (given, returned)
+            for state in states
         )
-        # What the model changes in place afterwards is no output of the block.
-        call = Call(given.clone(), returned.clone()) if are_states else None
+        # The model may change a state in place afterwards.
+        call = Call(states[0].clone(), states[1].clone()) if are_hidden_states else None
         calls[owners[id(block)]].append(call)
 
     with hook_modules([block for blocks in lists for block in blocks], note):
         run()
     chains: list[Blocks] = []
-    for modules, made in zip(lists, calls, strict=True):
-        whole = [call for call in made if call is not None]
-        if whole and len(whole) == len(made) and _are_chained(whole):
-            are_time_first = whole[0].given.shape[0] != 1
-            chain = (
-                [Call(*(s.transpose(0, 1) for s in c)) for c in whole] if are_time_first else whole
-            )
-            chains.append(Blocks(modules, chain, are_time_first))
-    return max(chains, key=lambda each: (len(each.calls) == layers, len(each.calls)), default=None)
+    for modules, list_calls in zip(lists, calls, strict=True):
+        chain = [call for call in list_calls if call is not None]
+        if not chain or len(chain) < len(list_calls) or not _are_chained(chain):
+            continue
+        are_time_first = chain[0].argument.shape[0] != 1
+        if are_time_first:
+            chain = [
+                Call(call.argument.transpose(0, 1), call.output.transpose(0, 1)) for call in chain
+            ]
+        chains.append(Blocks(modules, chain, are_time_first))
+    return max(
+        chains, key=lambda blocks: (len(blocks.calls) == layers, len(blocks.calls)), default=None
+    )
 
 
 def _are_chained(calls: list[Call]) -> bool:
-    """Whether most are given what the one before returned: RWKV halves it now and then in between."""
+    """Return whether most arguments are the output of the block before: RWKV halves some in between."""
     pairs = list(pairwise(calls))
-    links = sum(are_equal(one.returned, two.given) for one, two in pairs)
+    links = sum(are_equal(first.output, second.argument) for first, second in pairs)
     return 2 * links >= len(pairs)
 
 
 def are_equal(first: Any, second: Any) -> bool:
-    """Whether two tensors hold the same numbers."""
+    """Return whether two tensors hold the same numbers, or NaN in the same places."""
     import torch
 
     return first.shape == second.shape and bool(

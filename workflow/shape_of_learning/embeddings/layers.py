@@ -1,4 +1,4 @@
-"""All layers of a checkpoint measured at a time, while its hidden states are in memory."""
+"""Measure all layers of a checkpoint while its hidden states are in memory."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -27,18 +27,19 @@ def measure_layers(
     states : HiddenStates
     parts : sequence of Part
     threads : int
-        Each measures a layer, and starts no others, so that numbers do not depend on them.
+        Layers that are measured at a time, each on one thread, so that numbers do not depend on `threads`.
     places : sequence of (int, str)
-        Layers, and which state the last one is; by default all, after the final norm.
+        Layers, and whether the last one is before or after the final norm; by default all layers, after it.
 
     Yields
     ------
     layer, last_layer, part, family, rows
-        In the order of the places, then as :func:`measure_parts`.
+        In the order of the places, then of :func:`measure_parts`.
     """
     places = places or [(layer, AFTER) for layer in range(states.layers + 1)]
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
-        for place, of_place in zip(places, found, strict=True):
-            logger.info("layer %d is measured", place[0])
-            yield from ((*place, *each) for each in of_place)
+        results = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
+        for (layer, last_layer), layer_results in zip(places, results, strict=True):
+            logger.info("layer %d is measured", layer)
+            for part, family, rows in layer_results:
+                yield layer, last_layer, part, family, rows

@@ -1,4 +1,4 @@
-"""Checkpoints loaded without surprises: what they lack is never filled with random numbers."""
+"""Load checkpoints and their language-model heads; missing weights are errors and never random numbers."""
 
 import copy
 import logging
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from shape_of_learning.checkpoints.shapes import (
     read_configuration_file,
 )
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
-from shape_of_learning.embeddings.variants import apply_adapter, describe_quantisation
 from shape_of_learning.errors import InputError, is_memory_exhausted, shorten_error
 from shape_of_learning.files import refuse_odd_file
 from shape_of_learning.validation import cut
@@ -32,37 +32,37 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Ways to compute attention that run anywhere; None is the one that the library prefers.
-OWN_ATTENTION = (None, "eager", "sdpa")
-# Labels, experts or heads; layers have a bound of their own.
-MOST_COUNTED = 100_000
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+# Implementations of attention that run anywhere; None is the library's choice.
+PORTABLE_ATTENTION = (None, "eager", "sdpa")
+MOST_MODULES = 100_000  # labels, experts or heads; layers have their own bound
 # Enough for attention to go from the last token to several others.
 TRIED_TOKENS = 8
 # One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
 LOGITS_BYTES = 1 << 26
 
 
-def require_memory(needed: int, what: str, remedy: str) -> None:
-    """Raise InputError if `what` takes more bytes of the host's memory than Linux says are available."""
-    with suppress(OSError):  # other systems do not say
+def require_memory(size: int, subject: str, remedy: str) -> None:
+    """Raise InputError if `subject` takes more bytes than Linux has available."""
+    with suppress(OSError):  # other systems have no such file
         sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         available = 1024 * int(sizes["MemAvailable"].split()[0])
-        if needed > available:
+        if size > available:
             raise InputError(
-                f"{what} take {needed / 1e6:,.0f} MB of memory, but {available / 1e6:,.0f} MB are "
+                f"{subject} take {size / 1e6:,.0f} MB of memory, but {available / 1e6:,.0f} MB are "
                 f"available; {remedy}"
             )
 
 
 def choose_device() -> "torch.device":
-    """Return the first visible GPU, or the CPU where there is none."""
+    """Return the first visible GPU, or the CPU if there is none."""
     import torch
 
     return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def find_device(name: str | None) -> "torch.device":
-    """Return the device of a name, or the default one; InputError if it is not here."""
+    """Return the device of a name, or the default device; InputError if it cannot be used."""
     if not name:
         return choose_device()
     import torch
@@ -86,21 +86,20 @@ def load_model(
     Parameters
     ----------
     folder : Path
-        Checkpoint in Hugging Face format. Code in it is never run.
+        Checkpoint in Hugging Face format. Its code is never run.
     role : {"decoder", "encoder", "encoder-decoder", ""}
-        Whether the head predicts the next token or masked ones; without one of these two there is no head.
+        The head of a decoder predicts the next token, that of an encoder masked ones; other roles have no head.
     precision : str
-        Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+        ``"float32"``, ``"bfloat16"`` or ``"float16"``.
     device : torch.device
-        Where to.
 
     Returns
     -------
     base : transformers.PreTrainedModel
         In evaluation mode; of an encoder-decoder its encoder.
     head : LanguageModelHead or None
-        None, with a line in the log that says why, if the library knows no such head for the
-        architecture, the checkpoint lacks weights of it, or the next token is seen before it is predicted.
+        None, with a line in the log, if the library has no head for the architecture, the checkpoint lacks weights of
+        the head, or the model sees the next token before it predicts it.
 
     Raises
     ------
@@ -113,32 +112,32 @@ def load_model(
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     config = read_config(folder)
-    own = _find_own_class(config)
-    if own is not None and own.__name__.endswith("EncoderModel"):
-        return _load(own, folder, config, precision, device)[0], None
+    saved_class = _find_saved_class(config)
+    if saved_class is not None and saved_class.__name__.endswith("EncoderModel"):
+        return _load(saved_class, folder, config, precision, device)[0], None
     if config.is_encoder_decoder:
-        model, _ = _load(own or transformers.AutoModel, folder, config, precision, device)
+        model, _ = _load(saved_class or transformers.AutoModel, folder, config, precision, device)
         return model.get_encoder(), None
-    with_head, known = {
+    head_class, head_mapping = {
         "decoder": (transformers.AutoModelForCausalLM, transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }.get(role, (None, ()))
-    # The hidden states are those of AutoModel, so a class must have the same model in it.
-    inner = transformers.MODEL_MAPPING.get(type(config), None)
-    if type(config) in known:
-        model, lacking = _load(with_head, folder, config, precision, device)
-        if type(model.base_model) is inner:
-            return model.base_model, _find_head(model, role, lacking, folder)
+    # The hidden states are those of AutoModel, so the model with a head must contain the same class.
+    base_class = transformers.MODEL_MAPPING.get(type(config), None)
+    if type(config) in head_mapping:
+        model, missing_keys = _load(head_class, folder, config, precision, device)
+        if type(model.base_model) is base_class:
+            return model.base_model, _find_head(model, role, missing_keys, folder)
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
-    for kind in filter(None, (own, transformers.AutoModel)):
+    for kind in filter(None, (saved_class, transformers.AutoModel)):
         model, _ = _load(kind, folder, config, precision, device)
-        if inner is None or type(model.base_model) is inner:
+        if base_class is None or type(model.base_model) is base_class:
             break
     return model.base_model, None
 
 
-def _find_own_class(config: "PretrainedConfig") -> Any:
-    """Return the library's class that the checkpoint was saved as, None if it has none of this name."""
+def _find_saved_class(config: "PretrainedConfig") -> Any:
+    """Return the library's class that the checkpoint was saved as; None if the library lacks it."""
     import transformers
 
     for name in list_class_names(vars(config)):
@@ -149,15 +148,15 @@ def _find_own_class(config: "PretrainedConfig") -> Any:
 
 
 def _find_head(
-    model: "PreTrainedModel", role: str, lacking: list[str], folder: Path
+    model: "PreTrainedModel", role: str, missing_keys: list[str], folder: Path
 ) -> "LanguageModelHead | None":
-    """Return the head of a model, None if it lacks weights, or is to predict what its model sees."""
-    if lacking:
-        logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
+    """Return the head of a model; None if it lacks weights, or if the model sees the tokens to predict."""
+    if missing_keys:
+        logger.info("%s lacks `%s` of its language-model head", folder, missing_keys[0])
         return None
     if role == "decoder" and sees_later_tokens(model.base_model):
         logger.warning(
-            "the model in %s is shown the tokens that it would have to predict, since its attention goes both ways; "
+            "the model in %s sees the tokens that it would predict, since its attention goes both ways; "
             "it has no loss (in the workflow `role: encoder` in its entry says so)",
             folder,
         )
@@ -166,10 +165,10 @@ def _find_head(
 
 
 def sees_later_tokens(model: "PreTrainedModel") -> bool:
-    """Whether a token changes the hidden states of those before it, as in an encoder.
+    """Return whether a token changes the hidden states of those before it, as in an encoder.
 
-    A few tokens are run twice, the second time with another one at the end. What does not run on them is said
-    when windows are.
+    A few tokens are run twice, the second time with another last token. A model that does not run on them is an error
+    only when windows are run.
     """
     import torch
 
@@ -180,33 +179,33 @@ def sees_later_tokens(model: "PreTrainedModel") -> bool:
         with torch.no_grad():
             output = model(input_ids=tokens, attention_mask=torch.ones_like(tokens))
         states = output.last_hidden_state[:, :-1].float().nan_to_num()
-    except Exception:  # whatever an architecture's code makes of a config.json
+    except Exception:  # code of architectures raises any exception
         return False
-    # Other rows may change how sums are rounded.
+    # Other rows of a batch may change the rounding of sums.
     rounding = 64 * torch.finfo(model.dtype).eps * float(states.abs().max())
     return not torch.allclose(states[0], states[1], rtol=0, atol=min(rounding, 0.05))
 
 
 def read_shape(folder: Path, where: str) -> Shape:
-    """Read the shape of the model in a folder; what ``config.json`` leaves out is as the library has it.
+    """Read the shape of the model in a folder, with the library's defaults for keys missing in ``config.json``.
 
     Raises
     ------
     InputError
-        If it states what cannot be, or describes no model that the library knows.
+        If a value is impossible, or the library does not know the model.
     """
-    own = parse_shape(read_configuration_file(find_model_folder(folder)), where)
-    if own.layers and own.hidden_size:
-        return own
+    shape = parse_shape(read_configuration_file(find_model_folder(folder)), where)
+    if shape.layers and shape.hidden_size:
+        return shape
     config = read_config(folder)
     text = config.get_text_config(**({"encoder": True} if config.is_encoder_decoder else {}))
     sizes = getattr(text, "num_hidden_layers", 0), getattr(text, "hidden_size", 0)
     layers, width = (size if isinstance(size, int) else 0 for size in sizes)
-    return replace(own, layers=layers, hidden_size=width, last_hidden_size=width)
+    return replace(shape, layers=layers, hidden_size=width, last_hidden_size=width)
 
 
 def read_config(folder: Path) -> "PretrainedConfig":
-    """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
+    """Read ``config.json`` with the library; InputError if the library does not know the model."""
     import transformers
 
     folder = find_model_folder(folder)
@@ -218,58 +217,65 @@ def read_config(folder: Path) -> "PretrainedConfig":
 
 
 def _choose_attention(config: "PretrainedConfig") -> None:
-    """Let the library choose how attention is computed, unless a configuration names one of its own ways.
+    """Let the library choose the implementation of attention, unless a configuration names a portable one.
 
     Others need a GPU, half precision or a package, and some are code that the library would fetch from the Hub.
     """
-    if config._attn_implementation not in OWN_ATTENTION:
+    if config._attn_implementation not in PORTABLE_ATTENTION:
         config._attn_implementation = None
     for part in filter(None, (getattr(config, key, None) for key in config.sub_configs)):
         _choose_attention(part)
 
 
 def _refuse_counts(config: Mapping[str, Any], path: Path) -> None:
-    """Refuse more modules or labels than any model has, with which the library would be busy without end."""
+    """Refuse more modules or labels than any model has, since the library would never finish building them."""
     for key, value in config.items():
-        most = MOST_LAYERS if re.search(r"layers?$|depth$|blocks?$", key) else MOST_COUNTED
-        is_counted = most == MOST_LAYERS or re.search("(labels|experts|heads|groups|stages)$", key)
         if isinstance(value, dict):
             _refuse_counts(value, path)
-        elif is_counted and isinstance(value, int) and value > most:
+            continue
+        if re.search(r"layers?$|depth$|blocks?$", key):
+            most = MOST_LAYERS
+        elif re.search("(labels|experts|heads|groups|stages)$", key):
+            most = MOST_MODULES
+        else:
+            continue
+        if isinstance(value, int) and value > most:
             raise InputError(
-                f"{path} says {value:,} for `{cut(key)}`, more than any model has; correct it, or fetch the file anew"
+                f"{path} says {value:,} for `{cut(key)}`, more than any model has; correct it, or fetch the file again"
             )
 
 
 def _load(
     kind: Any, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
 ) -> "tuple[PreTrainedModel, list[str]]":
-    """Load a model to where it is run; also which weights of its head the files lack.
+    """Load a model to a device, and return the weights of its head that the files lack.
 
-    All weights that are measured come through here: files that must not be read, and keys of the base model that are
-    missing or over, are refused.
+    All weights that are measured are loaded here, so files that must not be read, and missing or surplus keys of the
+    base model, are errors here.
     """
     import torch
 
     from shape_of_learning.checkpoints.tensors import map_tensors
 
     adapter, folder = folder, find_model_folder(folder)
-    if named := getattr(config, "transformers_weights", None):
+    if weights := getattr(config, "transformers_weights", None):
         raise InputError(
-            f"{folder / CONFIGURATION} names other weights by `transformers_weights` ({cut(named)}); remove the key"
+            f"{folder / CONFIGURATION} names other weights by `transformers_weights` ({cut(weights)}); remove the key"
         )
-    stored = {name: t for of in map_tensors(folder).values() for name, t in of.items()}
+    tensors = {}
+    for file_tensors in map_tensors(folder).values():
+        tensors.update(file_tensors)
     where = f"the checkpoint in {folder}"
-    refuse_too_large(kind, config, sum(tensor.numel() for tensor in stored.values()), where)
+    refuse_too_large(kind, config, sum(tensor.numel() for tensor in tensors.values()), where)
     model, report = _read(
         kind,
         folder,
         config=config,
         dtype=getattr(torch, precision),
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
+        ignore_mismatched_sizes=True,  # the report lists them, and they are refused
     )
-    lacking = refuse_other_keys(model, report, stored, where)
+    missing_keys = refuse_other_keys(model, report, tensors, where)
     if adapter != folder:
         apply_adapter(model, adapter)
     try:
@@ -281,54 +287,91 @@ def _load(
             f"the weights in {folder} do not fit on the GPU; set `precision: bfloat16` in the model's entry, "
             "take a larger GPU, or the CPU (`CUDA_VISIBLE_DEVICES=`)"
         ) from error
-    return model.eval().requires_grad_(False), lacking
+    return model.eval().requires_grad_(False), missing_keys
 
 
 def _read(kind: Any, folder: Path, **options: Any) -> Any:
-    """Call ``kind.from_pretrained`` on files alone, and explain what it cannot read."""
-    quantised = getattr(options.get("config"), "quantization_config", None)
+    """Call ``kind.from_pretrained`` on local files, and raise InputError if it fails."""
+    quantisation = getattr(options.get("config"), "quantization_config", None)
+    method = ""
     try:
-        if quantised is not None:
-            logger.warning(
-                "the weights in %s are quantised (%s)", folder, describe_quantisation(quantised)
-            )
+        if quantisation is not None:
+            method = describe_quantisation(quantisation)
+            logger.warning("the weights in %s are quantised (%s)", folder, method)
         return kind.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True, **options
         )
     except MemoryError:
         raise
-    except Exception as error:  # what config.json says goes into the code of all architectures
-        if quantised is not None:
+    except Exception as error:  # code of architectures raises any exception
+        if method:
             raise InputError(
-                f"the weights in {folder} are quantised ({describe_quantisation(quantised)}) and cannot be loaded here "
+                f"the weights in {folder} are quantised ({method}) and cannot be loaded here "
                 f"({shorten_error(error)}); install the package that this names, or take the folder of the full weights"
             ) from error
         raise InputError(
             f"the checkpoint in {folder} cannot be loaded ({shorten_error(error)}); delete a fetched folder to "
-            "fetch it anew, mend one of your own"
+            "fetch it again, correct a folder of your own"
         ) from error
 
 
+def describe_quantisation(config: Any) -> str:
+    """Describe a quantisation by its method, and by its bits if the configuration has them."""
+    settings = config if isinstance(config, dict) else config.to_dict()
+    method = str(settings.get("quant_method", "method not stated")).rpartition(".")[2]
+    bits = settings.get("bits") or ("4" if settings.get("load_in_4bit") else "")
+    return f"{method}, {bits} bits" if bits else method
+
+
+def apply_adapter(model: "PreTrainedModel", folder: Path) -> None:
+    """Load the adapter in a folder into its model, and log it.
+
+    Raises
+    ------
+    InputError
+        If peft is missing, or the adapter does not fit.
+    """
+    if find_spec("peft") is None:
+        raise InputError(
+            f"{folder} holds an adapter, which needs the package peft; install it: `pip install peft`"
+        )
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise InputError(f"{folder} holds an adapter without {ADAPTER_WEIGHTS}; save it again")
+    try:
+        report = model.load_adapter(str(folder))
+        wrong_keys = sorted({*report.missing_keys, *report.unexpected_keys})
+        if wrong_keys or report.mismatched_keys:
+            raise ValueError(f"other weights than the model has places for: {wrong_keys[:1]}")
+    except MemoryError:
+        raise
+    except Exception as error:  # code of adapters raises any exception
+        raise InputError(
+            f"the adapter in {folder} cannot be applied to its model ({shorten_error(error)}); merge them (peft: "
+            "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole"
+        ) from error
+    logger.warning("the model is measured with the adapter in %s", folder)
+
+
 class LanguageModelHead:
-    """All that a language model does between its last hidden states and its logits.
+    """The part of a language model between its last hidden states and its logits.
 
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        With its head, such as a ``GPTNeoXForCausalLM`` or a ``BertForMaskedLM``.
+        Model with its head, such as a ``GPTNeoXForCausalLM`` or a ``BertForMaskedLM``.
 
     Attributes
     ----------
     model : transformers.PreTrainedModel
-        As given.
+        The parameter.
     vocabulary : int
         Width of the logits.
 
     Notes
     -----
-    The library's own forward pass is run on a base model that gives the rows back. So whatever an
-    architecture adds to a linear map (bias, scale, soft cap, one more dense layer) is in it. The
-    head looks at each row by itself, hence the rows may come in blocks.
+    The library's own forward pass runs on a base model that returns the rows, and so includes all that an
+    architecture adds to a linear map (bias, scale, soft cap, one more dense layer). The head reads each row alone, so
+    the rows may come in blocks.
     """
 
     def __init__(self, model: Any):
@@ -336,15 +379,15 @@ class LanguageModelHead:
         self.vocabulary: int = model.config.get_text_config().vocab_size
 
     def compute_logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
-        """Apply the head to last hidden states, shape (n, width); shape (n, vocabulary).
+        """Return the logits (n, vocabulary) of last hidden states (n, width).
 
-        `kind` is the class of the base model's output, whose fields the head may ask for.
+        `kind` is the class of the base model's output, whose fields the head may read.
         """
         sequence = rows.unsqueeze(0)
-        head = copy.copy(self.model)  # shares its weights; other threads have copies of their own
+        head = copy.copy(self.model)  # the copy of this thread; it shares the weights
         # An attribute of the instance hides the module of that name.
         output = kind(last_hidden_state=sequence)
-        vars(head)[head.base_model_prefix] = _Returns(output, self.model.base_model)
+        vars(head)[head.base_model_prefix] = _ConstantBase(output, self.model.base_model)
         return head(inputs_embeds=sequence).logits.squeeze(0)
 
     def sum_negative_log_likelihoods(
@@ -355,17 +398,17 @@ class LanguageModelHead:
         Parameters
         ----------
         states : tensor, shape (rows, length, width)
-            Last hidden states of the windows, in their order; further rows fill up.
+            Last hidden states of the windows, in their order; further rows are padding.
         predicted : sequence of PredictedTokens
-            What is to be predicted in each window.
+            Tokens to predict in each window.
         kind : type
-            As in :meth:`compute_logits`, which is given rows in blocks of :data:`LOGITS_BYTES` of logits.
+            As in :meth:`compute_logits`, which gets rows in blocks of :data:`LOGITS_BYTES` of logits.
 
         Returns
         -------
         tensor of float64, shape (windows,)
-            In nats. Terms are formed in float32, whatever the precision of the logits, and added in
-            float64. Infinity where a term is not finite.
+            In nats. Terms are computed in float32, whatever the precision of the logits, and added in float64. A sum
+            is infinite if one of its terms is not finite.
         """
         import torch
 
@@ -374,21 +417,23 @@ class LanguageModelHead:
         for number, tokens in enumerate(predicted):
             rows = states[number, torch.from_numpy(tokens.positions).to(states.device)]
             targets = torch.from_numpy(tokens.targets).to(states.device)
-            for part, wanted in zip(rows.split(block), targets.split(block), strict=True):
-                scores = self.compute_logits(part, kind).float()
-                terms = torch.nn.functional.cross_entropy(scores, wanted, reduction="none")
+            for row_block, target_block in zip(
+                rows.split(block), targets.split(block), strict=True
+            ):
+                logits = self.compute_logits(row_block, kind).float()
+                terms = torch.nn.functional.cross_entropy(logits, target_block, reduction="none")
                 sums[number] += terms.double().sum()
         return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
 
 
-class _Returns:
-    """In the place of a base model: its output, whatever the input; all else is the base model's own.
+class _ConstantBase:
+    """A stand-in for a base model that returns the same output for any input.
 
     Parameters
     ----------
     output : ModelOutput
     base : transformers.PreTrainedModel
-        Some heads ask it for numbers or weights, as in Falcon-H1.
+        Its attributes, which some heads read, as in Falcon-H1.
     """
 
     def __init__(self, output: Any, base: Any):
@@ -401,5 +446,5 @@ class _Returns:
         from transformers import PreTrainedModel
 
         value = getattr(self._base, name)
-        # What OPT calls is not its base model but the decoder in it.
+        # OPT calls the decoder in its base model.
         return self if isinstance(value, PreTrainedModel) else value

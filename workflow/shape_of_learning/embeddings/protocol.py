@@ -33,22 +33,22 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class SamplingProtocol:
-    """All that hidden states depend on besides the text and the checkpoint.
+    """The settings that hidden states depend on, besides the text and the checkpoint.
 
     Attributes
     ----------
     windows : int
         Windows of text, drawn without replacement.
     window_characters : int
-        Length of each.
+        Length of a window.
     seed : int
-        Decides which, and which tokens an encoder has to predict.
+        Seed for drawing windows, and the tokens that an encoder predicts.
     precision : str
-        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations in the forward pass.
+        ``"float32"``, ``"bfloat16"`` or ``"float16"``, for weights and activations.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
         after the final normalisation. ``"before_final_norm"``: the output of the last block.
-        ``"both"``: the former as the last layer, and the latter beside it.
+        ``"both"``: the former as the last layer, followed by the latter.
     """
 
     windows: int

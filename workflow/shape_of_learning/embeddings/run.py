@@ -1,4 +1,4 @@
-"""A checkpoint and the windows that it is run on: their hidden states, also in memory, and its loss on them."""
+"""Run a checkpoint on windows of text: store the hidden states, and compute the loss."""
 
 import gc
 import logging
@@ -44,70 +44,64 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# More gain nothing on a CPU, where each window batch has one thread.
+# A larger batch is no faster on a CPU, where each window batch has one thread.
 WINDOWS_ON_A_CPU = 16
-# Of a GPU's free memory beside the weights; the rest is for window batches, and a measurement needs no more
-# than what the weights leave behind.
+# Share of a GPU's free memory for hidden states; window batches need the rest, and a measurement fits into the
+# memory of the weights.
 SHARE_OF_FREE_MEMORY = 0.5
-# Some thousand rows keep all multiprocessors busy in every matrix product. More would only fill
+# Some thousand rows keep all multiprocessors busy in each matrix product. More would only fill
 # host memory: all layers of two window batches wait there to be written, 4.4 GB for Llama-2-7B.
 TOKENS_ON_A_GPU = 4096
 
 
 class HiddenStateStore(Protocol):
-    """Where hidden states go: files, or memory.
-
-    Attributes
-    ----------
-    device : str or torch.device
-        Where it takes them from: a GPU only if it keeps them there.
-    """
+    """A store of hidden states, in files or in memory."""
 
     @property
     def device(self) -> Any:
-        """As above."""
+        """The device of the values that it takes: a GPU only if it keeps them there."""
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Store one window's `values`, float32 of shape (rows, width); again if memory was exhausted."""
+        """Store one window's `values`, float32 of shape (rows, width); after exhausted memory once more."""
 
 
 @dataclass(frozen=True)
 class NullStore:
-    """A store that keeps no hidden states, for a run that is wanted for its loss, or for its other ranks."""
+    """A store that discards hidden states, for a run that only needs the loss or helps other ranks."""
 
     device: "torch.device | str" = "cpu"
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Keep nothing."""
+        """Discard the values."""
 
 
 @dataclass(frozen=True)
 class SampleRun:
-    """Tokenised windows, and the loaded model that they go through.
+    """Tokenised windows, and the loaded model that runs on them.
 
     Attributes
     ----------
     forward : ForwardPass
         The model.
     name : str
-        How messages call it.
+        Name of the model in messages.
     windows : list of TokenisedWindow
-        All of them; their tokens are stored in this order.
+        All windows; their tokens are stored in this order.
     predicted : list of PredictedTokens or None
-        What the head has to predict in each.
+        Tokens that the head predicts in each window.
     padding : int
-        Token that fills up short windows.
+        Token that pads short windows.
     layers : int
-        Hidden states are 0 to `layers`, and perhaps the last one before the final norm after these.
+        Hidden states are 0 to `layers`; the last one before the final norm may follow.
     widths : list of int
-        Width that each hidden state must have.
+        Expected width of each hidden state.
     threads : int
-        Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
-        not depend on it.
-    at_once : int, optional
-        Windows that go through the model together at first; by default what is fast.
+        Window batches that are computed at the same time on a CPU, with one thread each, so that the numbers do not
+        depend on `threads`.
+    batch_size : int, optional
+        Windows that go through the model together at first; by default a fast number.
     overflowed : set of int
-        Those whose hidden states, as far as they are computed, hold NaN or infinity.
+        Hidden states with NaN or infinity, among those computed so far.
     """
 
     forward: ForwardPass
@@ -118,11 +112,11 @@ class SampleRun:
     layers: int
     widths: list[int]
     threads: int = 1
-    at_once: int | None = None
+    batch_size: int | None = None
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
-    def load(  # noqa: PLR0913 (keywords)
+    def load(
         checkpoint: Path,
         windows: Sequence[str | tuple[str, str]],
         protocol: SamplingProtocol,
@@ -131,9 +125,7 @@ class SampleRun:
         threads: int = 1,
         device: "torch.device | None" = None,
         in_memory: bool = False,
-        with_head: bool = True,
         tokenizer: Path | None = None,
-        at_once: int | None = None,
     ) -> "SampleRun":
         """Load a checkpoint and tokenise the windows.
 
@@ -142,36 +134,34 @@ class SampleRun:
         checkpoint : Path
             Folder in Hugging Face format, with its tokenizer.
         windows : sequence of str, or of pairs of them
-            Texts, each or each pair tokenised and run alone.
+            Texts or pairs of texts, each tokenised and run alone.
         protocol : SamplingProtocol
-            How they are run.
         shape : Shape
-            The shape that its entry states.
-        threads, at_once
+        threads : int
             As above.
         device : torch.device, optional
-            By default the first GPU, or the CPU where there is none.
+            By default the first GPU, or the CPU if there is none.
         in_memory : bool
-            Whether all hidden states are to be kept in memory, which must then have room for them.
-        with_head : bool
-            Whether the loss is wanted.
+            Whether memory must have room for all hidden states.
         tokenizer : Path, optional
-            Folder of the tokenizer, if it is another one.
+            Folder of the tokenizer, if it is not the checkpoint's.
 
         Raises
         ------
         InputError
-            If the windows are longer than the model's context or have
-            tokens that it does not know, memory is too small, or the checkpoint cannot be loaded.
+            If the windows are longer than the model's context or have tokens that it does not know, memory is too
+            small, or the checkpoint cannot be loaded.
         """
         name = str(checkpoint)
-        read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
-        loaded = load_tokenizer(tokenizer or checkpoint)
-        tokenised, device = tokenise(loaded, windows), device or choose_device()
+        # A missing configuration would be reported as an error of the tokenizer.
+        read_config(checkpoint)
+        text_tokenizer = load_tokenizer(tokenizer or checkpoint)
+        tokenised_windows = tokenise(text_tokenizer, windows)
+        device = device or choose_device()
         widths = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
         if in_memory and device.type == "cpu":
             require_memory(
-                4 * sum(len(window.ids) for window in tokenised) * sum(widths),
+                4 * sum(len(window.ids) for window in tokenised_windows) * sum(widths),
                 "all hidden states of the sample",
                 "lower `sampling.windows`, or set `embeddings.dump: true`",
             )
@@ -179,24 +169,29 @@ class SampleRun:
             checkpoint, role=shape.role, precision=protocol.precision, device=device
         )
         forward = ForwardPass(model, head, last_layer=protocol.last_layer)
-        forward.refuse_unsuitable(tokenised, name)
-        predicted, mask = None, loaded.mask_token_id
-        if head is not None and with_head:
+        forward.refuse_unsuitable(tokenised_windows, name)
+        predicted = None
+        if head is not None:
             predicted = choose_predicted_tokens(
-                tokenised, shape.role, head.vocabulary, mask, protocol.seed
+                tokenised_windows,
+                shape.role,
+                head.vocabulary,
+                text_tokenizer.mask_token_id,
+                protocol.seed,
             )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else shape.hidden_size)
-        padding = loaded.pad_token_id or 0
-        how = shape.layers, widths, threads, at_once
-        return SampleRun(forward, name, tokenised, predicted, padding, *how)
+        padding = text_tokenizer.pad_token_id or 0
+        return SampleRun(
+            forward, name, tokenised_windows, predicted, padding, shape.layers, widths, threads
+        )
 
     @cached_property
     def rows(self) -> dict[str, np.ndarray]:
-        """What each row of a layer is, arrays of shape (tokens,).
+        """Descriptions of the rows of a layer, arrays of shape (tokens,).
 
-        `token_ids`, its entry in the vocabulary, `positions`, where it is in its window, and `windows`, the
-        number of that, are int64; `special`, whether it is a special token, is bool.
+        `token_ids` (entry of the vocabulary), `positions` (in the window) and `windows` (number of the window) are
+        int64; `special` (whether the token is a special one) is bool.
         """
         lengths = [len(window.ids) for window in self.windows]
         return {
@@ -208,7 +203,7 @@ class SampleRun:
 
     @property
     def tokens(self) -> int:
-        """Number of rows that each layer has."""
+        """Number of rows of each layer."""
         return len(self.rows["windows"])
 
     @property
@@ -217,15 +212,15 @@ class SampleRun:
 
     @property
     def first_size(self) -> int:
-        """How many windows go through the model together at first.
+        """Number of windows that go through the model together at first.
 
-        Where memory is exhausted, all are run again with half as many, so that on a GPU window batches are
-        still of equal work.
+        If memory is exhausted, all windows run again with half of this number, so that on a GPU window batches still
+        need equal work.
         """
         longest = max(len(window.ids) for window in self.windows)
-        on_a_gpu = max(1, TOKENS_ON_A_GPU // round_up(longest))
-        of_use = self.at_once or (WINDOWS_ON_A_CPU if self._is_on_cpu else on_a_gpu)
-        return min(of_use, len(self.windows))
+        gpu_size = max(1, TOKENS_ON_A_GPU // round_up(longest))
+        size = self.batch_size or (WINDOWS_ON_A_CPU if self._is_on_cpu else gpu_size)
+        return min(size, len(self.windows))
 
     def store_states(self, store: HiddenStateStore) -> CrossEntropy:
         """Run all windows and store the hidden states of all tokens.
@@ -233,13 +228,13 @@ class SampleRun:
         Returns
         -------
         CrossEntropy
-            Of the checkpoint on all windows.
+            The loss of the checkpoint on all windows.
 
         Raises
         ------
         InputError
-            If one window alone exhausts memory, or the model's layers are not as `widths` says. A hidden
-            state that is NaN or infinite is stored: the loss is then infinite.
+            If one window alone exhausts memory, or the model's layers have other widths. Hidden states with NaN or
+            infinity are stored, and the loss is then infinite.
         """
         import torch
 
@@ -253,7 +248,7 @@ class SampleRun:
                 if not is_memory_exhausted(error):
                     raise
                 reason = " ".join(str(error).split())[:200]
-            # Only here is the error gone, and with it what its frames held in memory.
+            # Outside of the handler, the error no longer keeps its frames in memory.
             gc.collect()
             torch.cuda.empty_cache()
             logger.info("memory is exhausted by %d windows at a time (%s)", size, reason)
@@ -265,7 +260,7 @@ class SampleRun:
         )
 
     def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
-        """Run all windows; negative log-likelihood of each one's predicted tokens, zeros without any."""
+        """Run all windows, and return the negative log-likelihood of the predicted tokens of each."""
         hardware = self.forward.device_name()
         logger.info("%s runs on %s, %d windows at a time", self.name, hardware, size)
         if self.forward.needs_windows_alone(self.windows, self.padding):
@@ -273,14 +268,14 @@ class SampleRun:
         else:
             join = batch_by_length if self._is_on_cpu else batch_by_work
             batches = join(self.windows, size, self.forward.context())
-        # On a GPU one thread queues the work, so that it is done in order.
+        # On a GPU one thread queues the work, which keeps its order.
         workers = self.threads if self._is_on_cpu else 1
         remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()
         likelihoods = np.zeros(len(self.windows))
         with ThreadPoolExecutor(workers) as pool:
             try:
                 while remaining or pending:
-                    # One more than there are workers: they compute while this thread writes.
+                    # One batch more than workers: they compute while this thread writes.
                     while remaining and len(pending) <= workers:
                         batch = remaining.popleft()
                         pending.append((batch, pool.submit(self._compute, batch, store.device)))
@@ -289,9 +284,9 @@ class SampleRun:
                     self._store(batch, states, store)
                     if sums is not None:
                         likelihoods[batch.windows] = sums.numpy()
-                    done = len(batches) - len(remaining) - len(pending)
-                    logger.info("%s: window batch %d of %d", self.name, done, len(batches))
-                    del states, future  # gives their memory to the batch after next
+                    count = len(batches) - len(remaining) - len(pending)
+                    logger.info("%s: window batch %d of %d", self.name, count, len(batches))
+                    del states, future  # frees their memory for the batch after next
             finally:
                 pool.shutdown(cancel_futures=True)
         return likelihoods
@@ -318,7 +313,7 @@ class SampleRun:
                 f"{self.widths}; correct `layers`, `hidden_size` or `last_hidden_size` in config/models"
             )
         for layer, state in enumerate(states):
-            # Rows that fill up are left over.
+            # Padding rows follow those of the windows.
             for number, row in zip(batch.windows, state, strict=False):
                 length = len(self.windows[number].ids)
                 values = row[:length].numpy() if row.device.type == "cpu" else row[:length]
@@ -327,7 +322,8 @@ class SampleRun:
                     is_exact = self.forward.model.dtype == torch.float32
                     logger.warning(
                         "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken%s",
-                        *(layer, self.name),
+                        layer,
+                        self.name,
                         "" if is_exact else ", or needs `precision: float32`",
                     )
                 start = int(starts[number])
@@ -338,32 +334,33 @@ class SampleRun:
         count = sum(len(tokens.targets) for tokens in self.predicted or [])
         loss, vocabulary = UNDEFINED.loss, UNDEFINED.vocabulary
         if count:
-            assert self.forward.head is not None  # else nothing is predicted
+            assert self.forward.head is not None  # without a head there are no predicted tokens
             loss, vocabulary = float(likelihoods.sum()) / count, self.forward.head.vocabulary
         elif self.predicted is not None:
             logger.info("the loss is undefined: no window has a token to predict")
-        # Whatever the head makes of what overflowed.
+        # The head may return finite values for hidden states that overflowed.
         return CrossEntropy(math.inf if self.overflowed else loss, count, vocabulary)
 
 
 class StatesInMemory:
-    """Hidden states that are written by a run of a sample, and measured afterwards.
+    """Hidden states in memory: a run of a sample writes them, then they are measured.
 
     Parameters
     ----------
     sample : SampleRun
-        That writes them.
+        The run that writes them.
     windows : ndarray of int, optional
-        The numbers of its windows among all that were drawn, where it has some of them.
+        Numbers of the run's windows among all windows of the sample, if the run has a part of them.
     kept : mapping of int to ndarray of bool, shape (tokens,), optional
-        Of which rows a state is kept; of all where it does not say.
+        Rows to keep of a hidden state; all rows of a state that is missing here.
     measured_on : torch.device, optional
-        By default that of the model. On a GPU they are kept, too, if they fit; else they return to be measured.
+        By default the device of the model. On a GPU the states stay there if they fit; otherwise each is copied back
+        to be measured.
 
     Attributes
     ----------
     layers, rows
-        As :class:`.metrics.measure.HiddenStates` has them.
+        As in :class:`.HiddenStates`.
     """
 
     def __init__(
@@ -378,9 +375,9 @@ class StatesInMemory:
         self.rows, self.layers = dict(sample.rows), sample.layers
         if windows is not None:
             self.rows["windows"] = windows[self.rows["windows"]]
-        self._kept = kept or {}
-        every = np.ones(sample.tokens, bool)
-        sizes = [int(self._kept.get(state, every).sum()) for state in range(len(sample.widths))]
+        self._masks = kept or {}
+        all_rows = np.ones(sample.tokens, bool)
+        sizes = [int(self._masks.get(state, all_rows).sum()) for state in range(len(sample.widths))]
         self.bytes = 4 * int(np.dot(sizes, sample.widths))
         self.device = self.measured_on = measured_on or sample.forward.device
         if self.device.type != "cpu":
@@ -393,16 +390,16 @@ class StatesInMemory:
         ]
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Keep of `values`, float32 of shape (rows, width), what is wanted."""
+        """Store the rows to keep of `values`, float32 of shape (rows, width)."""
         import torch
 
-        if state in self._kept:
-            values = values[self._kept[state][rows]]
-            start = int(self._kept[state][: rows.start].sum())
+        if state in self._masks:
+            values = values[self._masks[state][rows]]
+            start = int(self._masks[state][: rows.start].sum())
             rows = slice(start, start + len(values))
         self._states[state][rows] = torch.as_tensor(values)
 
     def __getitem__(self, state: int) -> Any:
-        """One hidden state: an array, or a tensor on the GPU that measures."""
+        """Return one hidden state: an array, or a tensor on the GPU that measures."""
         values = self._states[state].to(self.measured_on)
         return values.numpy() if values.device.type == "cpu" else values

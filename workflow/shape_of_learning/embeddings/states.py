@@ -1,8 +1,7 @@
 """Hidden states of all layers of one checkpoint in HDF5 files.
 
-A hidden state has a number: 0 is the embedding output, L the last layer; L + 1 is the last one before the
-final norm, where both are kept. Files are ``layer_0.h5`` to ``layer_L.h5``, and
-``layer_L_before_final_norm.h5``.
+Hidden state 0 is the embedding output, L the last layer, and L + 1 the last state before the final norm, if both are
+stored. The files are ``layer_0.h5`` to ``layer_L.h5``, and ``layer_L_before_final_norm.h5``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,20 +16,20 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 
 ROWS = ("token_ids", "positions", "windows", "special")
-# A chunk is the unit of reading and of the checksum: 256 kB are large against a seek, and smaller than the
-# rows of a window. Else most chunks are written in parts, of which HDF5 reads and writes each as a whole.
+# A chunk is the unit of reading and of the checksum. 256 kB take longer to read than to find, and are smaller than
+# the rows of a window, so that few chunks are written in parts; HDF5 would read and write each of them again.
 CHUNK_BYTES = 1 << 18
 
 
 class StateFiles:
-    """Hidden states in the files of a dump, read as they are asked for.
+    """Hidden states in the files of a dump, read when they are used.
 
     Parameters
     ----------
     folder : Path
-        Of the dump.
+        Folder of the dump.
     layers : int
-        Of the model.
+        Number of layers of the model.
     """
 
     def __init__(self, folder: Path, layers: int):
@@ -39,14 +38,14 @@ class StateFiles:
         self._rows: dict[str, np.ndarray] = {}
 
     def __getitem__(self, state: int) -> np.ndarray:
-        """One hidden state, float32 of shape (tokens, width)."""
+        """Return one hidden state, float32 of shape (tokens, width)."""
         if state not in self._states:
             self._read(state)
         return self._states[state]
 
     @property
     def rows(self) -> dict[str, np.ndarray]:
-        """What each row is, the same in all files."""
+        """Descriptions of the rows, the same in all files."""
         if not self._rows:
             self._read(next(iter(self._states), self.layers))
         return self._rows
@@ -57,8 +56,7 @@ class StateFiles:
             with open_states(path, "r") as file:
                 self._states[state] = file["embeddings"][()]
                 self._rows = {name: file[name][()] for name in ROWS}
-        # As HDF5 calls a checksum that is wrong, too.
-        except (OSError, KeyError, RuntimeError) as error:
+        except (OSError, KeyError, RuntimeError) as error:  # also for a wrong checksum
             reason = " ".join(str(error).split())
             raise InputError(
                 f"{path} is damaged or missing ({reason}); delete {self.folder} and run again"
@@ -66,16 +64,16 @@ class StateFiles:
 
 
 def open_states(path: Path, mode: str, **options: Any) -> h5py.File:
-    """Open a file of hidden states without a lock, which some file systems of clusters do not have.
+    """Open a file of hidden states without a lock, since some file systems of clusters have none.
 
-    A file is written by one process and gets its name when it is whole, so nobody waits for a lock.
+    One process writes a file and renames it when it is whole, so a lock is not needed.
 
     Raises
     ------
     InputError
         If the environment asks for locks, and the file system has none.
     OSError
-        As h5py.
+        If h5py cannot open the file.
     """
     try:
         return h5py.File(path, mode, locking=False, **options)
@@ -89,14 +87,14 @@ def open_states(path: Path, mode: str, **options: Any) -> h5py.File:
 
 
 def name_state_file(folder: Path, state: int, layers: int) -> Path:
-    """Return the path of one hidden state, by its number."""
+    """Return the path of the hidden state with a number."""
     if state > layers:
         return folder / f"layer_{layers}_before_final_norm.h5"
     return folder / f"layer_{state}.h5"
 
 
 class StateWriter:
-    """Writes the hidden states of a checkpoint into files, window by window; see :func:`write_states`."""
+    """A store that writes hidden states into files, window by window; see :func:`write_states`."""
 
     device = "cpu"
 
@@ -110,31 +108,29 @@ class StateWriter:
 
 @contextmanager
 def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> Iterator[StateWriter]:
-    """Open a file for each hidden state of a sample; the folder is there once all are written.
+    """Open a file for each hidden state of a sample; the folder appears when all files are whole.
 
     Parameters
     ----------
     folder : Path
-        Where they go.
     sample : SampleRun
-        That writes them; untyped, since who reads them needs no model.
+        The run that writes them; untyped, since reading the files needs no model.
     attributes : mapping
-        Where the data come from; stored as attributes of each file, beside ``layer``.
+        Origin of the data, stored as attributes of each file beside ``layer``.
 
     Notes
     -----
     Dataset ``embeddings`` is float32 of shape ``(tokens, width)``; the others are :data:`ROWS`, of shape
-    ``(tokens,)``. Each chunk of rows has a checksum, and so has what describes them: a bit that flips is an
-    error when it is read. Nothing is compressed: the mantissa of a hidden state is
-    noise to a compressor.
+    ``(tokens,)``. Chunks of rows and their descriptions have checksums, so reading a flipped bit is an error. Nothing
+    is compressed, since the mantissa of a hidden state is noise to a compressor.
     """
-    with atomic_write(folder) as partial, ExitStack() as opened:
+    with atomic_write(folder) as partial, ExitStack() as stack:
         partial.mkdir()
         files = []
         for state, width in enumerate(sample.widths):
             # The latest version of the format has checksums of its own structure.
             path = name_state_file(partial, state, sample.layers)
-            file = opened.enter_context(open_states(path, "w", libver="latest"))
+            file = stack.enter_context(open_states(path, "w", libver="latest"))
             files.append(file)
             file.attrs.update({"layer": min(state, sample.layers), **attributes})
             shape = (sample.tokens, width)

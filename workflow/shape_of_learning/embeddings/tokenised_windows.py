@@ -1,4 +1,4 @@
-"""Windows of text, drawn and as a model sees them, what it predicts of them, and what goes through it together."""
+"""Windows of text: draw and tokenise them, choose the predicted tokens, and join windows into batches."""
 
 import logging
 from collections.abc import Sequence
@@ -16,48 +16,48 @@ from shape_of_learning.random_streams import random_stream
 
 logger = logging.getLogger(__name__)
 
-# Devlin et al. 2019, section 3.1. Here all of them show the mask: there is nothing to train.
+# Devlin et al. 2019, section 3.1. Here all of them show the mask, since nothing is trained.
 MASKED_SHARE = 0.15
 
-# The longest window is padded to a multiple of 2^4 3, so that its tokens have divisors
-# close to whatever length the other windows have.
+# The longest window is padded to a multiple of 2^4 3, so that the number of its tokens has divisors
+# close to the length of any other window.
 LENGTH_UNIT = 48
-# Texts that are split once more, to see whether tokens are the same.
+# Texts that are tokenised twice, to find a tokenizer that draws random numbers.
 TRIED_TEXTS = 8
-# With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
-# processors, up to 15 rows.
+# With up to 15 rows, MKL multiplies matrices by another algorithm with other rounding on Intel's processors.
 LEAST_TOKENS = 16
 
 
-def draw_windows(text: Path, protocol: SamplingProtocol, *, called: str = "") -> list[str]:
-    """Draw the windows: all models see the same ones, so that their curves are paired.
+def draw_windows(text: Path, protocol: SamplingProtocol, *, label: str = "") -> list[str]:
+    """Draw the windows of a text, the same for all models, so that their curves are paired.
 
-    Messages name the text by its path, or as it is `called`.
+    Messages name the text by its `label`, or by its path.
 
     Raises
     ------
     InputError
-        If the text is too short, or none.
+        If the text is too short or not UTF-8.
     """
     stream = random_stream(protocol.seed, "windows")
-    sample = protocol.windows, protocol.window_characters
-    return draw_windows_of_file(text, *sample, stream, called=called)
+    return draw_windows_of_file(
+        text, protocol.windows, protocol.window_characters, stream, label=label
+    )
 
 
 @dataclass(frozen=True)
 class TokenisedWindow:
-    """One window.
+    """The tokens of a window.
 
     Attributes
     ----------
     ids : ndarray of int64, shape (length,)
-        What the model sees, special tokens included.
+        Input of the model, with special tokens.
     special : ndarray of bool, shape (length,)
-        The positions of special tokens, which no text asks for.
+        Whether a token is a special one, which the tokenizer adds.
     segments : ndarray of int64, shape (length,), or None
-        Of a pair of texts: the segment that each token is in, for models that tell segments apart.
+        For a pair of texts: the segment of each token, for models that distinguish segments.
     second : ndarray of bool, shape (length,), or None
-        Of a pair of texts: which tokens are of the second one.
+        For a pair of texts: whether a token belongs to the second text.
     """
 
     ids: np.ndarray
@@ -68,16 +68,16 @@ class TokenisedWindow:
 
 @dataclass(frozen=True)
 class PredictedTokens:
-    """What a model has to predict in one window.
+    """The tokens that a model predicts in one window.
 
     Attributes
     ----------
     shown : ndarray of int64, shape (length,)
-        What the model sees.
+        Input of the model.
     positions : ndarray of int64, shape (n,)
-        Positions of the last hidden states from which the tokens are predicted.
+        Positions of the last hidden states that predict the tokens.
     targets : ndarray of int64, shape (n,)
-        The tokens.
+        The predicted tokens.
     """
 
     shown: np.ndarray
@@ -94,8 +94,8 @@ class WindowBatch:
     windows : ndarray of int64, shape (n,)
         Window numbers.
     shape : tuple of int
-        Rows and tokens per row that the model sees. Windows are padded to this length, and rows
-        beyond the windows are filled up by repeating the last one.
+        Rows and tokens per row of the model's input. Windows are padded to this length, and rows
+        beyond the windows repeat the last one.
     """
 
     windows: np.ndarray
@@ -110,12 +110,12 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
     tokenizer : transformers.PreTrainedTokenizerBase
         The checkpoint's own.
     windows : sequence of str, or of pairs of them
-        Text. A pair goes through a model together, joined as its tokenizer joins two texts.
+        A pair goes through a model together, joined as its tokenizer joins two texts.
 
     Raises
     ------
     InputError
-        If it makes no token of a window.
+        If a window has no token, or other tokens each time.
     """
     are_pairs = not isinstance(windows[0], str)
     texts = [list(part) for part in zip(*windows, strict=True)] if are_pairs else [list(windows)]
@@ -130,15 +130,15 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
         )
 
     characters = sum(len(text) for part in texts for text in part)
-    encoded = run_within_time(lambda: encode(*texts), characters)
+    encoding = run_within_time(lambda: encode(*texts), characters)
     first = [part[:TRIED_TEXTS] for part in texts]
-    if encode(*first)["input_ids"] != encoded["input_ids"][:TRIED_TEXTS]:
+    if encode(*first)["input_ids"] != encoding["input_ids"][:TRIED_TEXTS]:
         raise InputError(
-            "the tokenizer splits the same text into other tokens each time; let it leave nothing to chance "
+            "the tokenizer splits the same text into other tokens each time; switch its random choices off "
             "(its `dropout`, or `enable_sampling` in its `sp_model_kwargs`)"
         )
-    tokenised = []
-    for number, ids in enumerate(encoded["input_ids"]):
+    tokenised_windows = []
+    for number, ids in enumerate(encoding["input_ids"]):
         if not ids:
             raise InputError(
                 f"a text has no token for the tokenizer of the model: {windows[number]!r:.80}; leave out the "
@@ -146,26 +146,26 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
             )
         window = TokenisedWindow(
             np.asarray(ids, dtype=np.int64),
-            np.asarray(encoded["special_tokens_mask"][number], dtype=bool),
-            np.asarray(encoded["token_type_ids"][number], dtype=np.int64) if are_pairs else None,
-            np.array([text == 1 for text in encoded.sequence_ids(number)]) if are_pairs else None,
+            np.asarray(encoding["special_tokens_mask"][number], dtype=bool),
+            np.asarray(encoding["token_type_ids"][number], dtype=np.int64) if are_pairs else None,
+            np.array([text == 1 for text in encoding.sequence_ids(number)]) if are_pairs else None,
         )
-        tokenised.append(window)
-    return tokenised
+        tokenised_windows.append(window)
+    return tokenised_windows
 
 
 def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[TokenisedWindow]:
-    """Split windows into ones of so many tokens at most; each has the special tokens at the ends of the whole.
+    """Split windows into windows of at most `tokens`, each with the special tokens at both ends.
 
     Raises
     ------
     InputError
         If the special tokens leave no room for others.
     """
-    split = []
+    parts = []
     for window in windows:
         if len(window.ids) <= tokens:
-            split.append(window)
+            parts.append(window)
             continue
         inner = np.flatnonzero(~window.special)
         first, last = (int(inner[0]), int(inner[-1]) + 1) if len(inner) else (0, len(window.ids))
@@ -177,54 +177,54 @@ def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[Token
             )
         for start in range(first, last, room):
             rows = np.concatenate([ends[0], np.r_[start : min(start + room, last)], ends[1]])
-            split.append(TokenisedWindow(window.ids[rows], window.special[rows]))
-    return split
+            parts.append(TokenisedWindow(window.ids[rows], window.special[rows]))
+    return parts
 
 
 def choose_predicted_tokens(
     windows: Sequence[TokenisedWindow], role: str, vocabulary: int, mask: int | None, seed: int
 ) -> list[PredictedTokens] | None:
-    """Choose what a head predicts in each window: a decoder's the next tokens, an encoder's masked ones.
+    """Choose the tokens that the head predicts in each window: the next ones, or masked ones in an encoder.
 
-    Returns None, and logs why, where the vocabulary has no mask.
+    Returns None, and logs the reason, if the vocabulary has no mask.
     """
     if role == "decoder":
         return [predict_next_tokens(window) for window in windows]
-    # A tokenizer gives a mask token of its own a number, whether or not the model has a row for it.
+    # A tokenizer may number a mask token for which the model has no row.
     if mask is None or mask >= vocabulary:
         logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
         return None
-    # No owner: all checkpoints of a model predict the same tokens.
+    # The stream has no model: all checkpoints predict the same tokens.
     stream = random_stream(seed, "masked tokens")
     return [mask_tokens(window, mask, stream) for window in windows]
 
 
 def predict_next_tokens(window: TokenisedWindow) -> PredictedTokens:
     """Predict each token from those before it in the window; special tokens are not predicted."""
-    predicted = np.flatnonzero(~window.special[1:]) + 1
-    return PredictedTokens(window.ids, predicted - 1, window.ids[predicted])
+    targets = np.flatnonzero(~window.special[1:]) + 1
+    return PredictedTokens(window.ids, targets - 1, window.ids[targets])
 
 
 def mask_tokens(window: TokenisedWindow, mask: int, random: np.random.Generator) -> PredictedTokens:
-    """Replace some tokens by `mask` and predict them from all the others.
+    """Replace some tokens by `mask` and predict them from the rest.
 
-    The share of :data:`MASKED_SHARE` of the tokens that are not special, at least one, is drawn
+    A share of :data:`MASKED_SHARE` of the tokens that are not special, at least one, is drawn
     without replacement.
     """
     ordinary = np.flatnonzero(~window.special)
     count = max(1, round(MASKED_SHARE * len(ordinary)))
-    predicted = np.sort(random.permutation(ordinary)[:count])
-    shown = window.ids.copy()
-    shown[predicted] = mask
-    return PredictedTokens(shown, predicted, window.ids[predicted])
+    positions = np.sort(random.permutation(ordinary)[:count])
+    ids = window.ids.copy()
+    ids[positions] = mask
+    return PredictedTokens(ids, positions, window.ids[positions])
 
 
 def batch_by_length(
     windows: list[TokenisedWindow], size: int, context: int | None
 ) -> list[WindowBatch]:
-    """Join `size` windows of similar length, padded to the longest of them: little is padded.
+    """Join `size` windows of similar length, padded to the longest of them.
 
-    But none has fewer tokens than :data:`LEAST_TOKENS`, if the context admits them, so that on a CPU, too,
+    A batch has at least :data:`LEAST_TOKENS` tokens, if the context admits them, so that on a CPU, too,
     equal vectors of different window batches stay equal.
 
     Parameters
@@ -232,14 +232,14 @@ def batch_by_length(
     windows : list of TokenisedWindow
         All windows.
     size : int
-        How many windows one of them holds.
+        Windows in a batch.
     context : int or None
         Most tokens that the model takes, padding included; None for any number.
 
     Returns
     -------
     list of WindowBatch
-        Longest windows first, so that memory is exhausted at once or never.
+        Longest windows first, so that exhausted memory is noticed at once.
     """
     order, lengths = _sort_by_length(windows)
     batches = []
@@ -255,14 +255,13 @@ def batch_by_work(
 ) -> list[WindowBatch]:
     """Join windows so that all window batches have the same number of tokens, padding included.
 
-    A matrix product sees a window batch as one matrix with a row for each token. On a GPU its algorithm,
-    and with it the rounding, is chosen by the number of rows. With one number of rows for all, equal
-    vectors of different window batches (the first tokens of all windows, say, which in a decoder depend on
-    nothing else) stay equal bit for bit, so that duplicates are recognised. The memory that
-    they take is the same for all, too. The shapes differ, their products do not.
+    A matrix product takes a window batch as one matrix with a row for each token. A GPU chooses its algorithm, and
+    with it the rounding, by the number of rows. With one number of rows for all batches, equal vectors of different
+    batches (such as the first tokens of all windows in a decoder) stay equal bit for bit, so that duplicates are
+    recognised, and all batches take the same memory. The shapes differ, their products do not.
 
-    Parameters and result are those of :func:`batch_by_length`; but `size` is how many of the
-    longest windows one of them holds, and of shorter ones it holds more.
+    Parameters and result are those of :func:`batch_by_length`, but `size` is the number of the longest windows in a
+    batch; a batch of shorter windows holds more.
     """
     order, lengths = _sort_by_length(windows)
     longest = int(lengths[order[0]])
@@ -280,13 +279,13 @@ def batch_by_work(
 
 
 def batch_alone(windows: list[TokenisedWindow]) -> list[WindowBatch]:
-    """Let each window go through the model by itself, without padding, the longest one first."""
+    """Make a batch of each window, without padding, the longest one first."""
     order, lengths = _sort_by_length(windows)
     return [WindowBatch(order[n : n + 1], (1, int(lengths[order[n]]))) for n in range(len(order))]
 
 
 def round_up(length: int) -> int:
-    """The next multiple of :data:`LENGTH_UNIT`."""
+    """Round up to a multiple of :data:`LENGTH_UNIT`."""
     return -(-length // LENGTH_UNIT) * LENGTH_UNIT
 
 

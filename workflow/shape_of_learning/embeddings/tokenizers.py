@@ -1,4 +1,4 @@
-"""Tokenizers whose files are anybody's: without chance, and within bounds of time and memory."""
+"""Load tokenizers from untrusted files, without random choices and with bounds on time and memory."""
 
 import json
 import logging
@@ -17,19 +17,19 @@ from shape_of_learning.files import refuse_odd_file
 
 logger = logging.getLogger(__name__)
 
-# Seconds, and characters of text for each further one, of which a slow tokenizer on a busy machine takes a tenth.
+# The limit of time grows by a second for these characters; a slow tokenizer on a busy machine needs a tenth of it.
 LEAST_SECONDS, CHARACTERS_PER_SECOND = 10, 10_000
-# How much longer a normalizer may make a text; of those that are published none makes it ten times as long.
+# Largest factor by which a normalizer may lengthen a text; published ones stay below ten.
 MOST_GROWTH = 10_000
 REMEDY = "put the model's own tokenizer into its folder (`tokenizer.save_pretrained`)"
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """Load the tokenizer of a checkpoint, and never run code in the folder; InputError if that fails."""
+    """Load the tokenizer of a checkpoint without running code in its folder; InputError if that fails."""
     from transformers import AutoTokenizer
 
     try:
-        # Without a vocabulary the library makes up a tokenizer that knows no word.
+        # Without a vocabulary the library builds a tokenizer without words.
         names = _list_tokenizer_names(folder)
         if not names and find_model_folder(folder) != folder:
             folder = find_model_folder(folder)
@@ -46,7 +46,7 @@ def load_tokenizer(folder: Path) -> Any:
         return _drop_dropout(tokenizer, folder)
     except (InputError, PermissionError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # its files go into code that may panic
+    except BaseException as error:  # the tokenizers library may panic
         raise InputError(
             f"the tokenizer in {folder} cannot be loaded ({shorten_error(error)}); put it into the folder "
             "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
@@ -59,10 +59,10 @@ def _list_tokenizer_names(folder: Path) -> list[str]:
 
 
 def run_within_time(call: Callable[[], Any], characters: int) -> Any:
-    """Call what splits so many characters into tokens, and raise InputError if it fails or does not end.
+    """Call a function that tokenises so many characters; InputError if it fails or does not end in time.
 
-    A pattern in a tokenizer's files may go back and forth over a text without end, in code that cannot be
-    interrupted. So it runs in a thread that is left behind then, and ends with the program.
+    A pattern in a tokenizer's files may backtrack over a text for ever, in code that cannot be interrupted. So it runs
+    in a thread, which ends with the program.
     """
     seconds = LEAST_SECONDS + characters / CHARACTERS_PER_SECOND
     results: list[Any] = []
@@ -85,18 +85,18 @@ def run_within_time(call: Callable[[], Any], characters: int) -> Any:
         ) from errors[0]
     if not results:
         raise InputError(
-            f"the tokenizer did not split the texts into tokens within {seconds:.0f} seconds, perhaps by a pattern "
-            f"that has no end; {REMEDY}"
+            f"the tokenizer did not split the texts into tokens within {seconds:.0f} seconds, perhaps because a "
+            f"pattern backtracks without end; {REMEDY}"
         )
     return results[0]
 
 
 def _drop_dropout(tokenizer: Any, folder: Path) -> Any:
-    """Let a tokenizer that drops merges by chance, which is meant for trainings, drop none, and say so."""
+    """Switch off the random dropping of merges, which is meant for trainings, and log it."""
     model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     if getattr(model, "dropout", None):
         logger.warning(
-            "the tokenizer in %s drops merges by chance (dropout %g); here it drops none",
+            "the tokenizer in %s drops merges at random (dropout %g); here it drops none",
             folder,
             model.dropout,
         )
@@ -105,17 +105,17 @@ def _drop_dropout(tokenizer: Any, folder: Path) -> Any:
 
 
 def _refuse_growth(file: Path) -> None:
-    """Raise InputError if the normalizer in a ``tokenizer.json`` makes a text many times as long."""
+    """Raise InputError if the normalizer in a ``tokenizer.json`` may lengthen a text by a large factor."""
     if not file.is_file():
         return
-    content = json.loads(file.read_text(encoding="utf-8"))
+    settings = json.loads(file.read_text(encoding="utf-8"))
     growth = 1.0
-    for step in _list_steps(content.get("normalizer") if isinstance(content, dict) else None):
-        written = step.get("content", step.get("prepend", ""))
-        replaced = step.get("pattern")
-        text = replaced.get("String") if isinstance(replaced, dict) else None
-        if isinstance(written, str):
-            growth *= max(1.0, len(written) / max(1, len(text) if isinstance(text, str) else 1))
+    for step in _list_steps(settings.get("normalizer") if isinstance(settings, dict) else None):
+        content = step.get("content", step.get("prepend", ""))
+        pattern = step.get("pattern")
+        text = pattern.get("String") if isinstance(pattern, dict) else None
+        if isinstance(content, str):
+            growth *= max(1.0, len(content) / max(1, len(text) if isinstance(text, str) else 1))
     if growth > MOST_GROWTH:
         raise InputError(
             f"{file} has a normalizer that may make a text {growth:,.0f} times as long; {REMEDY}"
@@ -123,7 +123,7 @@ def _refuse_growth(file: Path) -> None:
 
 
 def _list_steps(normalizer: Any) -> Iterator[dict[str, Any]]:
-    """List the steps of a normalizer, which may be a sequence of others."""
+    """Yield a normalizer and, if it is a sequence, its steps."""
     if isinstance(normalizer, dict):
         yield normalizer
         parts = normalizer.get("normalizers")

@@ -85,7 +85,7 @@ def _escape_script_end(program: str) -> str:
 
 def read_content(
     description: Mapping[str, Any],
-    estimates: Path,
+    estimates: Iterable[Row],
     verdicts: Sequence[Path],
     further: Sequence[Path],
     claims: Sequence[Path],
@@ -99,8 +99,8 @@ def read_content(
         `models`, `measures`, `papers`, `findings`, `sample` and `notes`; by paper and claim the details of `claimed`;
         and as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims name `tables` if they
         concern all measures in these.
-    estimates : Path
-        ``tables/estimates.csv``.
+    estimates : iterable of mapping
+        Rows of ``tables/estimates.csv``, with cells as text.
     verdicts, further, claims : sequence of Path
         ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS` and of papers, ``claims/{paper}.csv``.
     choices : sequence of Path
@@ -120,7 +120,7 @@ def read_content(
     for path in (*verdicts, *further):
         kind = path.parent.name.removeprefix("last_")
         of_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kinds[kind], models))
-    rows = [*_read_rows(estimates), *chain(*of_kind.values())]
+    rows = [*estimates, *chain(*of_kind.values())]
     in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
     measures = [
         {**measure, "in_batches": measure["name"] in in_batches}
@@ -129,7 +129,7 @@ def read_content(
             *_describe_further_measures(rows, description["measures"]),
         )
     ]
-    judged = {(row["model"], row["revision"]): row for path in verdicts for row in _read_rows(path)}
+    judged = {(row["model"], row["revision"]): row for path in verdicts for row in read_table(path)}
     content = {
         **description,
         "measures": measures,
@@ -137,7 +137,7 @@ def read_content(
     }
     curves = {path.stem.removeprefix("specification_"): path for path in choices[1:]}
     flips = [
-        _describe_flip(row) for path in choices[:1] for row in _read_rows(path) if row["flips"]
+        _describe_flip(row) for path in choices[:1] for row in read_table(path) if row["flips"]
     ]
     for claim in content["claims"]:
         claim["choices"] = [flip for flip in flips if flip["claim"] == claim["claim"]]
@@ -150,7 +150,8 @@ def read_content(
     return content | _group_curves(rows, names, models, judged)
 
 
-def _read_rows(path: Path) -> list[dict[str, str]]:
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Read the rows of a CSV file, with cells as text."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -159,7 +160,7 @@ def _convert_to_estimates(
     path: Path, columns: Mapping[str, str], models: Sequence[str]
 ) -> Iterable[Row]:
     """Yield the rows of curves with the columns of estimates; `columns` maps these to those of the table."""
-    rows = _read_rows(path)
+    rows = read_table(path)
     last = max((int(row["layer"]) for row in rows if row.get("layer")), default=0)
     for row in rows:
         # Values of clusters have another axis, and a checkpoint may have no loss.
@@ -185,7 +186,7 @@ def _read_claims(
     tables: Iterable[Path], description: Mapping[str, Any]
 ) -> Iterable[dict[str, Any]]:
     for table in tables:
-        for row in _read_rows(table):
+        for row in read_table(table):
             about = description["claimed"][table.stem][row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
             criteria = json.loads(row["criteria"] or "[]")
@@ -204,7 +205,7 @@ def _describe_flip(row: Row) -> dict[str, str]:
 
 def _read_specifications(table: Path) -> dict[str, Any]:
     """Read the curve of a claim: its choices, and the verdict, numbers and options of each combination."""
-    rows = _read_rows(table)
+    rows = read_table(table)
     columns = [*rows[0]]
     varied = columns[columns.index("n") + 1 : columns.index("because")]
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in varied}

@@ -1,4 +1,4 @@
-"""A model or hidden states of the user's, measured in Python, and left as they were."""
+"""Measure a model or hidden states in Python; the model is left as it was."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,17 +29,23 @@ from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.selections import HiddenStates
-from shape_of_learning.one_model.checkpoint import ProgressStates, draw_built_in_windows
-from shape_of_learning.one_model.defaults import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
-from shape_of_learning.one_model.measured import MeasurementResult, find_measures, measure_states
+from shape_of_learning.one_model.measurement import (
+    CheckpointName,
+    MeasurementResult,
+    ProgressStates,
+    draw_built_in_windows,
+    find_measures,
+    measure_states,
+)
+from shape_of_learning.one_model.options import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger(__name__)
 
-# What a user of Python does about what jobs and commands come upon, too, by a word of what these are told to do.
+# Remedies for a user of Python, by a phrase in the remedy that an error of a job has.
 REMEDIES = {
     "of a task": "give shorter `texts`, or `window_tokens`, by which they are split",
     "a larger corpus": "lower `windows`, or give `texts` of your own",
@@ -50,11 +56,10 @@ REMEDIES = {
     "if its tokenizer": "leave it out of `texts`",
 }
 POOLS = ("all", "last", "mean")
-POOLED_WINDOWS = (
-    384  # a vector each, among which more neighbours are searched than the usual windows would give
-)
-UNKNOWN_TEXT = "unknown"  # of hidden states that are given
-LEAST_ADDED = -1000  # to attention, where it is masked
+# With one vector for each window, the usual number of windows has too few neighbours.
+POOLED_WINDOWS = 384
+UNKNOWN_TEXT = "unknown"  # of hidden states
+LARGEST_MASKED = -1000  # number that an additive mask adds to attention
 
 
 def measure(  # noqa: PLR0913 (keywords)
@@ -83,62 +88,61 @@ def measure(  # noqa: PLR0913 (keywords)
     Parameters
     ----------
     model : str, Path, transformers.PreTrainedModel, ModelOutput, array_like or sequence of array_like
-        A name on the Hub, a folder or a GGUF file; a model, which is left as it was; or hidden states: a model's
-        output, an array (text, token, hidden) for each layer, the embedding output first, or for one layer, or
-        vectors (n, hidden) of one layer. A model of the package `peft` is measured with its active adapters, which
-        ``table.attrs["adapters"]`` names; of virtual tokens the text's own tokens are measured, which see them. Of a
-        sharded model (FSDP, tensor parallelism) all processes have to call this together.
+        A name on the Hub, a folder or a GGUF file; a model; or hidden states: a model's output, an array
+        (text, token, hidden) for one layer or for each, embedding output first, or vectors (n, hidden) of one layer.
+        A model of the package `peft` is measured with its active adapters, which ``table.attrs["adapters"]`` names;
+        virtual tokens are not measured, but the text's tokens see them. All processes must call this function
+        together for a sharded model (FSDP, tensor parallelism).
     tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
-        Of the model; by default that which lies beside it. Hidden states need none.
+        By default the tokenizer in the model's folder. Hidden states need none.
     texts : iterable of str
-        Each is a window and goes through the model alone; `window_tokens` splits long ones. Intervals need 16 or
-        more. By default windows of the documentation that comes with Python, as the command draws them.
+        Each text is a window and goes through the model alone; `window_tokens` splits long ones. Intervals need 16
+        windows. By default windows of the documentation that comes with Python, as the command draws them.
     revision : str
-        Of a name on the Hub.
+        Branch, tag or commit of a model on the Hub.
     mask : array_like, shape (text, token), optional
-        Of hidden states: which are of tokens, and not of padding, as True and False, 1 and 0, or what is added to
-        attention, 0 and -inf. Masked arrays have their own.
+        For hidden states: True or 1 for tokens and False or 0 for padding, or the mask added to attention, with 0
+        for tokens and -inf for padding. Masked arrays have their own mask.
     groups : array_like of int, shape (n,), optional
-        Of vectors: the text, or another unit, that each belongs to. Without, there are no intervals.
+        For vectors: the text, or another unit, that each vector belongs to. Without groups there are no intervals.
     measures : iterable of str
         Names of measures; by default those of the first paper.
     layers : int or iterable of int, optional
         0 is the embedding output, -1 the last layer; by default all.
     tokens : {"all", "last", "mean"}
-        Which vectors are measured: of all tokens, of the last token of each window, or the mean of each window.
+        Measure the vectors of all tokens, of the last token of each window, or the mean of each window.
     windows : int, optional
-        How many windows of `texts` are measured, the first ones; by default all, and of the built-in text 128, or
-        384 where one vector of each is measured.
+        Measure the first `windows` of `texts`; by default all. The built-in text has 128 windows, or 384 with one
+        vector for each.
     window_tokens : int, optional
-        Tokens at which a text is split. By default none is, and one that is longer than the model's context is
-        refused.
+        Split texts into windows of this many tokens. By default a text longer than the model's context is an error.
     name, step : str, int
-        Of the model, for the columns of these names; the name decides which vectors are in a batch together.
+        Cells of the columns ``model`` and ``step``; the name decides which vectors share a batch.
     seed : int
         As in the configuration.
     batch_vectors : int
-        Vectors of a batch, 4,096 by the authors' protocol. With fewer tokens all are one batch, and the
-        intrinsic dimension is not that of larger ones.
+        Vectors of a batch, 4,096 in the authors' protocol. Fewer tokens are one batch, and the intrinsic dimension
+        depends on its size.
     batch_size : int, optional
-        Windows that go through the model together; by default what is fast.
+        Windows that go through the model together; by default a fast number.
     device : str, optional
-        Where the model runs, such as ``"cpu"`` or ``"cuda:1"``; by default where it is, and of a name or a file the
-        first GPU, if any.
+        Device that runs the model, such as ``"cpu"`` or ``"cuda:1"``; by default the model's own, or the first GPU
+        if the model is loaded from a name or a file.
     progress : bool
-        Whether a bar is shown.
+        Show a progress bar.
 
     Returns
     -------
     pandas.DataFrame
-        The columns of ``tables/estimates.csv``, a row per measure and layer, and one of the mean over blocks,
-        whose layer is missing. ``suspect`` is true where there is a ``reason`` not to trust a value. A mean is NaN
-        if hidden states of one of its blocks hold NaN or infinity. ``attrs`` says how it was measured.
+        The columns of ``tables/estimates.csv``: a row per measure and layer, and a row for the mean over blocks,
+        whose layer is missing. ``suspect`` is true if there is a ``reason`` not to trust a value. A mean is NaN if
+        the hidden states of one of its blocks hold NaN or infinity. ``attrs`` states how the model was measured.
 
     Raises
     ------
     InputError
-        If there is no such model or measure, the model is an encoder and a decoder, or there are not more vectors
-        than the neighbours that are searched.
+        If a model or a measure is unknown, the model has an encoder and a decoder, or there are too few vectors for
+        the neighbour search.
 
     Examples
     --------
@@ -148,38 +152,47 @@ def measure(  # noqa: PLR0913 (keywords)
     (4, 2)
     """
     request = Request(
-        *(
-            tokenizer,
-            texts,
-            revision,
-            mask,
-            groups,
-            measures,
-            layers,
-            tokens,
-            windows,
-            window_tokens,
-        ),
-        *(name, step, seed, batch_vectors, batch_size, device, progress),
+        tokenizer=tokenizer,
+        texts=texts,
+        revision=revision,
+        mask=mask,
+        groups=groups,
+        measures=measures,
+        layers=layers,
+        tokens=tokens,
+        windows=windows,
+        window_tokens=window_tokens,
+        name=name,
+        step=step,
+        seed=seed,
+        batch_vectors=batch_vectors,
+        batch_size=batch_size,
+        device=device,
+        progress=progress,
     )
-    return table_of(*measure_request(model, request))
+    result, attributes = measure_request(model, request)
+    table = result.make_table()
+    if attributes["text"] == UNKNOWN_TEXT:
+        table["same_token"] = np.nan  # the tokens of hidden states are unknown
+    table.attrs.update(attributes)
+    return table
 
 
 def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
-    """Measure two models on the same windows, and return how much higher `b` is than `a`, with paired intervals.
+    """Measure two models on the same windows and return the differences b - a, with paired intervals.
 
     Parameters
     ----------
     a, b
-        Each as `model` of :func:`measure`.
+        Models as :func:`measure` takes them.
     **options
         Arguments of :func:`measure` for both, such as `texts` and `measures`; `tokenizer` may be a pair.
 
     Returns
     -------
     pandas.DataFrame
-        The columns of ``tables/changes.csv``, and ``suspect`` and ``reason``, of either. Layers are compared if both
-        have as many; means over blocks in any case.
+        The columns of ``tables/changes.csv``, and ``suspect`` and ``reason`` of either model. Layers are compared if
+        both models have the same number of layers; means over blocks in any case.
     """
     import pandas as pd
 
@@ -187,17 +200,17 @@ def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
     tokenizers = pair if isinstance(pair, tuple) else (pair, pair)
     if options.get("texts") is not None:
         options["texts"] = list_texts(options["texts"])
-    one, _ = measure_request(a, Request(tokenizer=tokenizers[0], **options))
-    other, _ = measure_request(
-        b, Request(tokenizer=tokenizers[1], **options), shuffled_as=one.model.name
+    first, _ = measure_request(a, Request(tokenizer=tokenizers[0], **options))
+    second, _ = measure_request(
+        b, Request(tokenizer=tokenizers[1], **options), shuffled_as=first.model.name
     )
-    table = pd.DataFrame(one.compare(other)).astype({"layer": "Int64"})
+    table = pd.DataFrame(first.compare(second)).astype({"layer": "Int64"})
     return table.assign(suspect=table["suspect"] == "yes")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured, as :func:`measure` is told."""
+    """The arguments of :func:`measure`, except the model."""
 
     tokenizer: Any = None
     texts: Iterable[str] | None = None
@@ -221,7 +234,7 @@ class Request:
 def measure_request(
     model: Any, request: Request, shuffled_as: str = ""
 ) -> tuple[MeasurementResult, dict[str, Any]]:
-    """Measure a model or hidden states; also return how, as ``attrs`` of a table say it."""
+    """Measure a model or hidden states; also return the attributes of the table, which state how."""
     if request.tokens not in POOLS:
         raise InputError(f"`tokens` is {request.tokens!r:.80}; give one of {', '.join(POOLS)}")
     for key in ("windows", "window_tokens", "batch_size"):
@@ -230,98 +243,95 @@ def measure_request(
             raise InputError(
                 f"`{key}` is {number!r:.80}; give a whole number from 1 on, or leave it out"
             )
-    chosen, adapters, text = find_measures(request.measures), {}, "given"
+    measures = find_measures(request.measures)
     if isinstance(model, str | Path):
-        model, request = load_named(model, request)
-    name = request.name or "model"
+        model, request = load_checkpoint(model, request)
+    name, role = request.name or "model", ""
+    adapters: dict[str, str] = {}
     if isinstance(model, torch.nn.Module):
         loaded = LoadedModel.inspect_model(model)
         loaded.require_all_ranks("measure")
-        if request.texts is None:
-            text = BUILT_IN_TEXT
-        with move_model(model, request.device), preserve_model(loaded), rewrite_log_for_python():
-            sample = sample_of(loaded, request.tokenizer, request.texts, name, request)
-            states: HiddenStates = StatesInMemory(sample)
-            sample.store_states(show_progress(states, sample, request.progress))
-            role, adapters = name_role(loaded), loaded.adapters
+        text = BUILT_IN_TEXT if request.texts is None else "given"
+        with move_model(model, request.device), preserve_model(loaded), rewrite_remedies():
+            sample = prepare_sample(loaded, request.tokenizer, request.texts, name, request)
+            memory = StatesInMemory(sample)
+            windows = len(sample.windows)
+            sample.store_states(_add_bar(memory, windows) if request.progress else memory)
+            states: HiddenStates = memory
+            role, adapters = find_role(loaded), loaded.adapters
     else:
-        states, role = ArrayStates(_find_states(model), request.mask, request.groups), ""
         text = UNKNOWN_TEXT
+        states = ArrayStates(_get_states(model), request.mask, request.groups)
     if request.tokens != "all":
         states = PooledStates(states, request.tokens)
     places = [(layer, AFTER) for layer in choose_layers(request.layers, states.layers)]
-    how = protocol_of(states.rows, shuffled_as or name, request.seed, request.batch_vectors)
+    protocol = make_protocol(states.rows, shuffled_as or name, request.seed, request.batch_vectors)
     vectors = len(states.rows["windows"])
-    say_size(how, vectors, request.batch_vectors)
-    found = measure_states(
-        *(states, chosen, how, role, (request.revision, request.step, None), places), name=name
-    )
-    return found, {
-        **{"model": name, "revision": request.revision, "adapters": adapters, "text": text},
-        **{"tokens": request.tokens, "windows": how.windows, "vectors": vectors},
-        **{"batch_vectors": how.batch_vectors, "seed": request.seed},
-        **{"measures": [measure.name for measure in chosen], "version": __version__},
+    warn_of_small_batch(protocol, vectors, request.batch_vectors)
+    checkpoint = CheckpointName(name, role, request.revision, request.step)
+    result = measure_states(states, measures, protocol, checkpoint, places)
+    return result, {
+        "model": name,
+        "revision": request.revision,
+        "adapters": adapters,
+        "text": text,
+        "tokens": request.tokens,
+        "windows": protocol.windows,
+        "vectors": vectors,
+        "batch_vectors": protocol.batch_vectors,
+        "seed": request.seed,
+        "measures": [measure.name for measure in measures],
+        "version": __version__,
     }
 
 
-def table_of(found: MeasurementResult, how: Mapping[str, Any]) -> "pd.DataFrame":
-    """Return the estimates with a note on how they were measured."""
-    table = found.make_table()
-    if how["text"] == UNKNOWN_TEXT:
-        table["same_token"] = np.nan  # nothing says which tokens they are
-    table.attrs.update(how)
-    return table
-
-
-def load_named(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:
-    """Load a model of the Hub, a folder or a file, and its tokenizer."""
-    own, folder = find_checkpoint(str(model), request.revision)
+def load_checkpoint(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:
+    """Load a model and its tokenizer from the Hub, a folder or a file."""
+    name, folder = find_checkpoint(str(model), request.revision)
     if is_local(str(model)) and request.revision != "main":
         raise InputError(f"{model} is on this machine and has no revision; leave out `revision`")
-    shape = read_shape(folder, own)
+    shape = read_shape(folder, name)
     if shape.role == "encoder-decoder":
         raise InputError(
             f"{model} has an encoder and a decoder; load it and give one, such as `model.get_encoder()`"
         )
     loaded, _ = load_model(folder, role="", precision="float32", device=find_device(request.device))
     tokenizer = request.tokenizer or load_tokenizer(folder)
-    return loaded, replace(request, tokenizer=tokenizer, name=request.name or own, device=None)
+    return loaded, replace(request, tokenizer=tokenizer, name=request.name or name, device=None)
 
 
 @contextmanager
 def move_model(model: torch.nn.Module, device: str | None) -> Iterator[None]:
-    """Have a model on a device, and put it back where it was."""
+    """Move a model to a device inside the block, and back afterwards."""
     if device is None:
         yield
         return
-    before = next(model.parameters()).device
+    original_device = next(model.parameters()).device
     try:
         model.to(find_device(device))
         yield
     finally:
-        model.to(before)
+        model.to(original_device)
 
 
-def show_progress(states: Any, sample: SampleRun, progress: bool) -> Any:
-    """Show a bar of the windows that have gone through the model, if it is wanted."""
-    if not progress:
-        return states
+def _add_bar(states: Any, windows: int) -> ProgressStates:
+    """Wrap a store of hidden states so that a progress bar counts the windows."""
     from tqdm.auto import tqdm
 
-    bar = tqdm(total=len(sample.windows), unit="window")
+    bar = tqdm(total=windows, unit="window")
 
-    def say(_: str, done: int, total: int) -> None:
-        bar.update(done - bar.n)
-        if done == total:
+    def update(_: str, count: int, total: int) -> None:
+        bar.update(count - bar.n)
+        if count == total:
             bar.close()
 
-    return ProgressStates(states, len(sample.windows), say)
+    return ProgressStates(states, windows, update)
 
 
-def protocol_of(
+def make_protocol(
     rows: Mapping[str, np.ndarray], name: str, seed: int = 0, batch_vectors: int = BATCH_VECTORS
 ) -> MeasuringProtocol:
-    """Say how hidden states of these rows are measured; InputError if they are too few."""
+    """Make the protocol for hidden states of these rows; InputError if they are too few."""
     tokens = len(rows["windows"])
     if not isinstance(batch_vectors, int | np.integer) or batch_vectors <= NEIGHBOURS:
         raise InputError(f"`batch_vectors` is {batch_vectors}; give more than {NEIGHBOURS}")
@@ -334,68 +344,70 @@ def protocol_of(
     return MeasuringProtocol(name, windows, seed, min(tokens, batch_vectors), NEIGHBOURS)
 
 
-def say_size(how: MeasuringProtocol, tokens: int, batch_vectors: int = BATCH_VECTORS) -> None:
-    """Warn of a batch that is smaller than it should be, on whose size dimensions depend."""
-    if how.batch_vectors < batch_vectors:
-        logger.warning("%d tokens are one batch, smaller than %d vectors", tokens, batch_vectors)
+def warn_of_small_batch(
+    protocol: MeasuringProtocol, vectors: int, batch_vectors: int = BATCH_VECTORS
+) -> None:
+    """Warn of a batch that is smaller than asked for, since dimensions depend on its size."""
+    if protocol.batch_vectors < batch_vectors:
+        logger.warning("%d tokens are one batch, smaller than %d vectors", vectors, batch_vectors)
 
 
 def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
-    """Number layers from 0 to `last`, which is also -1; InputError if there is no such layer."""
+    """Return layers as numbers from 0 to `last`, which is also -1; InputError for a layer that is missing."""
     if layers is None:
         return list(range(last + 1))
-    for layer in (wanted := check_whole_numbers(layers)):
+    numbers = check_whole_numbers(layers)
+    for layer in numbers:
         if not -last - 1 <= layer <= last:
             raise InputError(f"there is no layer {layer}; layers are 0 to {last}")
-    return list(dict.fromkeys(layer % (last + 1) for layer in wanted))
+    return list(dict.fromkeys(layer % (last + 1) for layer in numbers))
 
 
 def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
-    """List layers; InputError if they are no whole numbers."""
+    """Return layers as a list; InputError if they are not whole numbers."""
     try:
-        wanted = [index(each) for each in (layers if isinstance(layers, Iterable) else [layers])]
+        numbers = [index(layer) for layer in (layers if isinstance(layers, Iterable) else [layers])]
     except TypeError:
         raise InputError(
             f"`layers` is {layers!r:.80}; give whole numbers, such as [1, -1]"
         ) from None
-    if not wanted:
+    if not numbers:
         raise InputError("`layers` is empty; give some, or leave it out")
-    return wanted
+    return numbers
 
 
 def list_texts(texts: Iterable[str]) -> list[str]:
-    """List texts; InputError if they are none, or no texts."""
+    """Return texts as a list; InputError if it is empty or holds anything but text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"`texts` is {texts!r:.80}; give a list of texts")
-    if not (listed := list(texts)):
+    text_list = list(texts)
+    if not text_list:
         raise InputError("`texts` is empty; give a list of texts")
-    for text in listed:
+    for text in text_list:
         if not isinstance(text, str):
             raise InputError(f"`texts` has {text!r:.80}, which is no text; give a list of texts")
-    return listed
+    return text_list
 
 
-def find_tokenizer(given: Any) -> Any:
-    """Find the tokenizer that a processor has beside others; InputError if there is none."""
+def find_tokenizer(processor: Any) -> Any:
+    """Return a tokenizer, or the tokenizer of a processor; InputError if there is none."""
     from transformers import PreTrainedTokenizerBase
 
-    if isinstance(given, PreTrainedTokenizerBase):
-        return given
-    found = getattr(given, "tokenizer", None)
-    if isinstance(found, PreTrainedTokenizerBase):
-        return found
-    is_missing = "is missing" if given is None else f"is a {type(given).__name__}"
-    raise InputError(f"`tokenizer` {is_missing}; give the tokenizer of transformers of the model")
+    for candidate in (processor, getattr(processor, "tokenizer", None)):
+        if isinstance(candidate, PreTrainedTokenizerBase):
+            return candidate
+    problem = "is missing" if processor is None else f"is a {type(processor).__name__}"
+    raise InputError(f"`tokenizer` {problem}; give the tokenizer of transformers of the model")
 
 
-def sample_of(
+def prepare_sample(
     loaded: LoadedModel,
     tokenizer: Any,
     texts: Iterable[str] | None,
     name: str,
     request: Request | None = None,
 ) -> SampleRun:
-    """Prepare a model for the run of texts, in evaluation mode; InputError if they cannot go through it."""
+    """Tokenise texts for a model in evaluation mode; InputError if they cannot go through it."""
     request = request or Request()
     if texts is None:
         number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
@@ -408,8 +420,8 @@ def sample_of(
         )
     for adapter, kind in loaded.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
-    runs_alone = loaded.is_wrapped  # which threads could not tell from each other
-    threads = 1 if runs_alone else torch.get_num_threads()
+    # Hooks of a wrapped model are shared by all threads.
+    threads = 1 if loaded.is_wrapped else torch.get_num_threads()
     forward = ForwardPass(loaded.choose_callable(), None, last_layer=AFTER)
     context = forward.context()
     limit = None if context is None else context - loaded.virtual_tokens
@@ -417,85 +429,93 @@ def sample_of(
         raise InputError(
             f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
         )
-    tokenised = tokenise(tokenizer, texts)
+    tokenised_windows = tokenise(tokenizer, texts)
     if request.window_tokens is not None:
-        tokenised = split_windows(tokenised, request.window_tokens)
-    forward.refuse_unsuitable(tokenised, name)
-    longest = max(len(window.ids) for window in tokenised)
+        tokenised_windows = split_windows(tokenised_windows, request.window_tokens)
+    forward.refuse_unsuitable(tokenised_windows, name)
+    longest = max(len(window.ids) for window in tokenised_windows)
     if limit is not None and longest > limit:
         raise InputError(
             f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
-            f"{context}; give shorter `texts`, or `window_tokens`, by which they are split"
+            f"{context}; give shorter `texts`, or `window_tokens`, which splits them"
         )
-    widths = [len(state[0, 0]) for state in forward.compute_hidden_states(tokenised[:1], 0)[0]]
-    padding = tokenizer.pad_token_id or 0
-    how = padding, len(widths) - 1, widths, threads, request.batch_size
-    return SampleRun(forward, name, tokenised, None, *how)
+    states, _ = forward.compute_hidden_states(tokenised_windows[:1], 0)
+    return SampleRun(
+        forward,
+        name,
+        tokenised_windows,
+        predicted=None,
+        padding=tokenizer.pad_token_id or 0,
+        layers=len(states) - 1,
+        widths=[state.shape[-1] for state in states],
+        threads=threads,
+        batch_size=request.batch_size,
+    )
 
 
 def load_model_tokenizer(loaded: LoadedModel) -> Any:
-    """Load the tokenizer that lies beside a model, where it was loaded from."""
+    """Load the tokenizer from the folder or repository of a model."""
     from transformers import AutoTokenizer
 
-    place = str(getattr(loaded.inner.config, "_name_or_path", "") or "")
+    source = str(getattr(loaded.inner.config, "_name_or_path", "") or "")
     try:
-        if not place:
+        if not source:
             raise OSError
-        return AutoTokenizer.from_pretrained(place)
+        return AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError, KeyError):
         raise InputError(
-            "`tokenizer` is missing, and none lies beside the model; give the tokenizer of transformers of the model"
+            "`tokenizer` is missing, and the model's folder has none; give the tokenizer of transformers of the model"
         ) from None
 
 
-def name_role(loaded: LoadedModel) -> str:
-    """Whether a model in evaluation mode is a decoder or an encoder, as tables have it."""
+def find_role(loaded: LoadedModel) -> str:
+    """Return whether a model in evaluation mode is a decoder or an encoder."""
     role = read_role(loaded.inner.config.to_dict()) or ""
     if role in ("encoder", "decoder"):
         return role
-    if loaded.is_sharded:  # other ranks have gone on, and help with no other pass
+    if loaded.is_sharded:  # other ranks take part in no further forward pass
         return "encoder" if role else "decoder"
     return "encoder" if sees_later_tokens(loaded.choose_callable()) else "decoder"
 
 
 @contextmanager
-def rewrite_log_for_python() -> Iterator[None]:
-    """Say what to do about a fact in the words of who has a model in Python, and no configuration."""
+def rewrite_remedies() -> Iterator[None]:
+    """Replace remedies that need a configuration in errors by those of :data:`REMEDIES`."""
     try:
         yield
     except InputError as error:
-        fact, _, remedy = str(error).rpartition("; ")
-        for word, own in REMEDIES.items():
-            if fact and word in remedy:
-                raise InputError(f"{fact}; {own}") from error
+        problem, _, remedy = str(error).rpartition("; ")
+        for phrase, python_remedy in REMEDIES.items():
+            if problem and phrase in remedy:
+                raise InputError(f"{problem}; {python_remedy}") from error
         raise
 
 
-def _find_states(given: Any) -> Any:
-    """Hidden states by layer, also of what a model has returned."""
-    if isinstance(given, Mapping):
-        if given.get("hidden_states") is None:
+def _get_states(model: Any) -> Any:
+    """Return hidden states by layer, also from a model's output."""
+    if isinstance(model, Mapping):
+        if model.get("hidden_states") is None:
             raise InputError(
-                f"`model` is a {type(given).__name__} without `hidden_states`; run the model with "
-                "`output_hidden_states=True`, and of an encoder and a decoder give the states of one"
+                f"`model` is a {type(model).__name__} without `hidden_states`; run the model with "
+                "`output_hidden_states=True`; if it has an encoder and a decoder, give the states of one"
             )
-        return given["hidden_states"]
-    if not isinstance(given, Iterable):
+        return model["hidden_states"]
+    if not isinstance(model, Iterable):
         raise InputError(
-            f"`model` is a {type(given).__name__}; give a model of transformers, or hidden states"
+            f"`model` is a {type(model).__name__}; give a model of transformers, or hidden states"
         )
-    return given
+    return model
 
 
 class ArrayStates:
-    """Hidden states that a user has, as :class:`.HiddenStates`.
+    """Arrays of hidden states with the interface of :class:`.HiddenStates`.
 
     Parameters
     ----------
     states : array_like or iterable of array_like or torch.Tensor, each of shape (text, token, hidden) or (n, hidden)
     mask : array_like, shape (text, token), optional
     groups : array_like of int, shape (n,), optional
-        What each of n vectors belongs to.
+        The group of each of n vectors.
     """
 
     def __init__(self, states: Any, mask: Any = None, groups: Any = None):
@@ -506,12 +526,14 @@ class ArrayStates:
         if {len(shape) for shape in shapes} == {2}:
             if mask is not None:
                 raise InputError(
-                    "`mask` is of states (text, token, hidden); leave out vectors instead"
+                    "`mask` needs states (text, token, hidden); leave masked vectors out"
                 )
             states = [state[None] for state in map(_convert_array, states)]
             shapes = {tuple(state.shape) for state in states}
         elif groups is not None:
-            raise InputError("`groups` is of vectors (n, hidden); states of texts have them")
+            raise InputError(
+                "`groups` needs vectors (n, hidden); leave it out, since texts are the groups of states"
+            )
         if len({shape[:-1] for shape in shapes}) != 1 or len(shape := shapes.pop()) != 3:
             raise InputError(
                 "hidden states must have the shape (batch, token, hidden), equal but for the last"
@@ -520,35 +542,36 @@ class ArrayStates:
             raise InputError(
                 "hidden states have no coordinates; give some of shape (batch, token, hidden)"
             )
-        kept = np.ones(shape[:2], bool) if mask is None else _read_mask(mask, shape[:2])
+        is_token = np.ones(shape[:2], bool) if mask is None else _read_mask(mask, shape[:2])
         for state in states:
             if isinstance(state, np.ma.MaskedArray):
-                kept = kept & ~_find_masked_vectors(state)
-        if mask is not None and not kept.any():
+                is_token = is_token & ~_find_masked_vectors(state)
+        if mask is not None and not is_token.any():
             raise InputError(
                 "the mask leaves 0 tokens; give True or 1 for tokens, or no mask if all vectors are of tokens"
             )
         self.layers = len(states) - 1
-        self._states, self._kept = states, kept
-        windows, positions = np.nonzero(kept)
+        self._states, self._is_token = states, is_token
+        windows, positions = np.nonzero(is_token)
+        first_positions = is_token.argmax(axis=1)[windows]
         if groups is not None:
             windows = _number_groups(groups, len(windows))
         self.rows: Mapping[str, np.ndarray] = {
             "windows": windows,
-            "positions": positions - kept.argmax(axis=1)[np.nonzero(kept)[0]],
-            "token_ids": np.arange(len(windows)),  # unknown, so no two are said to be the same
+            "positions": positions - first_positions,
+            "token_ids": np.arange(len(windows)),  # the tokens are unknown, so all are different
             "special": np.zeros(len(windows), bool),
         }
 
     def __getitem__(self, state: int) -> np.ndarray:
-        """One hidden state, float32 of shape (tokens, hidden), or float64 where numbers need it."""
-        values = _convert_array(self._states[state])[self._kept]
+        """Return one hidden state of shape (tokens, hidden), in float32 unless its type is wider."""
+        values = _convert_array(self._states[state])[self._is_token]
         is_float32 = np.can_cast(values.dtype, np.float32)
         return values.astype(np.float32 if is_float32 else np.float64, copy=False)
 
 
 class PooledStates:
-    """One vector for each window of hidden states: that of its last token, or the mean of all.
+    """One vector for each window of hidden states: the vector of its last token, or their mean.
 
     Parameters
     ----------
@@ -561,7 +584,7 @@ class PooledStates:
         self.layers = states.layers
         self._windows, self._first = np.unique(states.rows["windows"], return_inverse=True)
         number = len(self._windows)
-        # Rows of a window follow each other, so that the last of them is found from behind.
+        # Of several rows with one index, the last assignment stays.
         last = np.full(number, -1)
         last[self._first] = np.arange(len(self._first))
         self._last, self._sizes = last, np.bincount(self._first)
@@ -573,7 +596,7 @@ class PooledStates:
         }
 
     def __getitem__(self, state: int) -> Any:
-        """One hidden state, of shape (windows, hidden)."""
+        """Return one hidden state of shape (windows, hidden)."""
         values = self._states[state]
         if self._pool == "last":
             return values[self._last]
@@ -585,44 +608,46 @@ class PooledStates:
 
 def _number_groups(groups: Any, vectors: int) -> np.ndarray:
     """Number the groups of vectors from 0."""
-    given = np.asarray(_convert_array(groups))
-    if given.shape != (vectors,):
+    labels = np.asarray(_convert_array(groups))
+    if labels.shape != (vectors,):
         raise InputError(
-            f"`groups` has the shape {given.shape}; give one for each of {vectors} vectors"
+            f"`groups` has the shape {labels.shape}; give one for each of {vectors} vectors"
         )
-    return np.unique(given, return_inverse=True)[1]
+    return np.unique(labels, return_inverse=True)[1]
 
 
-def _convert_array(given: Any) -> np.ndarray:
-    if not hasattr(given, "detach"):
-        return np.asarray(given)
-    exact = given if given.dtype in (torch.float64, torch.int64, torch.int32) else given.float()
-    return exact.detach().cpu().numpy()
+def _convert_array(values: Any) -> np.ndarray:
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    if values.dtype not in (torch.float64, torch.int64, torch.int32):
+        values = values.float()
+    return values.detach().cpu().numpy()
 
 
-def _require_numbers(given: Any, what: str) -> None:
-    """Raise InputError if something is no array of real numbers that are there."""
-    if isinstance(given, torch.Tensor):
-        odd = {
-            "quantised": given.is_quantized,
-            "without values": given.is_meta,
-            "sharded": hasattr(given, "full_tensor"),
-            "sparse or nested": given.is_nested or given.layout != torch.strided,
+def _require_numbers(values: Any, subject: str) -> None:
+    """Raise InputError unless `values` is a dense array of real numbers."""
+    if isinstance(values, torch.Tensor):
+        problems = {
+            "quantised": values.is_quantized,
+            "without values": values.is_meta,
+            "sharded": hasattr(values, "full_tensor"),
+            "sparse or nested": values.is_nested or values.layout != torch.strided,
         }
-        if kind := next((name for name, is_so in odd.items() if is_so), ""):
+        if problem := next((name for name, is_true in problems.items() if is_true), ""):
             raise InputError(
-                f"{what} are {kind}; give dense tensors, such as of `.dequantize()`, `.full_tensor()` or `.to_dense()`"
+                f"{subject} are {problem}; give dense tensors, as `.dequantize()`, `.full_tensor()` or `.to_dense()` "
+                "return them"
             )
-        is_real = not given.is_complex()
+        is_real = not values.is_complex()
     else:
         try:
-            dtype = np.asarray(given).dtype
+            dtype = np.asarray(values).dtype
         except (ValueError, TypeError):
             dtype = np.dtype(object)
-        # Records are of `np.void`; bfloat16 of other libraries has the same kind, but is a number.
+        # Records have the kind of bfloat16 in other libraries, but the type `np.void`.
         is_real = dtype.kind not in "cOSUMm" and dtype.type is not np.void
     if not is_real:
-        raise InputError(f"{what} are no real numbers; give arrays or tensors of such numbers")
+        raise InputError(f"{subject} are not real numbers; give arrays or tensors of real numbers")
 
 
 def _read_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -636,20 +661,20 @@ def _read_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     values = _convert_array(np.ma.filled(mask, 0) if isinstance(mask, np.ma.MaskedArray) else mask)
     if np.isin(values, (0, 1)).all():
         return values.astype(bool)
-    # What is added to attention: nothing, or so much less that no softmax is left of it.
-    if ((values == 0) | (values <= LEAST_ADDED)).all():
+    # An additive mask is 0 for tokens, and so low for padding that its attention vanishes.
+    if ((values == 0) | (values <= LARGEST_MASKED)).all():
         return values == 0
-    odd = values[~np.isin(values, (0, 1))][0]
+    invalid = values[~np.isin(values, (0, 1))][0]
     raise InputError(
-        f"the mask has the value {odd:.4g}; give True or 1 for tokens, and False or 0 for padding"
+        f"the mask has the value {invalid:.4g}; give True or 1 for tokens, and False or 0 for padding"
     )
 
 
 def _find_masked_vectors(state: "np.ma.MaskedArray") -> np.ndarray:
-    """Say which vectors of a masked array are masked."""
-    masked = np.ma.getmaskarray(state)
-    if (masked.any(axis=-1) != masked.all(axis=-1)).any():
+    """Return which vectors of a masked array are masked."""
+    mask = np.ma.getmaskarray(state)
+    if (mask.any(axis=-1) != mask.all(axis=-1)).any():
         raise InputError(
             "hidden states are masked in some coordinates of a vector; mask whole vectors, or fill them"
         )
-    return np.asarray(masked.all(axis=-1))
+    return np.asarray(mask.all(axis=-1))

@@ -1,4 +1,4 @@
-"""A model of transformers that a user has loaded: what is around it, and what of it is measured."""
+"""A model that the user has loaded, with its wrappers and adapters, measured without leaving a trace."""
 
 import inspect
 import sys
@@ -19,8 +19,8 @@ from shape_of_learning.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-PATIENCE = 30  # seconds that a rank waits for the others, which come here at the same step
-_MEETINGS: Counter[str] = Counter()  # of this process, by their occasion
+PATIENCE = 30  # seconds that a rank waits for the others, which measure at the same step
+_MEETINGS: Counter[str] = Counter()  # meetings of this process by occasion
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class LoadedModel:
     Attributes
     ----------
     whole : torch.nn.Module
-        What the user calls, without what only spreads or compiles it.
+        The module that the user calls, without wrappers that distribute or compile it.
     inner : transformers.PreTrainedModel
-        The model of the library in it, which has its configuration.
+        The model of transformers inside, which has the configuration.
     adapters : dict of str to str
-        By name the kinds of the adapters that are active, as of the package `peft`.
+        Names and kinds of the active adapters.
     virtual_tokens : int
-        That an adapter puts before a text.
+        Number of tokens that an adapter puts before a text.
     """
 
     whole: torch.nn.Module
@@ -45,35 +45,35 @@ class LoadedModel:
     virtual_tokens: int = 0
 
     @staticmethod
-    def inspect_model(given: torch.nn.Module) -> "LoadedModel":
-        """Look into a model; InputError if there is none of transformers in it, or one that is not whole."""
+    def inspect_model(model: torch.nn.Module) -> "LoadedModel":
+        """Find the model of transformers in a module; InputError if there is none, or if it is partitioned."""
         from transformers import PreTrainedModel
 
-        whole = inner = _unwrap_model(given)
+        whole = inner = _unwrap_model(model)
         while not isinstance(inner, PreTrainedModel):
-            if _is_of(inner, "torch.distributed.fsdp", "FullyShardedDataParallel"):
+            if is_instance(inner, "torch.distributed.fsdp", "FullyShardedDataParallel"):
                 inner = inner.module
             elif callable(getattr(inner, "get_base_model", None)):
                 inner = inner.get_base_model()
-            elif hasattr(inner, "peft_config"):  # of several kinds of adapters
+            elif hasattr(inner, "peft_config"):  # a model of peft with several kinds of adapters
                 inner = inner.base_model.model
             else:
                 raise InputError(
-                    f"`model` is a {type(inner).__name__}, and none of transformers; give the model of "
-                    "transformers that is in it, or hidden states"
+                    f"`model` is a {type(inner).__name__} without a model of transformers; give a model of "
+                    "transformers, or hidden states"
                 )
         if any(hasattr(weight, "ds_id") and not weight.numel() for weight in inner.parameters()):
             raise InputError(
-                "`model` is partitioned by DeepSpeed ZeRO-3, and each process holds a part of each weight alone; "
+                "`model` is partitioned by DeepSpeed ZeRO-3, so that each process holds a part of each weight; "
                 "measure saved checkpoints (`shape-of-learning measure FOLDER`), or train with ZeRO-2 or FSDP"
             )
-        configs = _find_adapters(whole, inner)
-        kinds = {name: getattr(each, "peft_type", "adapter") for name, each in configs.items()}
-        return LoadedModel(
-            *(whole, inner),
-            {name: str(getattr(kind, "value", kind)) for name, kind in kinds.items()},
-            sum(getattr(config, "num_virtual_tokens", None) or 0 for config in configs.values()),
-        )
+        adapters = {}
+        virtual_tokens = 0
+        for name, config in _find_adapters(whole, inner).items():
+            kind = getattr(config, "peft_type", "adapter")
+            adapters[name] = str(getattr(kind, "value", kind))
+            virtual_tokens += getattr(config, "num_virtual_tokens", None) or 0
+        return LoadedModel(whole, inner, adapters, virtual_tokens)
 
     @property
     def base(self) -> "PreTrainedModel":
@@ -82,27 +82,30 @@ class LoadedModel:
 
     @cached_property
     def is_sharded(self) -> bool:
-        """Whether a forward pass gathers weights from other processes, which then have to take part in it."""
-        wrapped = ("torch.distributed.fsdp", "FullyShardedDataParallel", "FSDPModule")
-        if any(_is_of(module, *wrapped) for module in self.whole.modules()):
+        """Whether a forward pass gathers weights from other processes, which must then take part in it."""
+        wrappers = ("FullyShardedDataParallel", "FSDPModule")
+        if any(
+            is_instance(module, "torch.distributed.fsdp", *wrappers)
+            for module in self.whole.modules()
+        ):
             return True
         weights = self.whole.parameters()
-        return any(_is_of(weight, "torch.distributed.tensor", "DTensor") for weight in weights)
+        return any(is_instance(weight, "torch.distributed.tensor", "DTensor") for weight in weights)
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether it is called through what gives it its adapter or its weights."""
+        """Whether a wrapper gives the model its adapter or its weights."""
         return self.whole is not self.inner or self.is_sharded
 
     def choose_callable(self) -> Any:
-        """The base model, which is called as :attr:`is_wrapped` says."""
+        """Return the base model, called through its wrapper if it has one."""
         if not self.is_wrapped:
             return self.base
         return _WrappedModel(self.base, self.whole, self.inner)
 
     def require_all_ranks(self, occasion: str) -> None:
-        """Raise InputError if the model is sharded, and not all processes come here for the same occasion."""
-        if self.is_sharded and not do_all_ranks_meet(occasion):
+        """Raise InputError if the model is sharded and not all ranks come for the same occasion."""
+        if self.is_sharded and not meet_ranks(occasion):
             raise InputError(
                 f"`model` is sharded, but not all {torch.distributed.get_world_size()} processes came to measure it "
                 f"within {PATIENCE} s of each other; call this at the same step on every rank"
@@ -110,56 +113,55 @@ class LoadedModel:
 
 
 def _unwrap_model(model: Any) -> Any:
-    """The model in DistributedDataParallel, DataParallel, an engine or a compiled module."""
+    """Return the model in DistributedDataParallel, DataParallel, an engine or a compiled module."""
     from transformers import PreTrainedModel
 
     while not isinstance(model, PreTrainedModel):
-        inside = getattr(model, "_modules", {})
-        if "_orig_mod" in inside:
-            model = inside["_orig_mod"]
-        elif "module" in inside and not hasattr(model, "peft_config"):
-            if _is_of(model, "torch.distributed.fsdp", "FullyShardedDataParallel"):
+        modules = getattr(model, "_modules", {})
+        if "_orig_mod" in modules:
+            model = modules["_orig_mod"]
+        elif "module" in modules and not hasattr(model, "peft_config"):
+            if is_instance(model, "torch.distributed.fsdp", "FullyShardedDataParallel"):
                 break
-            model = inside["module"]
+            model = modules["module"]
         else:
             break
     return model
 
 
-def _is_of(thing: Any, module: str, *classes: str) -> bool:
-    """Whether it is of a class of a module; of none that nobody has imported."""
-    known = sys.modules.get(module)
-    kinds = tuple(getattr(known, name) for name in classes if hasattr(known, name))
-    return isinstance(thing, kinds)
+def is_instance(thing: Any, module: str, *classes: str) -> bool:
+    """Return whether a thing is of a class of a module, which is not imported for the answer."""
+    imported_module = sys.modules.get(module)
+    kinds = [getattr(imported_module, name, None) for name in classes]
+    return isinstance(thing, tuple(kind for kind in kinds if kind is not None))
 
 
 def _find_adapters(whole: Any, inner: Any) -> dict[str, Any]:
-    """Active adapters and their settings, of `peft` and of the library's own ``add_adapter``."""
+    """Return the configurations of active adapters, of `peft` and of the library's ``add_adapter``."""
     holder = whole if hasattr(whole, "peft_config") else inner
-    known = getattr(holder, "peft_config", None) or {}
+    configs = getattr(holder, "peft_config", None) or {}
     if any(getattr(module, "disable_adapters", False) is True for module in inner.modules()):
         return {}
-    active = getattr(holder, "active_adapters", ()) if known else ()
-    return {
-        name: known[name] for name in (active() if callable(active) else active) if name in known
-    }
+    active = getattr(holder, "active_adapters", ()) if configs else ()
+    names = active() if callable(active) else active
+    return {name: configs[name] for name in names if name in configs}
 
 
 class _WrappedModel:
-    """A base model that is called through what is around it, and returns what it returns itself."""
+    """A base model that is called through its wrapper, and returns its own output."""
 
     def __init__(self, base: "PreTrainedModel", whole: torch.nn.Module, inner: torch.nn.Module):
         self._base, self._whole = base, whole
-        # Of logits, which nobody asks for, as few as the head can make.
-        takes = inspect.signature(inner.forward).parameters
-        self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
+        # Logits are not needed: compute as few as the head allows.
+        parameters = inspect.signature(inner.forward).parameters
+        self._options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._base, name)
 
     @property
     def device(self) -> torch.device:
-        """Where it runs; what is sharded may wait on the CPU for its turn."""
+        """The device that runs the model; weights of a sharded model may wait on the CPU."""
         weight: Any = next(self._whole.parameters())
         kind = getattr(getattr(weight, "device_mesh", None), "device_type", weight.device.type)
         if kind == weight.device.type:
@@ -168,32 +170,34 @@ class _WrappedModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of its weights, which FSDP may have taken out of it."""
-        return next(each.dtype for each in self._whole.parameters() if each.is_floating_point())
+        """The type of the weights, which FSDP may have taken out of the base model."""
+        return next(
+            weight.dtype for weight in self._whole.parameters() if weight.is_floating_point()
+        )
 
     def __call__(self, *, input_ids: torch.Tensor, **inputs: Any) -> Any:
-        returned: list[Any] = []
-        with hook_modules([self._base], lambda *call: returned.append(call[-1])):
+        outputs: list[Any] = []
+        with hook_modules([self._base], lambda *call: outputs.append(call[-1])):
             self._whole(input_ids=input_ids, **inputs, **self._options)
-        if not returned:
+        if not outputs:
             raise ValueError(f"{type(self._whole).__name__} does not call its base model")
-        # Virtual tokens of a prompt are before those of the text, which see them.
-        output, length = returned[-1], input_ids.shape[1]
+        # Virtual tokens come before those of the text.
+        output, length = outputs[-1], input_ids.shape[1]
         for key in ("last_hidden_state", "hidden_states"):
             state = output.get(key)
             if isinstance(state, torch.Tensor):
                 output[key] = state[:, -length:]
             elif state is not None:
-                output[key] = tuple(each[:, -length:] for each in state)
+                output[key] = tuple(layer[:, -length:] for layer in state)
         return output
 
 
-def do_all_ranks_meet(occasion: str) -> bool:
-    """Whether all processes of a distributed training come here for an occasion, on which all of them agree.
+def meet_ranks(occasion: str) -> bool:
+    """Return whether all ranks of a distributed training come for the same occasion; all get the same answer.
 
-    A process that gathered weights alone would wait for ever, or take what others send for something else. So they
-    meet in the store by which the processes found each other, and who has waited for too long decides for all.
-    A second training has the same occasions again, each with a key of its own.
+    A rank that gathers weights alone would wait for ever, or mistake other messages for weights. So the ranks meet in
+    the store through which the processes found each other, and a rank that has waited for too long decides for all.
+    Occasions are counted, since a second training repeats them.
     """
     distributed = torch.distributed
     if not distributed.is_initialized() or distributed.get_world_size() == 1:
@@ -205,7 +209,7 @@ def do_all_ranks_meet(occasion: str) -> bool:
     key = f"shape_of_learning/{occasion}/{_MEETINGS[occasion]}"
 
     def decide(decision: str) -> None:
-        if store.add(f"{key}/decided", 1) == 1:  # of several the first
+        if store.add(f"{key}/decided", 1) == 1:  # the first decision counts
             store.set(f"{key}/decision", decision)
 
     if store.add(f"{key}/came", 1) == distributed.get_world_size():
@@ -218,31 +222,35 @@ def do_all_ranks_meet(occasion: str) -> bool:
     return bool(store.get(f"{key}/decision") == b"all")
 
 
-# Where a module keeps what is called with it.
-HOOKS = tuple(
-    f"_forward{kind}_hooks{of}"
-    for kind, ofs in (("", ("", "_with_kwargs", "_always_called")), ("_pre", ("", "_with_kwargs")))
-    for of in ofs
+# Attributes in which a module keeps its hooks.
+HOOKS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
 )
 
 
 @contextmanager
 def preserve_model(loaded: LoadedModel) -> Iterator[None]:
-    """Evaluate a model that may be in training, and leave no trace of it."""
+    """Put a model into evaluation mode inside the block, and restore all that a forward pass changes."""
     whole, matmul = loaded.whole, torch.backends.cuda.matmul
     modules: list[Any] = list(whole.modules())
     configs = {id(module.config): module.config for module in modules if hasattr(module, "config")}
-    settings = [(c, dict(vars(c))) for c in configs.values() if hasattr(c, "__dict__")]
-    kept = [(vars(module), _collect_caches(vars(module))) for module in modules]
+    settings = [
+        (config, dict(vars(config))) for config in configs.values() if hasattr(config, "__dict__")
+    ]
+    caches = [(vars(module), _copy_caches(vars(module))) for module in modules]
     training = [module for module in modules if module.training]
-    wrapper = vars(whole).get("forward")  # of accelerate, which rounds to bfloat16
+    wrapper = vars(whole).get("forward")  # accelerate's, which rounds to bfloat16
     threads = torch.get_num_threads()
     rounding = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
     reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
-    reduced = {key: getattr(matmul, key) for key in reductions}
-    gpus = {each.device for each in whole.parameters() if each.device.type == "cuda"}
+    reduction_settings = {key: getattr(matmul, key) for key in reductions}
+    gpus = {weight.device for weight in whole.parameters() if weight.device.type == "cuda"}
     try:
-        # Random numbers of other GPUs would cost each of them a context.
+        # The random state of any other GPU would cost a context there.
         with torch.random.fork_rng(devices=gpus), torch.compiler.set_stance("force_eager"):
             if wrapper is not None and hasattr(whole, "_original_forward"):
                 vars(whole)["forward"] = whole._original_forward
@@ -253,43 +261,44 @@ def preserve_model(loaded: LoadedModel) -> Iterator[None]:
             module.training = True
         if wrapper is not None:
             vars(whole)["forward"] = wrapper
-        if loaded.is_sharded:  # which keeps books of its own
+        if loaded.is_sharded:  # FSDP restores its modules itself
             for module in modules:
-                if _is_of(module, "torch.distributed.fsdp", "FSDPModule"):
+                if is_instance(module, "torch.distributed.fsdp", "FSDPModule"):
                     module.reshard()
         else:
-            for current, before in kept:
-                _restore(current, before)
+            for attributes, copies in caches:
+                _restore_caches(attributes, copies)
         for config, values in settings:
-            _reset(vars(config), values)
+            _restore_mapping(vars(config), values)
         torch.set_num_threads(threads)
         for path, value in rounding.items():
             find_rounding_settings(path).fp32_precision = value
-        for key, value in reduced.items():
+        for key, value in reduction_settings.items():
             setattr(matmul, key, value)
 
 
-def _collect_caches(module: dict[str, Any]) -> dict[str, dict[Any, Any]]:
-    """What a forward pass may change in a module: hooks of the library, and what is kept of the longest text."""
+def _copy_caches(attributes: dict[str, Any]) -> dict[str, dict[Any, Any]]:
+    """Copy the attributes that a forward pass may change in a module: numbers, hooks and buffers."""
+    caches = {key: dict(attributes[key]) for key in (*HOOKS, "_buffers")}
+    caches[""] = _select_numbers(attributes)
+    return caches
+
+
+def _select_numbers(attributes: dict[str, Any]) -> dict[str, Any]:
     return {
-        "": _select_plain_values(module),
-        **{key: dict(module[key]) for key in (*HOOKS, "_buffers")},
+        key: value for key, value in attributes.items() if isinstance(value, bool | int | float)
     }
 
 
-def _select_plain_values(module: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in module.items() if isinstance(value, bool | int | float)}
-
-
-def _restore(module: dict[str, Any], parts: dict[str, dict[Any, Any]]) -> None:
-    for key in _select_plain_values(module).keys() - parts[""].keys():
-        del module[key]
-    module.update(parts[""])
+def _restore_caches(attributes: dict[str, Any], copies: dict[str, dict[Any, Any]]) -> None:
+    for key in _select_numbers(attributes).keys() - copies[""].keys():
+        del attributes[key]
+    attributes.update(copies[""])
     for key in (*HOOKS, "_buffers"):
-        _reset(module[key], parts[key])
+        _restore_mapping(attributes[key], copies[key])
 
 
-def _reset(now: dict[Any, Any], before: dict[Any, Any]) -> None:
-    for key in now.keys() - before.keys():
-        del now[key]
-    now.update(before)
+def _restore_mapping(mapping: dict[Any, Any], copy: dict[Any, Any]) -> None:
+    for key in mapping.keys() - copy.keys():
+        del mapping[key]
+    mapping.update(copy)

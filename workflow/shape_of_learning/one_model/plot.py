@@ -1,4 +1,4 @@
-"""A picture of estimates: a panel per measure, a line per model or step, bands, and marks of suspect values."""
+"""Plots of estimates: a panel per measure, a line per model or step, bands, and marks of suspect values."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def plot_theme() -> Iterator[None]:
-    """Draw with the look of the project's figures; equal tables give equal SVGs."""
+    """Draw in the style of the project's figures, so that equal tables give equal SVGs."""
     with use_theme(), rc_context({"svg.hashsalt": "shape-of-learning"}):
         yield
 
@@ -33,17 +33,17 @@ def plot_theme() -> Iterator[None]:
 def plot(
     table: "pd.DataFrame", measures: str | Sequence[str] = (), *, ax: "Axes | None" = None
 ) -> "Figure | Axes":
-    """Draw what :func:`.measure` returned: a line per model, bands of 95 % intervals, suspect values hollow.
+    """Draw a table of :func:`.measure`: a line per model, bands of 95 % intervals, suspect values hollow.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        Tables of several models one after another (`pandas.concat`) have a line each; one model at several steps
-        has a line per step.
+        Tables of several models, joined by `pandas.concat`, have a line for each model; a table of one model at
+        several steps has a line for each step.
     measures : str or sequence of str
-        By default all of the table.
+        By default all measures of the table.
     ax : matplotlib.axes.Axes, optional
-        Where one measure is drawn.
+        Axes for a single measure.
 
     Returns
     -------
@@ -52,13 +52,13 @@ def plot(
     Raises
     ------
     InputError
-        If the table has no such measure, or `ax` is given for several.
+        If the table lacks a measure, or `ax` is given for several.
     """
-    chosen = [measures] if isinstance(measures, str) else list(measures)
+    names = [measures] if isinstance(measures, str) else list(measures)
     if ax is None:
         with plot_theme():
-            return draw_estimates(table, chosen).figure
-    names = chosen or list(dict.fromkeys(table["estimator"]))
+            return draw_estimates(table, names).figure
+    names = names or list(dict.fromkeys(table["estimator"]))
     if len(names) != 1:
         raise InputError(f"`ax` has room for one measure; choose one of {', '.join(names)}")
     inputs = make_inputs(table, names)
@@ -72,25 +72,25 @@ def plot(
 
 
 def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawing:
-    """Draw a table of estimates, as :func:`plot` says."""
+    """Draw a table of estimates as :func:`plot` does, and return the caption, too."""
     return overview(make_inputs(table, measures))
 
 
 def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
-    """Say which lines and panels a table has; InputError if it has no rows of layers, or not those measures."""
+    """Make the models and measures of a drawing; InputError if the table lacks a measure or has no layers."""
     text = table.attrs.get("text")
     table = table[table["layer"].notna()]
-    known = list(dict.fromkeys(table["estimator"]))
-    if absent := [name for name in measures if name not in known]:
-        raise InputError(f"the table has no `{absent[0]}`; it has {', '.join(known)}")
+    table_measures = list(dict.fromkeys(table["estimator"]))
+    if absent := [name for name in measures if name not in table_measures]:
+        raise InputError(f"the table has no `{absent[0]}`; it has {', '.join(table_measures)}")
     if table.empty:
         raise InputError("the table has no rows of layers; give one that `measure` returns")
-    chosen = list(dict.fromkeys(measures or known))
-    table = table[table["estimator"].isin(chosen)]
+    names = list(dict.fromkeys(measures or table_measures))
+    table = table[table["estimator"].isin(names)]
     table = table.assign(revision=table["revision"].astype(str), tokens=table["tokens"])
     steps = table.groupby("model")["step"].nunique()
-    one_each = bool((steps <= 1).all())
-    if len(steps) > 1 and not one_each:
+    has_training = bool((steps > 1).any())
+    if len(steps) > 1 and has_training:
         raise InputError(
             "the table has several models at several steps; give one model, or one step of each"
         )
@@ -102,26 +102,21 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         )
     table = table.assign(model=table["model"] + "@" + table["revision"])
     tables = {}
-    if not one_each:  # a line per step of the only model
+    if has_training:  # the only model has a line for each step
         models = [DrawnModel(models[0].name, models[0].label, models[0].family, models[0].role)]
         table = table.assign(model=models[0].name)
-        tables["verdicts"] = _make_verdicts(table)
+        verdicts = table[["model", "revision", "step"]].drop_duplicates()
+        tables["verdicts"] = verdicts.assign(verdict="not judged", shown="yes")
     kinds = {
         column: kind
         for column, kind in (COLUMN_TYPES | MEAN_COLUMN_TYPES).items()
         if column in table
     }
-    chosen_measures = [find_measure(name).configure(name, {}) for name in chosen]
+    drawn_measures = [find_measure(name).configure(name, {}) for name in names]
     return FigureInputs(
         models=models,
-        measures=make_drawn_measures(chosen_measures),
+        measures=make_drawn_measures(drawn_measures),
         caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
         tables={"estimates": table.astype(kinds), **tables},
         sample=f"{format_range(table['windows'])} windows" + (f" of {text}" if text else ""),
     )
-
-
-def _make_verdicts(table: "pd.DataFrame") -> "pd.DataFrame":
-    """Say that every step is shown."""
-    steps = table[["model", "revision", "step"]].drop_duplicates()
-    return steps.assign(verdict="not judged", shown="yes")

@@ -1,4 +1,4 @@
-"""Small models, pretrained and fine-tuned by the workflow; and the shape of a model of yours while it trains."""
+"""Pretraining and fine-tuning of small models, and measures of any model while it trains."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ __all__ = ["ShapeCallback", "ShapeProbe"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use, since the Snakefile reads recipes at every start and needs no PyTorch.
+    # Imported on first use, since the Snakefile reads recipes at each start and needs no PyTorch.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_named(name, "training.callback")

@@ -1,4 +1,4 @@
-"""The shape of a model while it trains: measures of a fixed probe text, in any loop and in a Trainer's."""
+"""Measure a model on a fixed probe text while it trains, in any training loop or in a Trainer."""
 
 import csv
 import logging
@@ -21,16 +21,16 @@ from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.in_python import (
     check_whole_numbers,
     choose_layers,
+    find_role,
     find_tokenizer,
     list_texts,
-    name_role,
-    protocol_of,
-    rewrite_log_for_python,
-    sample_of,
-    say_size,
+    make_protocol,
+    prepare_sample,
+    rewrite_remedies,
+    warn_of_small_batch,
 )
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
-from shape_of_learning.one_model.measured import find_measures, measure_states
+from shape_of_learning.one_model.measurement import CheckpointName, find_measures, measure_states
 
 logger = logging.getLogger(__name__)
 
@@ -41,40 +41,39 @@ MODEL, STEP, LAYER, ESTIMATOR, VALUE = map(
 
 
 class ShapeProbe:
-    """Measures of some layers of a model on a fixed text, step by step, in a table on disk.
+    """Measure some layers of a model on a fixed text at chosen steps, and write a table.
 
     Parameters
     ----------
     tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
     texts : iterable of str
-        Windows of the probe text, each within the model's context. Intervals need 16 or more.
+        Windows of the probe text, each within the model's context. Intervals need 16 windows.
     measures : iterable of str
         Names of measures.
     layers : int or iterable of int, optional
         0 is the embedding output, -1 the last layer; by default the first block, the middle one and the last.
     bands : mapping of str to (float, float)
-        By measure, where the mean over the chosen blocks should stay; a warning is logged when it does not, or is
-        undefined.
+        For a measure, the bounds of the mean over the chosen blocks; a mean that is undefined or out of bounds is
+        logged as a warning.
     table : Path or str
-        CSV file with the columns of ``tables/estimates.csv``, written anew after each step. A training that
-        resumes goes on with it.
+        CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. A training that resumes
+        adds to it.
     name : str
-        Of the model, in the table.
+        Name of the model in the table.
 
     Raises
     ------
     InputError
-        If there is no such measure, a band is of none that is taken, or there is no text or tokenizer.
+        If a measure is unknown, a band is for a measure that is not taken, or there is no text or tokenizer.
 
     Notes
     -----
-    What is wrong with what was given is an InputError of the first call, or of :meth:`check`. Whatever happens later,
-    such as a full disk or exhausted memory, is logged, once for each kind, and a training goes on: a call then gives
-    what could be measured. Rows that could not be written are written with those of a later step.
+    The first call, or :meth:`check`, raises InputError for bad arguments. Later errors, such as a full disk or
+    exhausted memory, are logged once for each kind, and the training goes on; the call returns the values that could
+    be measured. Rows that could not be written are written at a later step.
 
-    Of a model that is sharded over processes (FSDP, tensor parallelism), whose weights all of them have to gather, the
-    probe is called on every rank at the same steps. The first one writes the table and gets the values, others get
-    none.
+    Call the probe on every rank at the same steps if the model is sharded over processes (FSDP, tensor parallelism),
+    since all of them gather its weights. The first rank writes the table and gets the values; the others get none.
 
     Examples
     --------
@@ -99,11 +98,11 @@ class ShapeProbe:
         table: Path | str = "shape.csv",
         name: str = "model",
     ):
-        # A callback finds that of its trainer when the training begins.
+        # A callback takes the tokenizer of its trainer when the training begins.
         self.tokenizer = None if tokenizer is None else find_tokenizer(tokenizer)
         self.texts = list_texts(texts)
-        self._chosen = find_measures(measures)
-        self.measures = tuple(measure.name for measure in self._chosen)
+        self._measures = find_measures(measures)
+        self.measures = tuple(measure.name for measure in self._measures)
         self.layers = None if layers is None else check_whole_numbers(layers)
         self.bands, self.table, self.name = dict(bands or {}), Path(table), name
         if unknown := self.bands.keys() - set(self.measures):
@@ -114,33 +113,33 @@ class ShapeProbe:
             raise InputError(f"`table` is the folder {table}; name a file")
         self._is_checked = self._is_alone = False
         self._unwritten: list[list[Any]] = []
-        self._said: set[tuple[object, ...]] = set()
+        self._logged_errors: set[tuple[object, ...]] = set()
 
     def check(self, model: Any) -> None:
-        """Run a text through a model, which is left as it was, so that what was given is refused before a training.
+        """Run a text through a model, which is left as it was, to find bad arguments before a training.
 
         Raises
         ------
         InputError
-            If a text is too long for the model, there is no such layer, or the model cannot be measured.
+            If a text is too long for the model, a layer is missing, or the model cannot be measured.
         """
         with self._log_errors("measured", InputError):
             loaded = LoadedModel.inspect_model(model)
-            if self._does_take_part(loaded, "check"):
-                with preserve_model(loaded), rewrite_log_for_python():
-                    sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
+            if self._meet_ranks(loaded, "check"):
+                with preserve_model(loaded), rewrite_remedies():
+                    sample = prepare_sample(loaded, self.tokenizer, self.texts, self.name)
                 self._choose_layers(sample.layers)
-                say_size(protocol_of(sample.rows, self.name), sample.tokens)
+                warn_of_small_batch(make_protocol(sample.rows, self.name), sample.tokens)
         self._is_checked = True
 
     def __call__(self, model: Any, step: int) -> dict[str, float]:
-        """Measure a model, which is left as it was, add to the table, and warn where a band is left.
+        """Measure a model, which is left as it was, add to the table, and warn of values out of bounds.
 
         Returns
         -------
         dict of str to float
-            By ``shape/MEASURE/layer_LAYER`` and ``shape/MEASURE``, the mean over the chosen blocks. Empty where the
-            model could not be measured.
+            Keys are ``shape/MEASURE/layer_LAYER``, and ``shape/MEASURE`` for the mean over the chosen blocks. Empty
+            if the model could not be measured.
         """
         if not self._is_checked:
             self.check(model)
@@ -152,32 +151,32 @@ class ShapeProbe:
             place = "" if row[LAYER] is None else f"/layer_{row[LAYER]}"
             values[f"shape/{row[ESTIMATOR]}{place}"] = float(row[VALUE])
         if rows:
-            self._warn(values, step)
+            self._warn_of_bands(values, step)
             self._unwritten = [row for row in self._unwritten if row[STEP] < step] + rows
             with self._log_errors(f"written to {self.table}"):
                 self._write()
         return values
 
     def _measure_rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
-        """Measure a model; nothing on a rank that only helps to gather its weights."""
-        if not self._does_take_part(loaded, str(step)):
+        """Measure a model; return no rows on a rank that only helps to gather its weights."""
+        if not self._meet_ranks(loaded, str(step)):
             return []
         is_helper = loaded.is_sharded and torch.distributed.get_rank() > 0
-        with preserve_model(loaded), rewrite_log_for_python():
-            sample = sample_of(loaded, self.tokenizer, self.texts, self.name)
+        with preserve_model(loaded), rewrite_remedies():
+            sample = prepare_sample(loaded, self.tokenizer, self.texts, self.name)
             if is_helper:
                 sample.store_states(NullStore(sample.forward.device))
                 return []
             states = StatesInMemory(sample)
             sample.store_states(states)
-            role = name_role(loaded)
+            role = find_role(loaded)
         places = [(layer, AFTER) for layer in self._choose_layers(states.layers)]
-        how = protocol_of(states.rows, self.name)
-        checkpoint = (f"step{step}", step, None)
-        return measure_states(states, self._chosen, how, role, checkpoint, places).estimates
+        protocol = make_protocol(states.rows, self.name)
+        checkpoint = CheckpointName(self.name, role, f"step{step}", step)
+        return measure_states(states, self._measures, protocol, checkpoint, places).estimates
 
-    def _does_take_part(self, loaded: LoadedModel, occasion: str) -> bool:
-        """Meet the other ranks of a sharded model; if they do not come once, they are not waited for again."""
+    def _meet_ranks(self, loaded: LoadedModel, occasion: str) -> bool:
+        """Return whether all ranks of a sharded model come; after a first failure, wait no more."""
         if not self._is_alone:
             try:
                 loaded.require_all_ranks(f"{self.name} {self.table} {occasion}")
@@ -187,29 +186,33 @@ class ShapeProbe:
         return not self._is_alone
 
     @contextmanager
-    def _log_errors(self, what: str, *raised: type[Exception]) -> Iterator[None]:
-        """Log what goes wrong, once for each kind, but for what is raised."""
+    def _log_errors(self, action: str, *user_errors: type[Exception]) -> Iterator[None]:
+        """Log errors, once for each kind, except `user_errors`, which are raised."""
         try:
             yield
-        except raised:
+        except user_errors:
             raise
-        except Exception as error:  # nothing of this is worth a training
-            kind = what, type(error), getattr(error, "errno", None)
-            if kind not in self._said:
-                self._said.add(kind)
-                said = str(error) if isinstance(error, InputError) else shorten_error(error)
-                said = "memory is exhausted" if is_memory_exhausted(error) else said
-                logger.error(
-                    "the shape is not %s (%s); the training goes on, and this is said once",
-                    what,
-                    said,
-                )
+        except Exception as error:  # no error of the probe may end a training
+            kind = action, type(error), getattr(error, "errno", None)
+            if kind in self._logged_errors:
+                return
+            self._logged_errors.add(kind)
+            if is_memory_exhausted(error):
+                reason = "memory is exhausted"
+            else:
+                reason = str(error) if isinstance(error, InputError) else shorten_error(error)
+            logger.error(
+                "the shape is not %s (%s); the training goes on, and further errors of this kind are not logged",
+                action,
+                reason,
+            )
 
     def _choose_layers(self, last: int) -> list[int]:
-        usual = sorted({min(1, last), max(last // 2, min(1, last)), last})
-        return choose_layers(self.layers or usual, last)
+        first = min(1, last)
+        default = sorted({first, max(last // 2, first), last})
+        return choose_layers(self.layers or default, last)
 
-    def _warn(self, values: Mapping[str, float], step: int) -> None:
+    def _warn_of_bands(self, values: Mapping[str, float], step: int) -> None:
         for name, (low, high) in self.bands.items():
             value = values.get(f"shape/{name}", math.nan)
             if math.isnan(value):
@@ -222,38 +225,38 @@ class ShapeProbe:
                 )
 
     def _write(self) -> None:
-        """Write the table anew: what it has of other models and of earlier steps, and what was measured since."""
-        first = min(row[STEP] for row in self._unwritten)
-        kept: list[list[Any]] = []
-        if self.table.exists() and self.table.stat().st_size:  # empty after a disk was full
+        """Rewrite the table with its rows of other models and of earlier steps, and the new rows."""
+        first_step = min(row[STEP] for row in self._unwritten)
+        old_rows: list[list[Any]] = []
+        if self.table.exists() and self.table.stat().st_size:  # a full disk leaves an empty file
             try:
-                rows = read_rows(self.table, ESTIMATE_COLUMNS)
-                kept = [r for r in rows if r[MODEL] != self.name or int(r[STEP] or -1) < first]
+                for row in read_rows(self.table, ESTIMATE_COLUMNS):
+                    if row[MODEL] != self.name or int(row[STEP] or -1) < first_step:
+                        old_rows.append(row)
             except (InputError, ValueError, IndexError, csv.Error) as error:
                 raise InputError(
                     f"{self.table} is no table of estimates, and is left as it is; move it away, or name another "
                     "`table`"
                 ) from error
-        write_table(self.table, ESTIMATE_COLUMNS, [*kept, *self._unwritten])
+        write_table(self.table, ESTIMATE_COLUMNS, [*old_rows, *self._unwritten])
         self._unwritten.clear()
 
 
 class ShapeCallback(TrainerCallback):
-    """A :class:`ShapeProbe` for the Trainer of transformers, logged through its own trackers.
+    """A :class:`ShapeProbe` for the Trainer of transformers, whose trackers log the values.
 
     Parameters
     ----------
     trainer : transformers.Trainer, optional
-        To which it adds itself; without one, it is among the trainer's ``callbacks``.
+        The trainer to which the callback adds itself; without it, pass the callback to the trainer's ``callbacks``.
     texts, **options
-        As :class:`ShapeProbe` takes them; the tokenizer is the trainer's own if it has one.
+        Arguments of :class:`ShapeProbe`; the tokenizer is the trainer's if it has one.
     every : int
         Steps between two measurements; the first is before training.
 
     Notes
     -----
-    What is wrong with what was given is an InputError before the first step; whatever happens later is logged, and
-    the training goes on.
+    Bad arguments raise InputError before the first step; later errors are logged, and the training goes on.
 
     Examples
     --------
@@ -263,7 +266,7 @@ class ShapeCallback(TrainerCallback):
         trainer = Trainer(model, arguments, processing_class=tokenizer, callbacks=[probe], ...)
         trainer.train()
 
-    Or to a trainer that is there already::
+    Or added to a trainer that exists already::
 
         ShapeCallback(trainer, texts, every=1000)
     """
@@ -288,20 +291,20 @@ class ShapeCallback(TrainerCallback):
         if trainer is not None:
             trainer.add_callback(self)
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Refuse what cannot be measured, and measure the model as it is before the first step."""
+    def on_train_begin(self, args: Any, state: Any, control: Any, **options: Any) -> None:
+        """Check the arguments, and measure the model before the first step."""
         self._trainer = self._trainer or _find_calling_trainer()
         if self.probe.tokenizer is None:
-            self.probe.tokenizer = find_tokenizer(given.get("processing_class"))
-        self.probe.check(given["model"])
-        self._is_on_all_ranks = LoadedModel.inspect_model(given["model"]).is_sharded
+            self.probe.tokenizer = find_tokenizer(options.get("processing_class"))
+        self.probe.check(options["model"])
+        self._is_on_all_ranks = LoadedModel.inspect_model(options["model"]).is_sharded
         if state.global_step == 0:
-            self._measure(state, control, given["model"])
+            self._measure(state, control, options["model"])
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Measure it every so many updates, however many batches each of them accumulates."""
+    def on_step_end(self, args: Any, state: Any, control: Any, **options: Any) -> None:
+        """Measure the model after every `every` updates; an update may accumulate several batches."""
         if state.global_step % self.every == 0:
-            self._measure(state, control, given["model"])
+            self._measure(state, control, options["model"])
 
     def _measure(self, state: Any, control: Any, model: Any) -> None:
         if not (state.is_world_process_zero or self._is_on_all_ranks):
@@ -310,15 +313,18 @@ class ShapeCallback(TrainerCallback):
         if values and self._trainer is not None:
             is_due = control.should_log
             self._trainer.log(values)
-            control.should_log = is_due  # else the trainer would not log its loss at this step
+            control.should_log = (
+                is_due  # `log` has cleared it, and the trainer's loss is still to come
+            )
         elif values:
             state.log_history.append({**values, "step": state.global_step})
 
 
 def _find_calling_trainer() -> Trainer | None:
-    """Find the trainer whose event this is: the library gives a callback everything else, but not its log."""
+    """Find the trainer that calls the callback, since the library does not pass it."""
     frame = sys._getframe()
     while frame := frame.f_back:
-        if isinstance(found := frame.f_locals.get("self"), Trainer):
-            return found
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, Trainer):
+            return caller
     return None

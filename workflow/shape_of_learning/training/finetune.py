@@ -1,4 +1,4 @@
-"""Training of a checkpoint on a task, whose saved steps serve like revisions of a Hub repository."""
+"""Fine-tune a checkpoint on a task; the saved steps serve as revisions of a Hub repository do."""
 
 import logging
 import math
@@ -25,24 +25,24 @@ from shape_of_learning.training.train import list_versions, make_deterministic, 
 
 logger = logging.getLogger(__name__)
 
-HEAD_DEVIATION = 0.02  # of its initial weights, as of all weights of BERT
+HEAD_DEVIATION = 0.02  # of the head's initial weights, as in BERT
 SCORED_AT_A_TIME = 64
-MOST_TOKENS = 512  # of an example, as of BERT
+MOST_TOKENS = 512  # of an example, as in BERT
 
 
 @dataclass(frozen=True)
 class Start:
-    """The checkpoint that is trained further.
+    """The checkpoint at the start of a fine-tuning.
 
     Attributes
     ----------
     network : transformers.PreTrainedModel
-        In float32 on the CPU: a base model, or one with its language-model head, which stays as it is. It is
-        trained in place.
+        In float32 on the CPU, trained in place: a base model, or one with its language-model head, which is not
+        changed.
     tokenizer : transformers.PreTrainedTokenizerBase
     role : {"encoder", "decoder"}
     write_tokenizer : callable
-        Puts the tokenizer's files into a folder.
+        Writes the tokenizer's files into a folder.
     """
 
     network: Any
@@ -62,24 +62,24 @@ def finetune(
 ) -> None:
     """Train a checkpoint with a linear head on a task and save it at log-spaced steps.
 
-    An encoder's head reads the mean of the last hidden states of all tokens of an example, special ones
-    included, a decoder's head the last token's. 16 steps make an epoch, and step k comes after as many updates
-    as k sixteenths of an epoch have, rounded up, so a plan knows the steps before the task is there.
+    An encoder's head reads the mean of the last hidden states of all tokens of an example, special tokens
+    included; a decoder's head reads the last token's. An epoch has 16 steps. Step k comes after k sixteenths of the
+    updates of an epoch, rounded up, so that the steps are known before the number of examples.
 
     Parameters
     ----------
     start : Start
     task : Task
-        Trained on its split ``train``, scored on ``held_out``.
+        Its split ``train`` is trained on, ``held_out`` is scored.
     recipe : FinetuningRecipe
     model : str
-        Name of the model that comes of it.
+        Name of the fine-tuned model.
     destination : Path
-        Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step, called
-        ``step{N}``, with the tokenizer and a ``checkpoint.json`` that says the step, the updates, the
-        held-out score, the recipe and what the task was. The head of the task is not kept.
+        Folder that appears when all steps are saved. It holds one folder in Hugging Face format per step, called
+        ``step{N}``, with the tokenizer and a ``checkpoint.json`` that states the step, the updates, the
+        held-out score, the recipe and the task. The head of the task is not saved.
     provenance : mapping
-        More for ``checkpoint.json``.
+        Further facts for ``checkpoint.json``.
 
     Notes
     -----
@@ -88,46 +88,51 @@ def finetune(
     """
     with make_deterministic(recipe.threads), atomic_write(destination) as folder:
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
-        tuned = _TunedModel(start, task)
-        examples = len(tuned.texts["train"])
+        classifier = _TaskModel(start, task)
+        examples = len(classifier.texts["train"])
         per_epoch = recipe.updates_per_epoch(examples)
         count, steps = recipe.epochs * per_epoch, recipe.epochs * STEPS_PER_EPOCH
         updates = train(
-            [*tuned.base.parameters(), *tuned.head.parameters()],
+            [*classifier.base.parameters(), *classifier.head.parameters()],
             shuffle_batches(examples, recipe, random_stream(recipe.seed, "fine-tuning batches")),
-            tuned.compute_losses,
+            classifier.compute_losses,
             [recipe.learning_rate_at(update, count) for update in range(count)],
             betas=FINETUNING_BETAS,
             name=model,
         )
-        by = {
+        facts = {
             "source": "finetuning",
             "recipe": recipe.model_dump(),
             "software": list_versions(),
             "model": model,
         }
-        saved: dict[int, list[int]] = {}
+        steps_by_update: dict[int, list[int]] = {}
         for step in space_pretraining_steps(steps):
-            saved.setdefault(math.ceil(step * per_epoch / STEPS_PER_EPOCH), []).append(step)
-        for done in updates:
-            if done not in saved:
+            update = math.ceil(step * per_epoch / STEPS_PER_EPOCH)
+            steps_by_update.setdefault(update, []).append(step)
+        for update in updates:
+            if update not in steps_by_update:
                 continue
-            score = tuned.score()
-            logger.info("%s: after %d updates, held-out %s %.3f", model, done, task.metric, score)
-            found = {"updates": done, "score": None if math.isnan(score) else score}
-            for step in saved[done]:
-                known = {**found, **by, **provenance}
-                save_step(start.network, start.write_tokenizer, folder, step=step, **known)
+            score = classifier.score()
+            logger.info("%s: after %d updates, held-out %s %.3f", model, update, task.metric, score)
+            record = {
+                "updates": update,
+                "score": None if math.isnan(score) else score,
+                **facts,
+                **provenance,
+            }
+            for step in steps_by_update[update]:
+                save_step(start.network, start.write_tokenizer, folder, step=step, **record)
 
 
-class _TunedModel:
-    """A checkpoint, the head of the task, and the task as both read it."""
+class _TaskModel:
+    """A checkpoint with the head of a task, and the encoded examples of the task."""
 
     def __init__(self, start: Start, task: Task) -> None:
         self.base, self.role, self.metric = start.network.base_model, start.role, task.metric
         config = self.base.config.get_text_config()
         self.labels = Labels.read_labels(task)
-        # opt-350m projects its last hidden state.
+        # opt-350m projects its last hidden state to this width.
         width = getattr(config, "word_embed_proj_dim", config.hidden_size)
         self.head = torch.nn.Linear(width, len(self.labels.classes) or 1)
         torch.nn.init.normal_(self.head.weight, std=HEAD_DEVIATION)
@@ -146,27 +151,30 @@ class _TunedModel:
             )
 
     def compute_losses(self, batch: np.ndarray) -> dict[str, torch.Tensor]:
-        """Loss of the examples of the training split with these numbers."""
+        """Compute the loss of the examples of the training split with these numbers."""
         outputs = self.compute_outputs([self.texts["train"][number] for number in batch])
         return {"loss": self.labels.compute_loss(outputs, self.truth["train"][batch].tolist())}
 
     def compute_outputs(self, texts: Sequence[Mapping[str, torch.Tensor]]) -> torch.Tensor:
-        """Outputs of the head, of shape (texts, outputs)."""
+        """Compute the outputs of the head, of shape (texts, outputs)."""
         arguments = pad_texts(texts, self.padding)
         states = self.base(**arguments).last_hidden_state
         mask = arguments["attention_mask"]
         if self.role == "decoder":
-            pooled = states[torch.arange(len(texts)), mask.sum(dim=1) - 1]
+            vectors = states[torch.arange(len(texts)), mask.sum(dim=1) - 1]
         else:
-            pooled = (states * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        return self.head(pooled)
+            vectors = (states * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        return self.head(vectors)
 
     @torch.no_grad()
     def score(self) -> float:
-        """Score of the held-out split, without dropout."""
+        """Compute the score of the held-out split, without dropout."""
         texts, size = self.texts["held_out"], SCORED_AT_A_TIME
         self.base.eval()
-        parts = [self.compute_outputs(texts[at : at + size]) for at in range(0, len(texts), size)]
+        parts = [
+            self.compute_outputs(texts[start : start + size])
+            for start in range(0, len(texts), size)
+        ]
         self.base.train()
         predictions = self.labels.make_predictions(torch.cat(parts))
         return SCORES[self.metric](self.truth["held_out"], predictions)
@@ -174,14 +182,14 @@ class _TunedModel:
 
 @dataclass(frozen=True)
 class Labels:
-    """What the head of a task is trained to give.
+    """The classes or grades that the head of a task learns.
 
     Attributes
     ----------
     classes : tuple of int
-        Those of a classification, in the order of the head's outputs; none of a graded task.
+        Classes in the order of the head's outputs; empty for a graded task.
     mean, deviation : float
-        Of the grades of the training split, by which they are standardised.
+        Mean and deviation of the training split's grades, by which grades are standardised.
     """
 
     classes: tuple[int, ...]
@@ -190,14 +198,14 @@ class Labels:
 
     @classmethod
     def read_labels(cls, task: Task) -> "Labels":
-        """Read those of a task; just the training split's grades are looked at."""
+        """Read the labels of a task; grades are those of the training split only."""
         if task.has_classes:
             return cls(tuple(task.classes))
         grades = np.array([example.label for example in task.split("train")])
         return cls((), float(grades.mean()), float(grades.std()))
 
     def compute_loss(self, outputs: torch.Tensor, labels: Sequence[float]) -> torch.Tensor:
-        """Cross-entropy, or mean squared error of standardised grades."""
+        """Compute the cross-entropy, or the mean squared error of standardised grades."""
         if self.classes:
             numbers = torch.tensor([self.classes.index(int(label)) for label in labels])
             return torch.nn.functional.cross_entropy(outputs, numbers)
@@ -205,7 +213,7 @@ class Labels:
         return torch.nn.functional.mse_loss(outputs.squeeze(-1), grades)
 
     def make_predictions(self, outputs: torch.Tensor) -> np.ndarray:
-        """Labels that outputs of shape (n, outputs) stand for, of shape (n,)."""
+        """Convert outputs of shape (n, outputs) to labels of shape (n,)."""
         if self.classes:
             return np.array(self.classes)[outputs.argmax(dim=-1).numpy()]
         return outputs.squeeze(-1).numpy().astype(np.float64) * self.deviation + self.mean
@@ -214,7 +222,7 @@ class Labels:
 def encode(
     tokenizer: Any, examples: Sequence[Example], *, longest: int, segments: int
 ) -> list[dict[str, torch.Tensor]]:
-    """Tokenise examples, with special tokens; a pair as the tokenizer joins two texts.
+    """Tokenise examples with special tokens; the tokenizer joins the texts of a pair.
 
     Parameters
     ----------
@@ -222,45 +230,45 @@ def encode(
     examples : sequence of Example
         All single texts, or all pairs.
     longest : int
-        Tokens of an example at most; what is longer is cut at its end, of a pair the longer text.
+        Most tokens of an example; a longer one is cut at its end, and of a pair the longer text.
     segments : int
-        How many segments the model tells apart.
+        Number of segments that the model distinguishes.
 
     Returns
     -------
     list of dict
         Arguments of the base model, of shape (tokens,).
     """
-    pairs = bool(examples[0].text_2)
-    encoded = tokenizer(
+    are_pairs = bool(examples[0].text_2)
+    encoding = tokenizer(
         [example.text for example in examples],
-        [example.text_2 for example in examples] if pairs else None,
+        [example.text_2 for example in examples] if are_pairs else None,
         truncation=True,
         max_length=longest,
         return_attention_mask=True,
-        return_token_type_ids=pairs and segments > 1,
+        return_token_type_ids=are_pairs and segments > 1,
         verbose=False,
     )
     return [
-        {name: torch.tensor(values[row]) for name, values in encoded.items()}
+        {name: torch.tensor(values[row]) for name, values in encoding.items()}
         for row in range(len(examples))
     ]
 
 
 def pad_texts(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
-    """Join what :func:`encode` gives for several texts, filled up at their ends by a token that is masked."""
-    filled = {}
+    """Join several texts of :func:`encode`, padded at their ends by a token that is masked."""
+    arguments = {}
     for name in texts[0]:
         fill = padding if name == "input_ids" else 0
         columns = [text[name] for text in texts]
-        filled[name] = pad_sequence(columns, batch_first=True, padding_value=fill)
-    return filled
+        arguments[name] = pad_sequence(columns, batch_first=True, padding_value=fill)
+    return arguments
 
 
 def shuffle_batches(
     examples: int, recipe: FinetuningRecipe, random: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Yield the numbers of the examples of each batch of all epochs, each of which has its own order."""
+    """Yield the numbers of the examples of each batch; each epoch has its own order."""
     for _ in range(recipe.epochs):
         order = random.permutation(examples)
         for start in range(0, examples, recipe.batch_size):

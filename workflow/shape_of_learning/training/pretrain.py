@@ -1,4 +1,4 @@
-"""Pretraining of small models and their tokenizers; saved steps serve like revisions of a Hub repository."""
+"""Pretrain small models and their tokenizers; the saved steps serve as revisions of a Hub repository do."""
 
 import hashlib
 import logging
@@ -32,18 +32,17 @@ from shape_of_learning.training.train import (
 
 logger = logging.getLogger(__name__)
 
-# A decoder is trained and read without special tokens, as Pythia is; its one is never inserted.
+# A decoder is trained and run without special tokens, as Pythia; its only one is never inserted.
 DECODER_TOKENS = ["<|endoftext|>"]
 ENCODER_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BYTES = 256
-# The library keeps about 100 bytes beside each token, so a long text is encoded in parts.
+# The library needs about 100 bytes for each token, so a long text is encoded in parts.
 CHUNK_CHARACTERS = 1 << 20
 WIDENING = 4
 IGNORED = -100  # the label that transformers leaves out of the loss
-# Devlin et al. 2019, section 3.1: of the masked positions 80 % show the mask, 10 % another token.
-MASKED_SHARE, SHOWN_AS_MASK, SHOWN_AS_OTHER = 0.15, 0.8, 0.1
-# At the end of the text, which is never trained on: the loss that is reported is measured there.
-HELD_OUT_SEQUENCES = 32
+# Devlin et al. 2019, section 3.1: 80 % of the masked positions show the mask, 10 % a random token.
+MASKED_SHARE, MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE = 0.15, 0.8, 0.1
+HELD_OUT_SEQUENCES = 32  # at the end of the text; the recorded loss is theirs
 
 
 def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: Path) -> None:
@@ -54,15 +53,15 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     text : str
         The cleaned corpus. Its last twentieth is held out.
     recipe : PretrainingRecipe
-        What to train and how.
+        Architecture and hyperparameters.
     model : str
-        Name of the model, to which its random streams belong, unless it is a twin.
+        Name of the model, on which its random numbers depend, unless it is a twin.
     destination : Path
-        Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
+        Folder that appears when all steps are saved. It holds one folder in Hugging Face format per step
         of :func:`.space_pretraining_steps`, called ``step{N}``, with the tokenizer and a
-        ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
-        predicted token), the regulariser's term there if there is one, how much of the text was
-        trained on, and the recipe.
+        ``checkpoint.json`` that states the step, the tokens seen, the held-out loss (nats per
+        predicted token), the regulariser's term there if there is one, the length of the
+        training text, and the recipe.
 
     Raises
     ------
@@ -97,10 +96,8 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
         held_out = draw_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
         torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
         network = _make_network(recipe, tokenizer).train()
-        random, steps = (
-            random_stream(seed, "training batches", model=owner),
-            range(recipe.last_step),
-        )
+        random = random_stream(seed, "training batches", model=owner)
+        steps = range(recipe.last_step)
         updates = train(
             list(network.parameters()),
             (draw_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer) for _ in steps),
@@ -109,17 +106,19 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
             betas=PRETRAINING_BETAS,
             name=model,
         )
-        saved = set(space_pretraining_steps(recipe.last_step))
+        steps_to_save = set(space_pretraining_steps(recipe.last_step))
         for step in updates:
-            if step not in saved:
+            if step not in steps_to_save:
                 continue
             with torch.no_grad():
-                measured = _compute_losses(network, held_out, recipe)
-            logger.info("%s: step %d, held-out %s", model, step, format_terms(measured))
-            found = {name: value.item() for name, value in measured.items()}
-            tokens = step * recipe.tokens_per_step
-            known = {"tokens": tokens, **found, **provenance}
-            save_step(network, tokenizer.save_pretrained, folder, step=step, **known)
+                losses = _compute_losses(network, held_out, recipe)
+            logger.info("%s: step %d, held-out %s", model, step, format_terms(losses))
+            record = {
+                "tokens": step * recipe.tokens_per_step,
+                **{name: value.item() for name, value in losses.items()},
+                **provenance,
+            }
+            save_step(network, tokenizer.save_pretrained, folder, step=step, **record)
 
 
 def draw_batch(
@@ -129,36 +128,31 @@ def draw_batch(
     recipe: PretrainingRecipe,
     tokenizer: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw stretches of a text: shown and predicted tokens, each of shape (size, context).
+    """Draw sequences of a text: inputs and labels, each of shape (size, context).
 
-    A decoder predicts the next token of a stretch, an encoder masked ones of ``[CLS] stretch [SEP]``.
+    A decoder predicts the next token of a sequence, an encoder masked tokens of ``[CLS] sequence [SEP]``.
     """
-    if not recipe.encoder:
-        shown = _draw_stretches(ids, size, recipe.context, random)
-        return shown, shown  # the model shifts the labels itself
-    body = _draw_stretches(ids, size, recipe.context - 2, random)
-    chosen = random.random(body.shape) < MASKED_SHARE
-    chosen[:, 0] |= ~chosen.any(axis=1)  # a sequence with nothing to predict has no loss
-    fate = random.random(body.shape)
-    # The trainer numbers special tokens first, so that the others are one range.
-    other = random.integers(len(ENCODER_TOKENS), len(tokenizer), body.shape)
-    shown = np.where(chosen & (fate < SHOWN_AS_MASK), tokenizer.mask_token_id, body)
-    replaced = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_OTHER)
-    shown = np.where(chosen & replaced, other, shown)
-    predicted = np.where(chosen, body, IGNORED)
-    frame = tokenizer.cls_token_id, tokenizer.sep_token_id
-    return _add_special_tokens(shown, *frame), _add_special_tokens(predicted, IGNORED, IGNORED)
-
-
-def _draw_stretches(
-    ids: np.ndarray, size: int, length: int, random: np.random.Generator
-) -> np.ndarray:
+    length = recipe.context - 2 if recipe.encoder else recipe.context
     starts = random.integers(0, len(ids) - length + 1, size)
-    return ids[starts[:, np.newaxis] + np.arange(length)]
+    sequences = ids[starts[:, np.newaxis] + np.arange(length)]
+    if not recipe.encoder:
+        return sequences, sequences  # the model shifts the labels itself
+    is_target = random.random(sequences.shape) < MASKED_SHARE
+    is_target[:, 0] |= ~is_target.any(axis=1)  # a sequence without targets has no loss
+    choice = random.random(sequences.shape)
+    # The trainer numbers special tokens first, so that the others are one range.
+    random_tokens = random.integers(len(ENCODER_TOKENS), len(tokenizer), sequences.shape)
+    shows_mask = choice < MASK_TOKEN_SHARE
+    shows_random_token = ~shows_mask & (choice < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE)
+    inputs = np.where(is_target & shows_mask, tokenizer.mask_token_id, sequences)
+    inputs = np.where(is_target & shows_random_token, random_tokens, inputs)
+    labels = np.where(is_target, sequences, IGNORED)
+    inputs = _add_special_tokens(inputs, tokenizer.cls_token_id, tokenizer.sep_token_id)
+    return inputs, _add_special_tokens(labels, IGNORED, IGNORED)
 
 
-def _add_special_tokens(body: np.ndarray, first: int, last: int) -> np.ndarray:
-    return np.pad(body, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
+def _add_special_tokens(sequences: np.ndarray, first: int, last: int) -> np.ndarray:
+    return np.pad(sequences, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
 
 
 def _make_network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
@@ -187,14 +181,14 @@ def _make_network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
 def _compute_losses(
     network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: PretrainingRecipe
 ) -> dict[str, torch.Tensor]:
-    """Return what is minimised: the ``loss`` and, if there is one, the ``regularisation``."""
-    seen, predicted = map(torch.from_numpy, batch)
+    """Return the terms to minimise: the ``loss`` and, with a regulariser, the ``regularisation``."""
+    inputs, labels = map(torch.from_numpy, batch)
     if recipe.regulariser == "none":
-        return {"loss": network(input_ids=seen, labels=predicted).loss}
+        return {"loss": network(input_ids=inputs, labels=labels).loss}
     base = network.base_model
     blocks = base.encoder.layer if recipe.encoder else base.layers
     with record_states(blocks) as states:
-        loss = network(input_ids=seen, labels=predicted).loss
+        loss = network(input_ids=inputs, labels=labels).loss
     return {
         "loss": loss,
         "regularisation": (recipe.strength or 0) * TERMS[recipe.regulariser](states),
@@ -202,18 +196,18 @@ def _compute_losses(
 
 
 def cosine_term(states: list[torch.Tensor]) -> torch.Tensor:
-    """Sum over blocks of the mean over tokens of 1 - cos(h_i, h_{i-1}) (Razzhigaev et al. 2024, section 5).
+    """Sum 1 - cos(h_i, h_{i-1}), averaged over tokens, over the blocks (Razzhigaev et al. 2024, section 5).
 
-    The paper leaves open which states are meant and whether one takes sums or means.
+    The paper does not say which states it means, nor whether it takes sums or means.
     """
     units = [torch.nn.functional.normalize(state, dim=-1) for state in states]
-    terms = [(1 - (after * before).sum(-1)).mean() for before, after in pairwise(units)]
+    terms = [(1 - (unit * previous).sum(-1)).mean() for previous, unit in pairwise(units)]
     return torch.stack(terms).sum()
 
 
 def mse_term(states: list[torch.Tensor]) -> torch.Tensor:
-    """Sum over blocks of the mean over tokens of ||h_i - h_{i-1}||^2; likewise."""
-    terms = [(after - before).square().sum(-1).mean() for before, after in pairwise(states)]
+    """Sum ||h_i - h_{i-1}||^2, averaged over tokens, over the blocks, as in :func:`cosine_term`."""
+    terms = [(state - previous).square().sum(-1).mean() for previous, state in pairwise(states)]
     return torch.stack(terms).sum()
 
 
@@ -271,22 +265,22 @@ def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTra
 
 
 def tokenize_text(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens of a whole text without special ones, and where in it each ends, both int64 of shape (tokens,).
+    """Tokenise a whole text without special tokens; return ids and ends in the text, both int64 of shape (tokens,).
 
-    Of a character that several tokens share, all of them have the end.
+    Tokens that share a character all end after it.
     """
-    nothing = np.zeros(0, dtype=np.int64)
-    ids, ends, before = [nothing], [nothing], 0
+    empty = np.zeros(0, dtype=np.int64)
+    ids, ends, offset = [empty], [empty], 0
     for chunk in _split_lines(text):
         encoding = tokenizer.backend_tokenizer.encode(chunk, add_special_tokens=False)
         ids.append(np.array(encoding.ids, dtype=np.int64))
-        ends.append(np.array([end + before for _, end in encoding.offsets], dtype=np.int64))
-        before += len(chunk)
+        ends.append(np.array([end + offset for _, end in encoding.offsets], dtype=np.int64))
+        offset += len(chunk)
     return np.concatenate(ids), np.concatenate(ends)
 
 
 def _split_lines(text: str) -> Iterator[str]:
-    """Cut at line ends, where no token of ordinary text crosses the cut."""
+    """Split a text at line ends, which no token of ordinary text crosses."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + CHUNK_CHARACTERS) + 1 or len(text)

@@ -1,6 +1,6 @@
-"""What a training leaves to the configuration, and what it does not.
+"""Recipes of trainings: their settings and their constants.
 
-Nothing heavy is imported here, since the plan reads it at every start.
+Nothing heavy is imported here, since the plan reads this module at each start.
 """
 
 import math
@@ -11,21 +11,30 @@ from pydantic import Field, model_validator
 from shape_of_learning.errors import InputError
 from shape_of_learning.validation import Name, Section, with_exponent
 
-# Of every training, as of Pythia (Biderman et al. 2023).
+# All trainings, as Pythia (Biderman et al. 2023).
 WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
 GRADIENT_NORM = 1.0
-# Of a pretraining, as of Pythia.
+# Pretraining, as Pythia.
 PRETRAINING_BETAS = (0.9, 0.95)
-FINAL_RATE = 0.1  # of the peak
-# Of a fine-tuning, as of BERT (Devlin et al. 2019).
+FINAL_RATE = 0.1  # relative to the peak
+# Fine-tuning, as BERT (Devlin et al. 2019).
 FINETUNING_BETAS = (0.9, 0.999)
 WARM_UP_SHARE = 0.1
-# A plan does not know how many examples a task has, so the steps of a fine-tuning are parts of an epoch.
+# The plan does not know the number of examples of a task, so the steps of a fine-tuning are parts of an epoch.
 STEPS_PER_EPOCH = 16
-# Of a record, in this order; what sets a recipe apart comes after them.
-WRITTEN_FIRST = (
-    *("architecture", "layers", "hidden_size", "attention_heads", "vocabulary", "context"),
-    *("batch_size", "learning_rate", "warmup_steps", "last_step", "seed"),
+# First keys of a record; the keys of a regulariser and of twins follow.
+RECORD_KEYS = (
+    "architecture",
+    "layers",
+    "hidden_size",
+    "attention_heads",
+    "vocabulary",
+    "context",
+    "batch_size",
+    "learning_rate",
+    "warmup_steps",
+    "last_step",
+    "seed",
 )
 
 Positive = Annotated[float, Field(gt=0), with_exponent]
@@ -34,7 +43,7 @@ Threads = Annotated[int, Field(ge=1, le=10_000)]
 
 
 def space_pretraining_steps(last_step: int) -> list[int]:
-    """Log-spaced steps as Pythia has them at its start: 0, 1, 2, 4, 8, ... and the last one.
+    """Return log-spaced steps, as at the start of Pythia: 0, 1, 2, 4, 8, ... and the last step.
 
     Parameters
     ----------
@@ -56,7 +65,7 @@ def space_pretraining_steps(last_step: int) -> list[int]:
 
 
 def name_step(step: int) -> str:
-    """Name the revision of a step as the Pythia repositories do, ``step{N}``."""
+    """Return the revision of a step, ``step{N}`` as in the Pythia repositories."""
     return f"step{step}"
 
 
@@ -92,7 +101,7 @@ class Pretraining(Section):
 
     @property
     def role(self) -> str:
-        """What its architecture makes of the model: an encoder or a decoder."""
+        """Whether the architecture is an encoder or a decoder, as a word."""
         return "encoder" if self.encoder else "decoder"
 
     @property
@@ -102,7 +111,7 @@ class Pretraining(Section):
 
 
 class PretrainingRecipe(Pretraining):
-    """All that decides the weights of a pretraining, apart from the text.
+    """The settings that the weights of a pretraining depend on, besides the text.
 
     Attributes
     ----------
@@ -122,7 +131,7 @@ class PretrainingRecipe(Pretraining):
     seed: int
 
     @model_validator(mode="after")
-    def _can_be(self) -> "PretrainingRecipe":
+    def _check_combinations(self) -> "PretrainingRecipe":
         if self.hidden_size % self.attention_heads:
             raise InputError(
                 f"`hidden_size` {self.hidden_size} cannot be shared by {self.attention_heads} "
@@ -142,26 +151,26 @@ class PretrainingRecipe(Pretraining):
         return self
 
     def make_record(self) -> dict[str, Any]:
-        """What the record of a checkpoint says of it: all but keys that change nothing."""
-        said = self.model_dump(exclude_defaults=True)
-        return {key: said.pop(key) for key in WRITTEN_FIRST} | said
+        """Return the recipe for the record of a checkpoint, without keys that have their default."""
+        settings = self.model_dump(exclude_defaults=True)
+        return {key: settings.pop(key) for key in RECORD_KEYS} | settings
 
     @property
     def tokens_per_step(self) -> int:
-        """Tokens that the model is shown in one step."""
+        """Number of tokens in one step."""
         return self.batch_size * self.context
 
     def learning_rate_at(self, step: int) -> float:
-        """Learning rate of the update that leads from `step` to the next."""
+        """Return the learning rate of the update from `step` to the next."""
         if step < self.warmup_steps:
             return self.learning_rate * (step + 1) / self.warmup_steps
-        done = (step - self.warmup_steps) / (self.last_step - self.warmup_steps)
-        share = FINAL_RATE + (1 - FINAL_RATE) * (1 + math.cos(math.pi * done)) / 2
+        progress = (step - self.warmup_steps) / (self.last_step - self.warmup_steps)
+        share = FINAL_RATE + (1 - FINAL_RATE) * (1 + math.cos(math.pi * progress)) / 2
         return self.learning_rate * share
 
 
 class FinetuningRecipe(Section):
-    """All that decides the weights of a fine-tuning, apart from the checkpoint and the task.
+    """The settings that the weights of a fine-tuning depend on, besides the checkpoint and the task.
 
     Attributes
     ----------
@@ -170,12 +179,12 @@ class FinetuningRecipe(Section):
     batch_size : int
         Examples per update.
     epochs : int
-        How often each training example is shown.
+        Passes over the training examples.
     seed : int
-        Of the order of the examples, of dropout and of the task's head. The name of the model has no
-        part in it, so that fine-tunings of several models have their examples in one order.
+        Seed of the order of the examples, of dropout and of the task's head. It does not depend on the model, so that
+        fine-tunings of several models see the examples in the same order.
     threads : int
-        Of torch. The order of floating-point sums depends on it.
+        Threads of torch, on which the order of floating-point sums depends.
     """
 
     learning_rate: Positive
@@ -185,11 +194,11 @@ class FinetuningRecipe(Section):
     threads: Threads
 
     def updates_per_epoch(self, examples: int) -> int:
-        """Return how many updates show `examples` once; the last batch may be smaller."""
+        """Return the number of updates in a pass over `examples`; the last batch may be smaller."""
         return math.ceil(examples / self.batch_size)
 
     def learning_rate_at(self, update: int, updates: int) -> float:
-        """Learning rate of the update number `update`, from 0, of so many `updates`."""
+        """Return the learning rate of the update with number `update`, from 0, of `updates` in all."""
         warm_up = max(1, round(WARM_UP_SHARE * updates))
         if update < warm_up:
             return self.learning_rate * (update + 1) / warm_up

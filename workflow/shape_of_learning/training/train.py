@@ -1,4 +1,4 @@
-"""What all trainings share: one loop, the same bytes each time, and steps that serve as revisions."""
+"""The loop of all trainings, with reproducible bytes and saved steps that serve as revisions."""
 
 import logging
 import platform
@@ -16,12 +16,24 @@ from shape_of_learning.checkpoints.record import read_record, write_record
 from shape_of_learning.files import write_table
 from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY, name_step
 
-SECONDS_BETWEEN_LINES = 30  # of progress
+SECONDS_BETWEEN_LINES = 30  # of progress in the log
 logger = logging.getLogger(__name__)
 
 TRAINING_COLUMNS = (
-    *("model", "revision", "step", "twin_of", "regulariser", "strength", "origin"),
-    *("origin_revision", "task", "seed", "held_out_loss", "regularisation", "metric", "score"),
+    "model",
+    "revision",
+    "step",
+    "twin_of",
+    "regulariser",
+    "strength",
+    "origin",
+    "origin_revision",
+    "task",
+    "seed",
+    "held_out_loss",
+    "regularisation",
+    "metric",
+    "score",
 )
 
 
@@ -34,22 +46,22 @@ def train(
     betas: tuple[float, float],
     name: str,
 ) -> Iterator[int]:
-    """Train by AdamW; yields the number of updates made so far: 0 before the first one, then 1, 2, ...
+    """Train by AdamW, and yield the number of updates so far: 0 before the first one, then 1, 2, ...
 
     Parameters
     ----------
     parameters : sequence of Parameter
-        What is trained; just matrices decay.
+        The parameters to train; only matrices decay.
     batches : iterable
-        One for each update.
+        One batch for each update.
     losses : callable
-        Gives the terms of the loss of a batch, by their names. Their sum is minimised.
+        Returns the terms of the loss of a batch by name. Their sum is minimised.
     rates : sequence of float
         Learning rate of each update.
     betas : tuple of float
-        Of AdamW.
+        Betas of AdamW.
     name : str
-        Of the model, for progress.
+        Name of the model in the log.
     """
     optimiser = torch.optim.AdamW(
         [
@@ -58,9 +70,9 @@ def train(
         ],
         betas=betas,
     )
-    said = monotonic()
-    for done, (rate, batch) in enumerate(zip(rates, batches, strict=True)):
-        yield done
+    last_line = monotonic()
+    for count, (rate, batch) in enumerate(zip(rates, batches, strict=True)):
+        yield count
         for group in optimiser.param_groups:
             group["lr"] = rate
         terms = losses(batch)
@@ -68,20 +80,20 @@ def train(
         torch.stack(list(terms.values())).sum().backward()
         torch.nn.utils.clip_grad_norm_(parameters, GRADIENT_NORM)
         optimiser.step()
-        if monotonic() - said > SECONDS_BETWEEN_LINES:
-            said = monotonic()
-            logger.info("%s: update %d of %d, %s", name, done + 1, len(rates), format_terms(terms))
+        if monotonic() - last_line > SECONDS_BETWEEN_LINES:
+            last_line = monotonic()
+            logger.info("%s: update %d of %d, %s", name, count + 1, len(rates), format_terms(terms))
     yield len(rates)
 
 
 def format_terms(terms: dict[str, torch.Tensor]) -> str:
-    """Terms of a loss as a message has them."""
+    """Format the terms of a loss for a message."""
     return ", ".join(f"{name} {value.item():.3f}" for name, value in terms.items())
 
 
 @contextmanager
 def make_deterministic(threads: int) -> Iterator[None]:
-    """Make torch reproducible inside and leave its settings and random state as they were."""
+    """Make torch reproducible inside the block, and restore its settings and random state afterwards."""
     threads_before = torch.get_num_threads()
     deterministic_before = torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(threads)
@@ -95,7 +107,7 @@ def make_deterministic(threads: int) -> Iterator[None]:
 
 
 def list_versions() -> dict[str, str]:
-    """Return the versions that bytes depend on."""
+    """Return the versions on which the bytes of weights depend."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -113,31 +125,34 @@ def save_step(
     step: int,
     **provenance: Any,
 ) -> None:
-    """Save a model with its tokenizer and its record, as :func:`.write_record` has it, among other steps."""
+    """Save a model with its tokenizer and the record of :func:`.write_record` in the folder of a step."""
     folder = steps / name_step(step)
     network.save_pretrained(folder)
     write_tokenizer(folder)
-    # safetensors writes for the owner alone; a shared cluster reads with the group.
+    # safetensors lets only the owner read; on a cluster the group reads, too.
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)
     write_record(folder, revision=folder.name, step=step, **provenance)
 
 
 def write_training_table(steps: Path, table: Path) -> None:
-    """Write held-out losses and scores of all steps in a folder, and what was trained how."""
+    """Write the recipes, held-out losses and scores of all steps in a folder."""
     rows: list[list[Any]] = []
     for folder in steps.iterdir():
         record = read_record(folder) or {}
         recipe, task, origin = (record.get(key, {}) for key in ("recipe", "task", "origin"))
-        known = {
+        cells = {
             **record,
-            **{key: recipe.get(key) for key in ("twin_of", "regulariser", "strength", "seed")},
+            "twin_of": recipe.get("twin_of"),
+            "regulariser": recipe.get("regulariser"),
+            "strength": recipe.get("strength"),
+            "seed": recipe.get("seed"),
             "origin": origin.get("model"),
             "origin_revision": origin.get("revision"),
             "task": task.get("name"),
             "metric": task.get("metric"),
             "held_out_loss": record.get("loss"),
         }
-        rows.append([known.get(column) for column in TRAINING_COLUMNS])
+        rows.append([cells.get(column) for column in TRAINING_COLUMNS])
     rows.sort(key=lambda row: row[TRAINING_COLUMNS.index("step")])
     write_table(table, TRAINING_COLUMNS, rows)
