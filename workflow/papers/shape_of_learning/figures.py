@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -282,22 +283,52 @@ def _scientific(number: float) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-# Of Table 1: the heading of each column for people, and how a value is printed there.
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+# The rows of Table 1: the head of each for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
-    "model": ("Model", captions.escape_markup),
     "layers": ("Layers", "{:,}".format),
     "hidden_size": ("Hidden size", "{:,}".format),
     "attention_heads": ("Attention heads", "{:,}".format),
+    "activation": ("Activation", captions.escape_markup),
     "vocabulary": ("Vocabulary", "{:,}".format),
+    "context": ("Context length", "{:,}".format),
+    "position_embedding": ("Position embedding", captions.escape_markup),
+    "tied_embeddings": ("Tied embeddings", _yes_or_no),
     "batch_size": ("Global batch size (sequences)", "{:,}".format),
     "learning_rate": ("Learning rate", _scientific),
+    "minimum_learning_rate": ("Minimum learning rate", _scientific),
     "training_tokens": ("Training tokens", captions.format_short),
+    "warmup_tokens": ("Warm-up tokens", captions.format_short),
 }
 
 
-def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.DataFrame, str]:
-    """Table 1: how each model was trained, numbers as they are, and as Markdown for people."""
-    table = pd.DataFrame(entries, columns=list(RECIPE))
-    heading = [heading for heading, _ in RECIPE.values()]
-    lines = [[printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries]
-    return table, captions.write_markdown_table(heading, lines, words=1)
+def training_recipes(entries: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, str]:
+    """Table 1: how each model was trained; for people with a column per model, as in the paper.
+
+    Where the paper has another value, which its entry lists as published, that one stands beside ours.
+    """
+    table = pd.DataFrame(entries, columns=["model", *RECIPE]).convert_dtypes()
+    table["published"] = [
+        "; ".join(f"{key} {value}" for key, value in (entry.get("published") or {}).items())
+        for entry in entries
+    ]
+    models = [captions.escape_markup(entry["model"]) for entry in entries]
+    lines = [
+        [head, *(_print_recipe(entry, key) for entry in entries)]
+        for key, (head, _) in RECIPE.items()
+    ]
+    return table, captions.write_markdown_table(["", *models], lines, words=1)
+
+
+def _print_recipe(entry: Mapping[str, Any], key: str) -> str:
+    _, print_value = RECIPE[key]
+    value = entry.get(key)
+    if value is None:
+        return "unknown"
+    published = (entry.get("published") or {}).get(key)
+    return print_value(value) + (
+        f" (the paper: {print_value(published)})" if published is not None else ""
+    )

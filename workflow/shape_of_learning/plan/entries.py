@@ -198,21 +198,65 @@ class Finetuning(FinetuningRecipe, Origin):
     """
 
 
+Table1Row = Literal[
+    "attention_heads",
+    "vocabulary",
+    "batch_size",
+    "learning_rate",
+    "training_tokens",
+    "activation",
+    "context",
+    "position_embedding",
+    "tied_embeddings",
+    "warmup_tokens",
+    "minimum_learning_rate",
+]
+
+
 class Table1(Section):
-    """Columns of Table 1."""
+    """Rows of Table 1, besides layers and width.
+
+    Attributes
+    ----------
+    attention_heads, vocabulary, batch_size, learning_rate, training_tokens
+        the number of each; `batch_size` counts sequences
+    activation, position_embedding
+        its name, such as `GELU` or `rotary`
+    context
+        tokens of the longest input
+    tied_embeddings
+        whether the input and the output embeddings are one matrix
+    warmup_tokens
+        tokens until the learning rate is at its highest
+    minimum_learning_rate
+        that of the end
+    published
+        values that the paper's table has in place of these, by row
+    """
 
     attention_heads: int = Field(ge=1)
     vocabulary: int = Field(ge=1)
     batch_size: int = Field(ge=1)
     learning_rate: Positive
     training_tokens: int = Field(ge=1)
+    activation: Printed | None = None
+    context: int | None = Field(None, ge=1)
+    position_embedding: Printed | None = None
+    tied_embeddings: bool | None = None
+    warmup_tokens: int | None = Field(None, ge=0)
+    minimum_learning_rate: float | None = Field(None, ge=0)
+    published: dict[Table1Row, int | float | Printed] = {}
 
 
 STEP = "{step}"  # in a `path`
 # Keys of a recipe in which twins may differ.
 OF_TWINS = {"regulariser", "strength", "twin_of"}
 # Columns of Table 1 that a recipe states.
-RECIPE_COLUMNS = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
+RECIPE_COLUMNS = ("attention_heads", "vocabulary", "context", "batch_size", "learning_rate")
+ARCHITECTURE_COLUMNS = {
+    "gpt_neox": {"activation": "GELU", "position_embedding": "rotary", "tied_embeddings": False},
+    "bert": {"activation": "GELU", "position_embedding": "learned", "tied_embeddings": True},
+}
 MOST_CHARACTERS_PER_TOKEN = 5  # in the mean of English text: the demo's tokenizer makes 3.9
 
 
@@ -238,7 +282,7 @@ class Entry(Section):
     precision
         overrides `forward.precision`
     table_1
-        its columns in Table 1
+        its column in Table 1; see below
     training
         the steps of its training; see below
     seeds
@@ -739,7 +783,10 @@ class PretrainingEntry(TrainedEntry):
     @property
     def table_columns(self) -> dict[str, Any]:
         columns = {key: self.recipe[key] for key in RECIPE_COLUMNS}
+        columns |= ARCHITECTURE_COLUMNS[self.pretraining.architecture]
         columns["training_tokens"] = self.last_step * self.tokens_per_step
+        columns["warmup_tokens"] = self.pretraining.warmup_steps * self.tokens_per_step
+        columns["minimum_learning_rate"] = self.pretraining.learning_rate / 10
         return super().table_columns or columns
 
     @property

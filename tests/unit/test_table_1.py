@@ -1,0 +1,36 @@
+"""Table 1: the recipes of the models whose training is followed."""
+
+import yaml
+
+from checkouts import REPOSITORY
+from papers.shape_of_learning.figures import RECIPE, training_recipes
+from shape_of_learning.plan.entries import read_entries
+
+ENTRIES = read_entries(REPOSITORY / "config/models")
+
+
+def recipes():
+    defaults = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
+    for name in defaults["figures"]["table_1"]:
+        entry = ENTRIES[name][1]
+        size = {"layers": entry["layers"], "hidden_size": entry["hidden_size"]}
+        yield {"model": entry["label"], **size, **entry["table_1"]}
+
+
+def test_table_1_has_the_thirteen_rows_of_the_paper_for_each_of_its_models():
+    table, markdown = training_recipes([*recipes()])
+    assert len(RECIPE) == 13
+    assert len(table) == 6
+    assert not table[[*RECIPE]].isna().any(axis=None)
+    assert len(markdown.splitlines()) == 2 + 13
+
+
+def test_a_value_that_the_paper_has_wrong_stands_beside_the_right_one():
+    table, markdown = training_recipes([*recipes()])
+    wrong = table.set_index("model")["published"]
+    assert dict(wrong[wrong != ""]) == {
+        "Pythia-2.8B": "vocabulary 50257",
+        "TinyLlama-1.1B": "attention_heads 16",
+    }
+    (heads,) = (line for line in markdown.splitlines() if "Attention heads" in line)
+    assert "32 (the paper: 16)" in heads
