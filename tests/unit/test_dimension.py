@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.spatial import cKDTree
 
 from clouds import distances_by_brute_force, gaussian, hidden_states, rotation
 from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
@@ -215,6 +216,37 @@ def test_what_is_nearly_a_copy_is_so_in_units_of_the_cloud(theirs, scale):
     assert ours(X) == pytest.approx(expected, rel=THEIR_ROUNDING)
     without_unit = two_nn_authors(nearest_distances(X, 2) * 1e20)
     assert without_unit != pytest.approx(expected, rel=1e-3), "the unit decides"
+
+
+def test_copies_raise_the_authors_estimate_as_its_docstring_says():
+    X = random_stream(0, "cube").random((4096, 8))
+    shares = {0.05: (1.34, 1.52, 2.0), 0.2: (2.5, 3.3, 5.9)}
+    for share, factors in shares.items():
+        number = round(share * len(X))
+        of_one, in_pairs, overwritten = X.copy(), X.copy(), X.copy()
+        of_one[:number] = X[0]
+        in_pairs[: number // 2] = X[number // 2 : 2 * (number // 2)]
+        overwritten[:number] = X[random_stream(1, "cube").integers(number, len(X), number)]
+        raised = [two_nn_authors(tree_distances(Y)) for Y in (of_one, in_pairs, overwritten)]
+        assert np.array(raised) / two_nn_authors(tree_distances(X)) == pytest.approx(
+            factors, rel=0.05
+        )
+        assert two_nn(nearest_distances(overwritten, 2)) == pytest.approx(
+            two_nn(nearest_distances(X, 2)), rel=0.05
+        )
+
+
+def tree_distances(X):
+    """Distances to the two nearest other vectors; zero to a copy."""
+    return cKDTree(X).query(X, 3)[0][:, 1:]
+
+
+def test_a_few_near_pairs_lower_gride_at_its_smallest_scale_and_not_two_nn():
+    X = random_stream(0, "pairs").normal(size=(2000, 10))
+    X[:50] = X[50:100] + 1e-6 * random_stream(1, "pairs").normal(size=(50, 10))
+    r = nearest_distances(X, 2)
+    assert two_nn(r) > 0.8 * two_nn(nearest_distances(X[50:], 2))
+    assert gride(r, 1) < 0.6 * two_nn(r)
 
 
 @pytest.mark.parametrize("n", [3, 5, 9, 10, 11])
