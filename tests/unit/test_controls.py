@@ -119,7 +119,13 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
         sampling=SamplingProtocol(20, 60, 0),
         measures=tuple(measures),
         protocol=MeasuringProtocol("m", 20, 0, 100, 10),
-        kinds=("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"),
+        kinds=(
+            "shuffled_within_windows",
+            "shuffled_unigram",
+            "untrained",
+            "gaussian",
+            "gaussian_without_massive_tokens",
+        ),
     )
     files = []
     for threads in (1, 2):
@@ -130,8 +136,8 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
         rows = list(csv.DictReader(file))
     assert [*rows[0]] == [*CONTROL_COLUMNS]
     of = {(r["control"], r["estimator"], r["layer"]): float(r["value"]) for r in rows}
-    assert len(of) == len(rows) == 3 * (4 + 4 + 3) + 4
-    assert {name for control, name, _ in of if control == "gaussian"} == {"two_nn"}
+    assert len(of) == len(rows) == 3 * (4 + 4 + 3) + 2 * 4
+    assert {name for control, name, _ in of if control.startswith("gaussian")} == {"two_nn"}
     # The tokens of layer 0 are the same ones, in other batches.
     both = [of[f"shuffled_{kind}", "anisotropy", "0"] for kind in ("within_windows", "unigram")]
     assert both[0] == pytest.approx(both[1], rel=0.02)

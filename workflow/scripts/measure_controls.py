@@ -42,7 +42,8 @@ def main(
     names = (weights.model, weights.shape.role, weights.revision, job.step, job.tokens)
     table: list[Sequence[object]] = []
     for kind in job.kinds:
-        measures = [m for m in job.measures if kind != "gaussian" or m.family == "dimension"]
+        is_gaussian = kind.startswith("gaussian")
+        measures = [m for m in job.measures if m.family == "dimension" or not is_gaussian]
         states = _compute_states(sample, kind, job.sampling, job.protocol)
         for *_, rows in measure_layers(states, [Part(job.protocol, measures)], workers):
             table += [(*names, kind, *row.cells) for row in rows if row.batch is None]
@@ -64,7 +65,12 @@ def _compute_states(
     sample = replace(sample, predicted=None)
     states = StatesInMemory(sample)
     sample.store_states(states)
-    return GaussianStates(states, protocol) if kind == "gaussian" else states
+    if kind == "gaussian":
+        return GaussianStates(states, protocol)
+    if kind == "gaussian_without_massive_tokens":
+        selection = replace(protocol.selection, massive_tokens="drop")
+        return GaussianStates(states, replace(protocol, selection=selection))
+    return states
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ CONTROLS = {
         LineStyle(style.COLOURS[3], (0, (4, 1, 1, 1)), "v"),
         "vectors with the mean and the covariance of the hidden states",
     ),
+    "gaussian_without_massive_tokens": (
+        "Gaussian without massive tokens",
+        LineStyle(style.COLOURS[4], (0, (2, 1)), "P"),
+        "with those of all tokens but the massive ones",
+    ),
 }
 ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.15, 0.65, 0.5  # inches
 SPAN_OF_RATIOS = 30  # up to this ratio of ends, a low panel labels multiples by 2 and 5
@@ -255,7 +260,7 @@ def _describe_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     """Define the controls, name the measures that a Gaussian keeps, and give the purpose of the controls."""
     names = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
     definitions = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in names]
-    has_gaussian = set(table.loc[table["control"] == "gaussian", "estimator"])
+    has_gaussian = set(table.loc[table["control"].str.startswith("gaussian"), "estimator"])
     without = [m.label for m in inputs.measures if m.name not in has_gaussian]
     same = (
         f"A Gaussian has the same {captions.enumerate_items(without or [''])}, by its covariance."

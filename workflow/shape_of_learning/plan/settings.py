@@ -432,7 +432,13 @@ class Choices(Section):
     estimators: dict[Name, Annotated[list[Estimator], Field(min_length=1)]] = {}
 
 
-Control = Literal["shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"]
+Control = Literal[
+    "shuffled_within_windows",
+    "shuffled_unigram",
+    "untrained",
+    "gaussian",
+    "gaussian_without_massive_tokens",
+]
 
 
 class Controls(Section):
@@ -442,15 +448,20 @@ class Controls(Section):
     ----------
     kinds
         list of `shuffled_within_windows` (the tokens of each window in another order), `shuffled_unigram` (of
-        all windows together), `untrained` (weights as the library initialises them) and `gaussian` (vectors
+        all windows together), `untrained` (weights as the library initialises them), `gaussian` (vectors
         with the mean and the covariance of each hidden state; for dimensions, since anisotropy and linearity
-        follow from the covariance)
+        follow from the covariance) and `gaussian_without_massive_tokens` (these of all tokens but the massive
+        ones, which stretch a Gaussian along one direction)
     checkpoints
         at how many checkpoints of a training, evenly by rank, with the first and the last
     """
 
     kinds: Annotated[list[Control], *some] = [
-        *("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
+        "shuffled_within_windows",
+        "shuffled_unigram",
+        "untrained",
+        "gaussian",
+        "gaussian_without_massive_tokens",
     ]
     checkpoints: int = Field(3, ge=2, le=1_000_000)
 
