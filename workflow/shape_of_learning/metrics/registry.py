@@ -169,6 +169,9 @@ MEASURES: dict[str, Measure] = {
             label,
             depends_on_n=True,
             moments="increments" if "increment" in name else "vectors",
+            # A fit of d inputs to n vectors scores more on them, and less on others, by about d / n: of 68 intervals
+            # on the raw and the held-out score no one held the value of a whole text, of the adjusted one 64.
+            has_interval="adjusted" in name,
         )
         for name, label in {
             "linearity": "Linearity",
