@@ -1,4 +1,4 @@
-import json
+import pickle
 import re
 import sys
 
@@ -28,8 +28,7 @@ def test_our_measures_have_functions_and_reach_jobs_whole():
     for measure in choose(*MEASURES).values():
         assert callable(measure.load())
         assert not measure.jackknife_function or callable(measure.load_jackknife())
-        copy = Measure(**json.loads(json.dumps(measure.make_job())))
-        assert (copy.function, copy.arguments) == (measure.function, measure.arguments)
+        assert pickle.loads(pickle.dumps(measure)) == measure
 
 
 def test_settings_reach_function_and_words():
