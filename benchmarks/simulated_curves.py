@@ -15,8 +15,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.measured_verdicts import SUSPICIOUS, judge_measurements
-from shape_of_learning.checkpoints.verdicts import Mistake, judge_listing
+from shape_of_learning.checkpoints.verdicts import (
+    NOT_YET_MOVED,
+    OK,
+    Kind,
+    Mistake,
+    Verdict,
+    judge_listing,
+    judge_measurements,
+)
 from shape_of_learning.checkpoints.weight_evidence import (
     CrossEntropy,
     TensorDigests,
@@ -27,7 +34,7 @@ SHORTEST, LONGEST = 5, 160
 LAYERS = 12
 VOCABULARIES = (32_000, 50_257, 250_880)
 REPOSITORY = "simulated/model"
-GOOD = ("ok", "not yet moved")
+GOOD = (OK, NOT_YET_MOVED)
 LONG_ENOUGH = 10  # checkpoints, for layers that freeze late
 TOKENS = 14_000
 HIGHEST_SPIKE = 5.0
@@ -165,7 +172,7 @@ def simulated(seed: int, *, is_clean: bool) -> Curve:
     return curve
 
 
-def judged(curve: Curve) -> dict[int, str]:
+def judged(curve: Curve) -> dict[int, Verdict]:
     """Step -> verdict, after what is ok by its files has been measured."""
     names = {step: f"step{step}" for step in curve.steps}
     points = [Checkpoint(name, name, REPOSITORY, step=step) for step, name in names.items()]
@@ -186,12 +193,12 @@ def judged(curve: Curve) -> dict[int, str]:
     return {each.step or 0: each.verdict for each in judged}
 
 
-def doubted(verdict: str) -> bool:
+def doubted(verdict: Verdict) -> bool:
     """Whether a checkpoint is drawn hollow and decides nothing, but is not said to be wrong."""
-    return verdict.startswith(SUSPICIOUS)
+    return verdict.kind is Kind.SUSPICIOUS
 
 
-def alarms(curve: Curve, verdicts: Mapping[int, str]) -> set[int]:
+def alarms(curve: Curve, verdicts: Mapping[int, Verdict]) -> set[int]:
     """Steps that are condemned though they and their weights are nowhere but where they belong."""
     bad = {
         step for step, verdict in verdicts.items() if verdict not in GOOD and not doubted(verdict)

@@ -15,7 +15,9 @@ WORKFLOW = Path(__file__).parents[1] / "workflow"
 HURRIED = """
 import json, sys, time
 from pathlib import Path
+from shape_of_learning.checkpoints import contact
 from shape_of_learning.errors import InputError
+contact.SILENCE_SECONDS = 120  # a busy machine is no silent server
 sleep = time.sleep
 time.sleep = lambda seconds: sleep(seconds / 100)
 what, given = json.loads(sys.argv[1])

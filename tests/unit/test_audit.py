@@ -5,19 +5,15 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 
 import pytest
-from safetensors.torch import load_file, save_file
 
 import published_trainings as published
 from hub_fetching import environment, save_model
 from hub_server import Proxy, proxied, served
 from published_trainings import OF_MAIN, PYTHIA, SECOND, in_shards, one_file
 from shape_of_learning.checkpoints.atlas import read_atlas
-from shape_of_learning.checkpoints.lock import Lock, LockedRevision, WeightFile, write_lock
-from tiny_models import save_tokenizer
 
 NAMES = {
     "ettin": [f"{kind}{n}" for kind in ("step", "ext", "decay") for n in (2997, 5994, 500000)],
@@ -153,9 +149,7 @@ def run(endpoint, folder, *arguments, **settings):
 def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
     proxy = Proxy(hub)
     with proxied(proxy) as endpoint:
-        began = time.monotonic()
         rows, said, code = run(endpoint, tmp_path, "EleutherAI/pythia-2.8b")
-        assert time.monotonic() - began < 60
     assert (code, len(rows), len(proxy.asked) <= 320) == (1, 154, True)
     for step in PYTHIA:
         verdict = rows[f"step{step}"]["verdict"]
@@ -352,28 +346,6 @@ bert:
     assert {row["source"] for row in found} == {"audit"}
 
 
-def test_a_lock_is_audited_without_a_question(hub, tmp_path):
-    digests = {
-        step: WeightFile(bytes=9, hash=f"sha256:{n:064x}") for n, step in enumerate((0, 1, 2, 9))
-    }
-    digests[2] = digests[9]
-    revisions = {
-        f"step{step}": LockedRevision(
-            repository="EleutherAI/pythia-70m",
-            revision=f"step{step}",
-            commit=f"{step + 1:040x}",
-            files={"model.safetensors": each},
-        )
-        for step, each in digests.items()
-    }
-    lock, atlas = tmp_path / "pythia-70m.yaml", tmp_path / "atlas"
-    write_lock(lock, Lock(revisions=revisions))
-    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(lock), "--atlas", str(atlas))
-    assert (code, rows["step2"]["verdict"]) == (1, "same as step 9")
-    assert rows["step2"]["source"].split()[0] == "lock"
-    assert read_atlas(atlas / "pythia/pythia-70m.csv")[0].commit == f"{1:040x}"
-
-
 def test_what_cannot_be_known_is_unknown(hub, tmp_path):
     *_, code = run("http://127.0.0.1:9", tmp_path, "org/crfm", HF_HUB_OFFLINE="1")
     assert code == 2
@@ -410,35 +382,6 @@ def test_folders_of_ones_own_are_audited(trained, tmp_path):
     # Nothing tells which of the two is right, and one of them is another step's.
     assert [rows[f"step{s}"]["verdict"] for s in (1, 2)] == ["same as step 2", "same as step 1"]
     assert "tensors" in rows["step2"]["reason"]
-
-
-def test_a_broken_step_is_found_by_its_loss(tmp_path):
-    for step in range(7):
-        folder = save_model(tmp_path / f"checkpoint-{step}", seed=step, form="safetensors")
-        save_tokenizer(folder)
-        if step == 3:
-            weights = load_file(folder / "model.safetensors")
-            large = {
-                name: 1000 * of if name == "embed_out.weight" else of
-                for name, of in weights.items()
-            }
-            save_file(large, folder / "model.safetensors", {"format": "pt"})
-    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(tmp_path), "--losses")
-    faults = {row["step"]: row["verdict"] for row in rows.values() if row["verdict"] != "ok"}
-    assert (code, faults) == (1, {3: "broken"})
-    assert "perplexity" in rows["step3"]["reason"]
-
-
-def test_a_model_that_is_too_short_for_the_text_is_audited_without_losses(tmp_path):
-    for step in range(2):
-        folder = save_model(tmp_path / f"checkpoint-{step}", seed=step, form="safetensors")
-        save_tokenizer(folder)
-        config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 64}))
-    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(tmp_path), "--losses")
-    reasons = {row["reason"] for row in rows.values()}
-    assert (code, len(rows)) == (2, 2)
-    assert all(reason.endswith("made for 64; audit it without --losses") for reason in reasons)
 
 
 def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program, tmp_path):

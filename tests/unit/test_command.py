@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny_models
-from shape_of_learning.checkpoints.local import local_name
+from shape_of_learning.checkpoints.local import name_local
 from shape_of_learning.command_line import app
 from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
@@ -351,7 +351,7 @@ def test_several_models_are_measured_into_one_table_of_80_columns(place, monkeyp
     ],
 )
 def test_a_folder_is_called_by_what_tells_it_from_other_models(path, name):
-    assert local_name(path) == name
+    assert name_local(path) == name
 
 
 def test_a_comparison_names_its_direction(place, monkeypatch):

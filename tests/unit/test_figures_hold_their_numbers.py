@@ -23,7 +23,7 @@ from figure_tables import (
     verdicts_on,
     write_rows,
 )
-from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
+from shape_of_learning.checkpoints.verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.job import make_drawn_measures
 from shape_of_learning.figures.output import fix_layout

@@ -16,6 +16,7 @@ from shape_of_learning.checkpoints.lock import (
     write_lock,
 )
 from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.checkpoints.verdicts import format_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import read_entries, read_models
 from shape_of_learning.plan.run import plan_curve
@@ -131,7 +132,7 @@ def test_a_damaged_lock_is_one_sentence(tmp_path, content):
 
 
 def verdicts_of(curve):
-    return {name: each.verdict for name, each in curve.judged.items()}
+    return {name: format_verdict(each.verdict) for name, each in curve.judged.items()}
 
 
 def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):

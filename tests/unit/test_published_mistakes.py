@@ -9,13 +9,8 @@ import pytest
 import yaml
 
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, WeightFile, write_lock
-from shape_of_learning.checkpoints.measured_verdicts import find_broken_losses
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
-from shape_of_learning.checkpoints.weight_evidence import (
-    CrossEntropy,
-    TensorDigests,
-    WeightEvidence,
-)
+from shape_of_learning.checkpoints.verdicts import find_broken_losses, format_verdict
+from shape_of_learning.checkpoints.weight_evidence import CrossEntropy
 from shape_of_learning.plan.entries import Entry, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import plan_curve, read_run
@@ -80,7 +75,7 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     assert {each.name for each in curve.list_measured(flagged=False)} == {
         name for name, each in curve.judged.items() if each.is_good
     }
-    return {each.step: each.verdict for each in curve.judged.values()}
+    return {each.step: format_verdict(each.verdict) for each in curve.judged.values()}
 
 
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
@@ -160,10 +155,8 @@ def test_step_1_of_every_pythia_has_not_moved_yet(tmp_path):
 )
 def test_the_published_perplexities_of_bloom_show_the_broken_step(perplexities, wrong):
     steps = [1000, 10_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000]
-    curve = [JudgedCheckpoint(f"{step}", step, None) for step in steps]
-    losses = [CrossEntropy(math.log(perplexity), 1000, 250_880) for perplexity in perplexities]
-    names = [each.name for each in curve]
-    measured = {
-        n: WeightEvidence(of, TensorDigests({})) for n, of in zip(names, losses, strict=True)
+    losses = {
+        step: CrossEntropy(math.log(perplexity), 1000, 250_880)
+        for step, perplexity in zip(steps, perplexities, strict=True)
     }
-    assert [int(name) for name in find_broken_losses(curve, measured)] == wrong
+    assert list(find_broken_losses(losses)) == wrong

@@ -8,10 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shape_of_learning.checkpoints import measured_verdicts, verdicts
+from shape_of_learning.checkpoints import verdicts
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, Mistake
+from shape_of_learning.checkpoints.verdicts import (
+    NOT_YET_MOVED,
+    JudgedCheckpoint,
+    Kind,
+    Mistake,
+    Verdict,
+    format_atlas_verdict,
+    format_verdict,
+    have_same_weights,
+    judge_measurements,
+    parse_atlas_verdict,
+)
 from shape_of_learning.checkpoints.weight_evidence import (
     UNDEFINED,
     CrossEntropy,
@@ -35,15 +45,6 @@ def untold(*steps: int) -> dict[int, str]:
     """Verdicts on steps of which nothing tells whose weights they are."""
     said = f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
     return dict.fromkeys(steps, f"same weights in {said}; nothing tells whose they are")
-
-
-def test_what_decides_verdicts_is_pinned():
-    of_files, of_measurements = vars(verdicts), vars(measured_verdicts)
-    assert of_files["STANDSTILL"] == 3
-    assert math.isclose(of_measurements["MARGIN"], math.log(250))
-    assert of_measurements["UNLIKELY"] == 1
-    names = ("NEIGHBOURS", "LEAST_SHARE", "DIFFERENT_LOSSES", "EARLY", "UNRELATED", "RELATED")
-    assert [of_measurements[name] for name in names] == [3, 0.01, 0.01, 512, 0.9, 0.5]
 
 
 def file(content: str) -> WeightFile:
@@ -73,7 +74,7 @@ def by_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
     mains = {} if main is None else {MAIN: listed(main)}
     found = verdicts.judge_listing(points, files, mains, reports, last)
     assert verdicts.judge_listing(points[::-1], files, mains, reports, last) == found[::-1]
-    return {each.step: each.verdict for each in found}
+    return {each.step: format_verdict(each.verdict) for each in found}
 
 
 def report(step: int, same_as: int | None = None, because: str = "") -> Mistake:
@@ -145,19 +146,19 @@ def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
     final = Checkpoint("main", "main", "org/final", step=9)
     there = files | {"main": listed("c")}
     found = verdicts.judge_listing([*points, final], there, {MAIN: listed("z")})
-    assert {each.verdict for each in found} == {"ok"}
+    assert {format_verdict(each.verdict) for each in found} == {"ok"}
     # The last step is not asked for: either main may be the end, and both may be the same.
     found = verdicts.judge_listing(points, files, mains, last_step=9)
-    assert [each.verdict for each in found] == ["ok", BOTH]
+    assert [format_verdict(each.verdict) for each in found] == ["ok", BOTH]
     found = verdicts.judge_listing(points[:1], files, mains, last_step=9)
-    assert [each.verdict for each in found] == ["ok"]
+    assert [format_verdict(each.verdict) for each in found] == ["ok"]
 
 
 def test_main_in_the_curve_is_the_end_of_the_training():
     final = Checkpoint("main", "main", MAIN, step=9)
     files = listings({0: "z", 1: "a"}) | {"main": listed("a")}
     found = verdicts.judge_listing([point(0), point(1), final], files, {})
-    assert [each.verdict for each in found] == ["ok", COPY, "ok"]
+    assert [format_verdict(each.verdict) for each in found] == ["ok", COPY, "ok"]
 
 
 def test_weights_that_cannot_be_used_condemn_no_others():
@@ -173,13 +174,14 @@ def test_the_same_weights_are_found_whatever_format_is_preferred():
 
 def test_without_a_listing_only_reports_condemn():
     found = verdicts.judge_listing([point(0), point(1)], {}, {}, [report(1, because="broken")])
-    assert [each.verdict for each in found] == ["ok", BAD]
+    assert [format_verdict(each.verdict) for each in found] == ["ok", BAD]
 
 
 # By tensors and losses ------------------------------------------------------------------------
 
 SHAPES = {"wte.weight": "100x8", "h.0.weight": "8x8", "ln_f.weight": "8"}
 REPORTED = "known bad: same weights as step 9 (there), not yet confirmed"
+UNCONFIRMED = Verdict(Kind.UNCONFIRMED, "same weights as step 9 (there)", (9,))
 
 
 def of(tensors, loss=math.nan, tokens=1000, vocabulary=50_000, sample=()) -> WeightEvidence:
@@ -204,12 +206,14 @@ def by_tensors(curve, **known) -> dict[int, str]:
         for step in curve
     ]
     evidence = {f"step{step}": each for step, each in curve.items() if each is not None}
-    return {each.step: each.verdict for each in judge_measurements(checkpoints, evidence)}
+    judged = judge_measurements(checkpoints, evidence)
+    return {each.step: format_verdict(each.verdict) for each in judged}
 
 
 ONE, TWO, NINE = measured(1), measured(2), measured(9)
 AGAIN = {1: ONE, 2: TWO, 3: measured(1, loss=3.3)}
-DOUBTED = {"verdict": REPORTED, "same_as": 9}
+DOUBTED = {"verdict": UNCONFIRMED, "same_as": 9}
+GONE = Verdict(Kind.MISSING)
 # fmt: off
 EQUALS = {
     "nothing tells": (AGAIN, {}, untold(1, 3)),
@@ -222,7 +226,7 @@ EQUALS = {
     "a report is confirmed": ({1: NINE, 2: TWO, 9: NINE}, {"step1": DOUBTED}, {1: COPY}),
     "a report is refuted": ({1: ONE, 2: TWO, 9: NINE}, {"step1": DOUBTED}, {}),
     "what is not measured": (
-        {1: None, 2: TWO, 3: None}, {"step1": {"verdict": "missing"}, "step3": DOUBTED}, {1: "missing", 3: REPORTED},
+        {1: None, 2: TWO, 3: None}, {"step1": {"verdict": GONE}, "step3": DOUBTED}, {1: "missing", 3: REPORTED},
     ),
 }
 # fmt: on
@@ -269,8 +273,8 @@ def test_tensors_of_another_step_make_mixed_tensors(others, wrong):
 def test_a_training_that_does_not_descend_from_its_own_step_0():
     """EleutherAI/pythia#203: the relative distance of steps 1 to 256 from step 0 is 1.000."""
     first, other, update = np.random.default_rng(0).normal(size=(3, 256))
-    assert measured_verdicts.distance(first, other) == pytest.approx(1, abs=0.1)
-    assert measured_verdicts.distance(first, first + 0.01 * update) < 0.02
+    assert verdicts.distance(first, other) == pytest.approx(1, abs=0.1)
+    assert verdicts.distance(first, first + 0.01 * update) < 0.02
     first, samples = tuple(first), {s: tuple(other + 0.001 * s * update) for s in (0, 1, 2, 4, 256)}
     steps = {s: measured(s, sample=samples[s]) for s in (1, 2, 4, 256)}
     strange = {0: measured(0, sample=first), **steps}
@@ -330,18 +334,18 @@ def test_losses_that_are_unlikely_make_suspicious_checkpoints(curve, unlikely):
 def test_a_fine_tuning_begins_with_a_trained_model():
     curve = {f"step{step}": measured(step, loss=2.5 - step / 10) for step in range(3)}
     checkpoints = [JudgedCheckpoint(name, step, None) for step, name in enumerate(curve)]
-    for from_scratch, verdict in ((True, "suspicious: loss 2.5, where"), (False, "ok")):
+    for from_scratch, kind in ((True, Kind.SUSPICIOUS), (False, Kind.OK)):
         first = judge_measurements(checkpoints, curve, from_scratch=from_scratch)[0]
-        assert first.verdict.startswith(verdict)
+        assert first.verdict.kind is kind
 
 
 # The table ------------------------------------------------------------------------------------
 
 CURVE = [
     JudgedCheckpoint("step0", 0, None),
-    JudgedCheckpoint("step1", 1, 100, STILL),
-    JudgedCheckpoint("step2", 2, 200, "missing"),
-    JudgedCheckpoint("step3", 3, 300, "same weights as step 9"),
+    JudgedCheckpoint("step1", 1, 100, NOT_YET_MOVED),
+    JudgedCheckpoint("step2", 2, 200, GONE),
+    JudgedCheckpoint("step3", 3, 300, Verdict(Kind.SAME_AS_STEP, steps=(9,))),
     JudgedCheckpoint("step4", 4, 400),
 ]
 SOUND = {"step0": 6.9, "step1": math.nan, "step3": 0.694, "step4": math.log(2)}
@@ -357,7 +361,7 @@ def table(folder, found, policy):
         )
         digest = "F32", "4x4", f"{int(name[4:]):064}"
         write_tensor_digests(measured[name][1], TensorDigests({"w": digest}))
-    measured_verdicts.write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
+    verdicts.write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
     with (folder / "out.csv").open(newline="") as file:
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
@@ -372,6 +376,20 @@ def test_what_is_bad_is_hidden_or_hollow(tmp_path):
     for policy in ("skip", "flag"):  # what is suspicious may be right
         verdict, shown = table(tmp_path, SOUND | {"step0": 0.7}, policy)[0]
         assert (verdict, shown) == ("suspicious: loss 0.7, where a guess has 6.9", "hollow")
+
+
+def test_the_atlas_has_a_word_for_each_verdict_and_reads_it_again():
+    shared = Verdict(Kind.SAME_AS_OTHERS, steps=(1, 3, 5))
+    assert [format_atlas_verdict(shared, step) for step in (1, 3, 5)] == [
+        "same as step 3",
+        *["same as step 1"] * 2,
+    ]
+    believed = Verdict(Kind.REPORTED, "odd (there)")
+    assert format_atlas_verdict(believed, 1) == "suspicious"
+    assert format_atlas_verdict(UNCONFIRMED, 1) == "unknown"
+    for kind in Kind:
+        words = format_atlas_verdict(Verdict(kind, steps=(2, 9)), 2)
+        assert format_atlas_verdict(parse_atlas_verdict(words), 2) == words
 
 
 # Simulated trainings --------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def list_checkpoint_files(pattern):
 def describe_judging(model):
     """What is known of each checkpoint before it is measured, and what is done with bad ones."""
     return {
-        "checkpoints": [dict(vars(each)) for each in RUN.plan_curve(model).judged.values()],
+        "checkpoints": list(RUN.plan_curve(model).judged.values()),
         "measured": [each.name for each in RUN.list_checkpoints(model)],
         "policy": SETTINGS["bad_checkpoints"],
         # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.

@@ -7,8 +7,7 @@ configuration's `bad_checkpoints`.
 
 from pathlib import Path
 
-from shape_of_learning.checkpoints.measured_verdicts import write_verdicts
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
+from shape_of_learning.checkpoints.verdicts import write_verdicts
 from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
@@ -20,7 +19,7 @@ if __name__ == "__main__":
         write_verdicts(
             Path(snakemake.output[0]),
             snakemake.wildcards.model,
-            [JudgedCheckpoint(**checkpoint) for checkpoint in known["checkpoints"]],
+            known["checkpoints"],
             dict(zip(known["measured"], tables, strict=True)),
             policy=known["policy"],
             from_scratch=known["from_scratch"],

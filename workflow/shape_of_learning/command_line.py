@@ -390,7 +390,7 @@ def _measure_all(
     shares_batches: bool = False,
 ) -> "list[MeasurementResult]":
     """Fetch and measure models with a progress bar; wrong names are errors before the first measurement."""
-    from shape_of_learning.checkpoints.local import find_checkpoint, is_local, local_name
+    from shape_of_learning.checkpoints.local import find_checkpoint, is_local, name_local
 
     checkpoints = [_split_revision(model) for model in models]
     if revision != "main":
@@ -415,7 +415,7 @@ def _measure_all(
     if not stderr.is_terminal:
         disable_progress_bars()
     short_names = [
-        local_name(model) if is_local(model) else Path(model).name for model, _ in checkpoints
+        name_local(model) if is_local(model) else Path(model).name for model, _ in checkpoints
     ]
     results: list[MeasurementResult] = []
     for argument, (model, revision), short_name in zip(

@@ -43,7 +43,17 @@ class InputError(ValueError):
 
 
 class UnreachableError(InputError):
-    """The Hub cannot be reached: there is no network, or offline mode is on."""
+    """The Hub cannot be reached: there is no network, or offline mode is on.
+
+    Attributes
+    ----------
+    reason : str
+        The message without its beginning, `where`, which names the model.
+    """
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason = reason
 
 
 def is_memory_exhausted(error: BaseException) -> bool:

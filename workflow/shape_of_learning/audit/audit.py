@@ -1,215 +1,165 @@
-"""The audit of a curve: a verdict on each revision, by hashes, and by tensors and losses where these are asked for."""
+"""The audit of a training: a verdict on each revision, by hashes, and if asked for by tensors."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC, date, datetime
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 
 from huggingface_hub import cached_assets_path
 
 from shape_of_learning.audit.listings import NO_COMMIT, PAUSES, ListedSeries
 from shape_of_learning.checkpoints import hub
-from shape_of_learning.checkpoints.atlas import (
-    NOT_YET_MOVED,
-    OK,
-    SAME_AS,
-    SAME_AS_MAIN,
-    UNKNOWN,
-    AtlasRow,
-    find_row,
-    list_reported_mistakes,
-)
-from shape_of_learning.checkpoints.hub_snapshot import download_as_listed
-from shape_of_learning.checkpoints.listed_files import is_weight_file
-from shape_of_learning.checkpoints.lock import (
-    MAIN,
-    MISSING,
-    MIXED_SHARDS,
-    Checkpoint,
-    Listing,
-    Place,
-)
-from shape_of_learning.checkpoints.measured_verdicts import have_same_weights, judge_measurements
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, list_tokenizer_paths
+from shape_of_learning.checkpoints.atlas import AtlasRow, find_row, list_reported_mistakes
+from shape_of_learning.checkpoints.download import download_as_listed
+from shape_of_learning.checkpoints.lock import MAIN, Checkpoint, Listing, Place, is_weight_file
 from shape_of_learning.checkpoints.verdicts import (
-    NOT_YET_CONFIRMED,
+    OK,
     JudgedCheckpoint,
+    Kind,
+    Verdict,
+    format_atlas_verdict,
+    format_doubtful_steps,
+    format_verdict,
     hash_shards,
+    have_same_weights,
     judge_listing,
+    judge_measurements,
     list_signatures,
 )
 from shape_of_learning.checkpoints.weight_evidence import (
     UNDEFINED,
-    CrossEntropy,
+    TensorDigests,
     WeightEvidence,
-    read_loss,
     read_tensor_digests,
-    write_loss,
     write_tensor_digests,
 )
 from shape_of_learning.errors import InputError
 
 Progress = Callable[[str, int, int], None]
-# Of a folder with a checkpoint in it, the loss on a text.
-Loss = Callable[[Path], CrossEntropy]
-KINDS = (MIXED_SHARDS, "mixed tensors", "broken", "suspicious", "not of this training", MISSING)
-SEEN_BY_HASHES = (MIXED_SHARDS, MISSING)
-SAME_WEIGHTS_AS_MAIN, KNOWN_BAD = "same weights as main", "known bad: "
 MOST_NAMED = 4
-SHOWN, SHOWN_HASH = 10, 16  # characters of a commit and of a hash
+COMMIT_CHARACTERS, HASH_CHARACTERS = 10, 16  # of the beginning that a sentence shows
 
 
-def audit_curve(
-    curve: ListedSeries, progress: Progress, *, tensors: bool = False, loss: Loss | None = None
+def audit_series(
+    series: ListedSeries, progress: Progress, *, tensors: bool = False
 ) -> list[AtlasRow]:
-    """Judge each checkpoint of a curve.
+    """Judge each checkpoint of a training.
 
     Parameters
     ----------
-    curve : Curve
+    series : ListedSeries
     progress : callable
-        Is told what is done, how much of it, and how much there is.
+        Called with a kind of work, the number that is done and the number of all.
     tensors : bool
-        Whether what hashes cannot tell is downloaded and compared by tensors.
-    loss : callable, optional
-        Of a folder, its loss; if it is given, they are compared by loss, too.
+        Whether checkpoints are downloaded and compared by tensors.
 
     Returns
     -------
     list of AtlasRow
         By step; a verdict of ``unknown`` where nothing could be learned.
     """
-    repositories = {checkpoint.repository for checkpoint in curve.checkpoints}
-    reports = [*curve.known_bad, *list_reported_mistakes(repositories, curve.last_step)]
-    known = [checkpoint for checkpoint in curve.checkpoints if checkpoint.name not in curve.unknown]
-    # Of reports those count here that say whose weights are whose; hashes speak of the others by themselves.
-    named = [
-        report for report in reports if report.same_as is not None or report in curve.known_bad
+    repositories = {checkpoint.repository for checkpoint in series.checkpoints}
+    reports = [*series.known_bad, *list_reported_mistakes(repositories, series.last_step)]
+    # Hashes speak for themselves, but only a report tells whose weights are whose.
+    reports = [
+        report for report in reports if report.same_as is not None or report in series.known_bad
     ]
-    of_files = judge_listing(known, curve.listed, curve.mains, named, curve.last_step)
-    judged = {checkpoint.name: checkpoint for checkpoint in of_files}
-    reasons = {name: _describe_basis(name, curve, judged) for name in judged}
-    measured: dict[str, WeightEvidence] = {}
-    if tensors or loss:
-        measured, mains = _measure_checkpoints(curve, judged, progress, loss)
-        latest = curve.checkpoints[-1].name
-        if latest in measured and any(have_same_weights(measured[latest], main) for main in mains):
-            judged[latest] = replace(judged[latest], is_last=True)
-        before = {name: each.verdict for name, each in judged.items()}
-        after = judge_measurements([*judged.values()], measured)
-        judged = {each.name: each for each in after} | _find_copies_of_main(
-            after, measured, mains, latest
+    listed = [
+        checkpoint for checkpoint in series.checkpoints if checkpoint.name not in series.unknown
+    ]
+    judged = {
+        checkpoint.name: checkpoint
+        for checkpoint in judge_listing(
+            listed, series.listed, series.mains, reports, series.last_step
         )
-        kinds = "tensors and losses" if loss else "tensors"
-        for name, each in judged.items():
-            if each.verdict != before[name]:
-                reasons[name] = f"{each.verdict}, by {kinds}"
+    }
+    reasons = {name: _describe_basis(name, series, judged) for name in judged}
+    evidence: dict[str, WeightEvidence] = {}
+    if tensors:
+        before = judged
+        evidence, mains = _digest_checkpoints(series, judged, progress)
+        judged = _judge_tensors(judged, evidence, mains, series.checkpoints[-1].name)
+        for name, checkpoint in judged.items():
+            if checkpoint.verdict != before[name].verdict:
+                reasons[name] = f"{format_verdict(checkpoint.verdict)}, by tensors"
     day = datetime.now(UTC).date()
     rows = []
-    for each in curve.checkpoints:
-        listing = curve.listed.get(each.name)
-        commit = listing.commit if listing and listing.commit != NO_COMMIT else ""
-        verdict, reason = UNKNOWN, curve.unknown.get(each.name, "")
-        if each.name in judged and each.name not in curve.unknown:
-            verdict, reason = (
-                _format_verdict(judged[each.name], judged.values()),
-                reasons[each.name],
-            )
-        row = AtlasRow(
-            repository=each.repository,
-            revision=f"{each.revision}/{each.subfolder}" if each.subfolder else each.revision,
-            step=each.step,
-            tokens=each.tokens,
-            commit=commit,
-            sha256=" ".join(_sha256(listing)),
-            verdict=verdict,
-            reason=reason,
-            source=curve.source,
-            checked=day,
-        )
-        is_measured = each.name in measured
-        rows.append(_add_reports(row, find_row(each.repository, each.revision), is_measured))
+    for checkpoint in series.checkpoints:
+        if checkpoint.name in series.unknown:
+            verdict, reason = Verdict(Kind.UNKNOWN), series.unknown[checkpoint.name]
+        else:
+            verdict, reason = judged[checkpoint.name].verdict, reasons[checkpoint.name]
+        row = _make_row(checkpoint, series.listed.get(checkpoint.name), verdict, reason, day)
+        known = find_row(checkpoint.repository, checkpoint.revision)
+        rows.append(_add_reports(row, known, checkpoint.name in evidence))
     return rows
 
 
-def _sha256(listing: Listing | None) -> list[str]:
-    """Hashes of the files of weights, of those outside LFS none."""
-    hashes = [file.hash for _, file in sorted(listing.files.items())] if listing else []
-    is_whole = all(each.startswith("sha256:") for each in hashes)
-    return [each.removeprefix("sha256:") for each in hashes] if is_whole else []
+def _make_row(
+    checkpoint: Checkpoint, listing: Listing | None, verdict: Verdict, reason: str, day: date
+) -> AtlasRow:
+    revision, subfolder = checkpoint.revision, checkpoint.subfolder
+    files = [file for _, file in sorted(listing.files.items())] if listing else []
+    is_hashed = all(file.sha256 for file in files)
+    return AtlasRow(
+        repository=checkpoint.repository,
+        revision=f"{revision}/{subfolder}" if subfolder else revision,
+        step=checkpoint.step,
+        tokens=checkpoint.tokens,
+        commit=listing.commit if listing and listing.commit != NO_COMMIT else "",
+        sha256=" ".join(file.sha256 for file in files) if is_hashed else "",
+        verdict=format_atlas_verdict(verdict, checkpoint.step),
+        reason=reason,
+        source="audit",
+        checked=day,
+    )
 
 
-def _format_verdict(judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint]) -> str:
-    """A verdict as the atlas says it."""
-    verdict = judged.verdict
-    if verdict == SAME_WEIGHTS_AS_MAIN:
-        return SAME_AS_MAIN
-    if verdict.startswith(KNOWN_BAD):  # what an entry or the atlas says, and nothing speaks against
-        if verdict.endswith(NOT_YET_CONFIRMED):
-            return UNKNOWN
-        return "suspicious" if judged.same_as is None else f"{SAME_AS}{judged.same_as}"
-    if verdict.startswith("same weights as step "):
-        return SAME_AS + verdict.split()[-1]
-    if verdict.startswith("same weights in "):  # of which nothing tells the owner
-        others = [each.step for each in curve if each.verdict == verdict and each is not judged]
-        return f"{SAME_AS}{others[0]}"
-    if verdict == "no weights":
-        return MISSING
-    return next((kind for kind in KINDS if verdict.startswith(kind)), verdict)
+def _add_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
+    """Add the reports of the atlas: the threads, and a fault that hashes cannot show."""
+    if known is None or not known.reports:
+        return row
+    kind = known.parse_verdict().kind
+    update = {"source": " ".join([row.source, *known.reports])}
+    if known.is_fault and row.parse_verdict() == OK and not is_measured:
+        if kind in (Kind.MIXED_SHARDS, Kind.MISSING):
+            update["reason"] = (
+                f"{row.reason}; reported as {known.verdict}, which its files do not show"
+            )
+        elif kind in (Kind.SAME_AS_STEP, Kind.SAME_AS_MAIN):
+            update["verdict"] = Kind.UNKNOWN.value
+            update["reason"] = (
+                f"reported: {known.verdict}; its files are others, so that only --tensors tells"
+            )
+        else:
+            update |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
+    if known.is_fault and not row.commit and row.parse_verdict().kind is Kind.UNKNOWN:
+        update |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
+    return row.model_copy(update=update)
 
 
-def list_notes(curve: ListedSeries) -> list[str]:
-    """What else a reader should know: whether main is the last step, and what was not compared."""
+def list_notes(series: ListedSeries) -> list[str]:
+    """Say whether main is the last step, and which names were not compared."""
     notes = []
-    last = curve.checkpoints[-1]
-    main, own = curve.mains.get(last.repository), curve.listed.get(last.name)
-    are_whole = main and own and not main.problem and not own.problem
-    if main and own and are_whole and {*list_signatures(main)}.isdisjoint(list_signatures(own)):
+    last = series.checkpoints[-1]
+    main, listing = series.mains.get(last.repository), series.listed.get(last.name)
+    are_whole = main and listing and not main.problem and not listing.problem
+    if (
+        main
+        and listing
+        and are_whole
+        and {*list_signatures(main)}.isdisjoint(list_signatures(listing))
+    ):
         notes.append(
-            f"`main` (commit {main.commit[:SHOWN]}) has other files than `{last.revision}` (commit "
-            f"{own.commit[:SHOWN]}); whether they hold the same tensors was not compared."
+            f"`main` (commit {main.commit[:COMMIT_CHARACTERS]}) has other files than `{last.revision}` (commit "
+            f"{listing.commit[:COMMIT_CHARACTERS]}); whether they hold the same tensors was not compared."
         )
-    if curve.others:
-        named = ", ".join(f"`{each}`" for each in curve.others[:MOST_NAMED])
-        more = f" and {len(curve.others) - MOST_NAMED} more" if curve.others[MOST_NAMED:] else ""
-        notes.append(f"Names that are no steps were not compared: {named}{more}.")
+    if series.others:
+        names = _list_names([f"`{name}`" for name in series.others])
+        notes.append(f"Names that are no steps were not compared: {names}.")
     return notes
-
-
-def _describe_basis(name: str, curve: ListedSeries, judged: Mapping[str, JudgedCheckpoint]) -> str:
-    """What a verdict on files rests on."""
-    verdict = judged[name].verdict
-    if verdict == OK:
-        copied = f"same weights as step {judged[name].step}"
-        is_copied = any(each.verdict == copied for each in judged.values())
-        return "other names hold its files, too" if is_copied else "no other step has its files"
-    if verdict == NOT_YET_MOVED:
-        return "the files of step 0; a first update at learning rate 0 moves nothing"
-    if verdict.endswith(NOT_YET_CONFIRMED):
-        said = verdict.removeprefix(KNOWN_BAD).removesuffix(NOT_YET_CONFIRMED)
-        return f"reported: {said}; its files are others, so that only --tensors tells"
-    if verdict.startswith(KNOWN_BAD):
-        return f"reported: {verdict.removeprefix(KNOWN_BAD)}"
-    if verdict == MISSING:
-        return "there is no such revision"
-    if verdict.startswith(MISSING) or verdict == "no weights":
-        return verdict.removeprefix(f"{MISSING}: ")
-    if verdict != MIXED_SHARDS:
-        return _describe_common_file(curve.listed[name], verdict, curve, judged)
-    listings = curve.listed | {f"main of {name}": each for name, each in curve.mains.items()}
-    holders = defaultdict(list)
-    for other, listing in listings.items():
-        for shard, digest in hash_shards(listing).items():
-            if other != name:
-                holders[shard, digest].append(other)
-    said = [
-        f"{shard} is also that of {_list_names(holders[shard, digest])}"
-        for shard, digest in hash_shards(curve.listed[name]).items()
-        if (shard, digest) in holders
-    ]
-    return "; ".join(said) or "its shards are not of one step"
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -217,131 +167,172 @@ def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def _describe_basis(name: str, series: ListedSeries, judged: Mapping[str, JudgedCheckpoint]) -> str:
+    """Describe the files that a verdict rests on."""
+    verdict = judged[name].verdict
+    match verdict.kind:
+        case Kind.OK:
+            copy = Verdict(Kind.SAME_AS_STEP, steps=(judged[name].step or 0,))
+            is_copied = any(checkpoint.verdict == copy for checkpoint in judged.values())
+            return "other names hold its files, too" if is_copied else "no other step has its files"
+        case Kind.NOT_YET_MOVED:
+            return "the files of step 0; a first update at learning rate 0 moves nothing"
+        case Kind.UNCONFIRMED:
+            return (
+                f"reported: {verdict.evidence}; its files are others, so that only --tensors tells"
+            )
+        case Kind.REPORTED:
+            return f"reported: {verdict.evidence}"
+        case Kind.MISSING:
+            return verdict.evidence or "there is no such revision"
+        case Kind.NO_WEIGHTS:
+            return format_verdict(verdict)
+        case Kind.MIXED_SHARDS:
+            return _describe_common_shards(name, series)
+    return _describe_common_file(name, series, judged)
+
+
+def _describe_common_shards(name: str, series: ListedSeries) -> str:
+    """Say which revisions hold the shards of this one, too."""
+    listings = series.listed | {f"main of {name}": main for name, main in series.mains.items()}
+    holders = defaultdict(list)
+    for other, listing in listings.items():
+        if other != name:
+            for shard, digest in hash_shards(listing).items():
+                holders[shard, digest].append(other)
+    shards = [
+        f"{shard} is also that of {_list_names(holders[shard, digest])}"
+        for shard, digest in hash_shards(series.listed[name]).items()
+        if (shard, digest) in holders
+    ]
+    return "; ".join(shards) or "its shards are not of one step"
+
+
 def _describe_common_file(
-    own: Listing, verdict: str, curve: ListedSeries, judged: Mapping[str, JudgedCheckpoint]
+    name: str, series: ListedSeries, judged: Mapping[str, JudgedCheckpoint]
 ) -> str:
-    """Which file a revision has in common with the one whose weights it holds."""
-    same = {f"same weights as step {each.step}": name for name, each in judged.items()}
-    with_verdict = [name for name, each in judged.items() if each.verdict == verdict]
-    others = [curve.listed[name] for name in ([same[verdict]] if verdict in same else with_verdict)]
-    others = [*others, *curve.mains.values()] if verdict == SAME_WEIGHTS_AS_MAIN else others
+    """Say which file a revision has in common with the one whose weights it holds."""
+    listing, verdict = series.listed[name], judged[name].verdict
+    equals = [other for other in judged if judged[other].verdict == verdict]
+    if verdict.kind is Kind.SAME_AS_STEP:
+        owners = [other for other in judged if judged[other].step == verdict.steps[0]]
+        equals = owners[-1:] or equals
+    listings = [series.listed[other] for other in equals]
+    if verdict.kind is Kind.SAME_AS_MAIN:
+        listings += series.mains.values()
     hashes = {
-        f.hash
-        for o in others
-        if o is not own
-        for f in (*o.files.values(), *o.other_format.values())
+        file.hash
+        for other in listings
+        if other is not listing
+        for file in (*other.files.values(), *other.other_format.values())
     }
-    files = [(n, f) for n, f in (*own.files.items(), *own.other_format.items()) if f.hash in hashes]
+    files = [
+        (path, file)
+        for path, file in (*listing.files.items(), *listing.other_format.items())
+        if file.hash in hashes
+    ]
     if not files:  # linked by a third revision, which has both formats
         return "another revision has its files and those of the other"
+    path, file = files[0]
     more = f", and {len(files) - 1} more files likewise" if len(files) > 1 else ""
-    digest = files[0][1].hash.partition(":")[2][:SHOWN_HASH]
-    which = verdict.removeprefix("same weights in ")
-    said = f"{files[0][0]} has the SHA-256 {digest}... in both{more}"
-    return f"{said}; {which}" if which != verdict else said
+    words = f"{path} has the SHA-256 {file.digest[:HASH_CHARACTERS]}... in both{more}"
+    if verdict.kind is Kind.SAME_AS_OTHERS:
+        return f"{words}; {format_doubtful_steps(verdict.steps)}"
+    return words
 
 
-def _add_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
-    """Add what was reported: it names a thread, and says what hashes cannot."""
-    if known is None or not known.reports:
-        return row
-    said = {"source": " ".join([row.source, *known.reports])}
-    if known.is_fault and row.verdict == OK and not is_measured:
-        if known.verdict in SEEN_BY_HASHES:
-            said["reason"] = (
-                f"{row.reason}; reported as {known.verdict}, which its files do not show"
-            )
-        elif known.verdict.startswith("same as"):
-            said["verdict"] = UNKNOWN
-            said["reason"] = (
-                f"reported: {known.verdict}; its files are others, so that only --tensors tells"
-            )
-        else:
-            said |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
-    if known.is_fault and not row.commit and row.verdict == UNKNOWN:
-        said |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
-    return row.model_copy(update=said)
-
-
-def _measure_checkpoints(
-    curve: ListedSeries,
-    judged: Mapping[str, JudgedCheckpoint],
-    progress: Progress,
-    loss: Loss | None,
+def _digest_checkpoints(
+    series: ListedSeries, judged: Mapping[str, JudgedCheckpoint], progress: Progress
 ) -> tuple[dict[str, WeightEvidence], list[WeightEvidence]]:
-    """Tensors, and perhaps losses, of what can be read, of equal files once; and of the main branches."""
-    there = [c for c in curve.checkpoints if c.name in judged and not curve.listed[c.name].problem]
-    mains = [Checkpoint(MAIN, MAIN, name) for name, of in curve.mains.items() if not of.problem]
-    found: dict[str, WeightEvidence] = {}
-    of_mains: list[WeightEvidence] = []
+    """Digest the tensors of all checkpoints that can be read, of equal files once, and of the main branches."""
+    readable = [
+        checkpoint
+        for checkpoint in series.checkpoints
+        if checkpoint.name in judged and not series.listed[checkpoint.name].problem
+    ]
+    main_branches = [
+        Checkpoint(MAIN, MAIN, repository)
+        for repository, listing in series.mains.items()
+        if not listing.problem
+    ]
+    steps: dict[str, WeightEvidence] = {}
+    mains: list[WeightEvidence] = []
     by_files: dict[tuple[str, ...], WeightEvidence | None] = {}
-    for number, place in enumerate([*there, *mains]):
-        is_main = number >= len(there)
-        listing = curve.mains[place.repository] if is_main else curve.listed[place.name]
+    for number, checkpoint in enumerate([*readable, *main_branches]):
+        is_main = number >= len(readable)
+        listing = (
+            series.listed[checkpoint.name] if not is_main else series.mains[checkpoint.repository]
+        )
         files = list_signatures(listing)[0]
         if files not in by_files:
             try:
-                by_files[files] = _measure(place, listing, loss)
+                digests = _read_digests(checkpoint, listing)
+                by_files[files] = WeightEvidence(UNDEFINED, digests)
             except (InputError, OSError) as error:
                 by_files[files] = None
                 if not is_main:
-                    curve.unknown[place.name] = f"it cannot be measured: {error}"
-        own = by_files[files]
-        if own is not None and is_main:
-            of_mains.append(own)
-        elif own is not None:
-            found[place.name] = own
-        progress("checkpoints", number + 1, len(there) + len(mains))
-    return found, of_mains
+                    series.unknown[checkpoint.name] = f"it cannot be measured: {error}"
+        evidence = by_files[files]
+        if evidence is not None and is_main:
+            mains.append(evidence)
+        elif evidence is not None:
+            steps[checkpoint.name] = evidence
+        progress("checkpoints", number + 1, len(readable) + len(main_branches))
+    return steps, mains
 
 
-def _measure(place: Checkpoint, listing: Listing, loss: Loss | None) -> WeightEvidence:
-    """Fetch a checkpoint, read its tensors, and remember what was found by its commit."""
+def _read_digests(checkpoint: Checkpoint, listing: Listing) -> TensorDigests:
+    """Digest the tensors of a checkpoint; digests of the Hub's are kept by their commit."""
     from shape_of_learning.checkpoints.tensors import digest_tensors
 
-    if place.path:
-        own = loss(Path(place.path)) if loss else UNDEFINED
-        return WeightEvidence(own, digest_tensors(Path(place.path)))
-    kept = cached_assets_path("shape-of-learning", "audit", place.repository.replace("/", "--"))
-    name = "-".join(filter(None, [listing.commit, place.subfolder.replace("/", "--")]))
-    of_tensors, of_loss = kept / f"{name}.tensors.csv", kept / f"{name}.loss.csv"
-    if not of_tensors.exists() or (loss and not of_loss.exists()):
-        where = f"`{place.repository}` at `{place.revision}`"
+    if checkpoint.path:
+        return digest_tensors(Path(checkpoint.path))
+    repository, subfolder = checkpoint.repository, checkpoint.subfolder
+    cache = cached_assets_path("shape-of-learning", "audit", repository.replace("/", "--"))
+    name = "-".join(filter(None, [listing.commit, subfolder.replace("/", "--")]))
+    table = cache / f"{name}.tensors.csv"
+    if not table.exists():
+        where = f"`{repository}` at `{checkpoint.revision}`"
         files = hub.list_files(
-            place.repository, place.revision, listing.commit, where=where, pauses=PAUSES
+            repository, checkpoint.revision, listing.commit, where=where, pauses=PAUSES
         )
-        wanted = [path for path in files if is_weight_file(path) or path.endswith(".index.json")]
-        wanted += [p for p in files if p.endswith(CONFIGURATION)] + list_tokenizer_paths(
-            files, place.subfolder
-        )
-        with TemporaryDirectory() as temporary:
+        needed = [
+            path
+            for path in files
+            if PurePath(path).parent == PurePath(subfolder)
+            and (is_weight_file(path) or path.endswith(".index.json"))
+        ]
+        with TemporaryDirectory() as folder:
             download_as_listed(
-                Place(place.repository, place.revision),
+                Place(repository, checkpoint.revision),
                 listing.commit,
-                {path: files[path].hash for path in wanted},
+                {path: files[path].hash for path in needed},
                 where=where,
                 pauses=PAUSES,
-                local_dir=temporary,
+                local_dir=Path(folder),
             )
-            folder = Path(temporary, place.subfolder)
-            write_tensor_digests(of_tensors, digest_tensors(folder))
-            if loss:
-                write_loss(of_loss, loss(folder))
-    return WeightEvidence(
-        read_loss(of_loss) if loss else UNDEFINED, read_tensor_digests(of_tensors)
-    )
+            write_tensor_digests(table, digest_tensors(Path(folder, subfolder)))
+    return read_tensor_digests(table)
 
 
-def _find_copies_of_main(
-    judged: Sequence[JudgedCheckpoint],
-    measured: Mapping[str, WeightEvidence],
+def _judge_tensors(
+    judged: Mapping[str, JudgedCheckpoint],
+    evidence: Mapping[str, WeightEvidence],
     mains: Sequence[WeightEvidence],
     latest: str,
 ) -> dict[str, JudgedCheckpoint]:
-    """Checkpoints, but the latest one, that hold the tensors of a main branch."""
-    return {
-        each.name: replace(each, verdict=SAME_WEIGHTS_AS_MAIN)
-        for each in judged
-        if each.verdict == OK and each.name != latest and each.name in measured
-        if any(have_same_weights(measured[each.name], main) for main in mains)
+    """Judge checkpoints by their tensors, and those of a main branch."""
+    copies = {
+        name for name in evidence if any(have_same_weights(evidence[name], main) for main in mains)
     }
+    checkpoints = [
+        replace(checkpoint, is_last=True) if name == latest and name in copies else checkpoint
+        for name, checkpoint in judged.items()
+    ]
+    result = {}
+    for checkpoint in judge_measurements(checkpoints, evidence):
+        name = checkpoint.name
+        if name in copies and name != latest and checkpoint.verdict == OK:
+            checkpoint = replace(checkpoint, verdict=Verdict(Kind.SAME_AS_MAIN))
+        result[name] = checkpoint
+    return result

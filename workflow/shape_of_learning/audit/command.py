@@ -1,21 +1,16 @@
 """The commands ``audit`` and ``where``."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.console import (
-    CONFIGURATION_WORDS,
     exit_on_input_error,
     make_results_console,
-    name_options,
     parse_output,
     print_message,
     show_bar,
@@ -29,14 +24,6 @@ if TYPE_CHECKING:
     from shape_of_learning.checkpoints.atlas import AtlasRow
 
 FAULT, NOT_KNOWN = 1, 2
-WINDOWS, WINDOW_CHARACTERS = 32, 512  # of the text on which losses are compared
-WITHOUT_LOSSES = "audit it without --losses"
-# What messages of a run call by its key in the configuration.
-OPTIONS = {
-    **CONFIGURATION_WORDS,
-    "lower `sampling.window_characters`": WITHOUT_LOSSES,
-    "correct `layers`, `hidden_size` or `last_hidden_size` in config/models": WITHOUT_LOSSES,
-}
 EXIT_CODES = (
     "Exit codes: 0, every revision is what its name says; 1, a fault was found; 2, something could not be known, "
     "or a wrong command line."
@@ -57,13 +44,10 @@ def audit(
     targets: Targets,
     pattern: Annotated[
         str,
-        typer.Option(help="How steps are named, such as 'step{step}'; guessed if it is not given."),
+        typer.Option(help="The names of steps, such as 'step{step}'; guessed if it is not given."),
     ] = "",
     tensors: Annotated[
         bool, typer.Option("--tensors", help="Download all different weights, and compare tensors.")
-    ] = False,
-    losses: Annotated[
-        bool, typer.Option("--losses", help="Run each, too, and compare losses on a short text.")
     ] = False,
     csv: Annotated[
         Path | None,
@@ -80,36 +64,36 @@ def audit(
 ) -> None:
     """Say of each revision of a training whether it is what its name says, without downloading weights."""
     outputs = csv, json, markdown
-    with exit_on_input_error(*outputs, code=NOT_KNOWN), ExitStack() as stack:
+    with exit_on_input_error(*outputs, code=NOT_KNOWN):
         for target in targets:
             if not is_on_this_machine(target):
                 print_message(f"Asking {endpoint()} for `{target}`.")
-        # The libraries behind them take a second or two, in which nothing could be said.
+        # Their libraries take a second or two to import: the line above comes first.
         from huggingface_hub.utils import disable_progress_bars
 
-        from shape_of_learning.audit.audit import audit_curve
-        from shape_of_learning.audit.listings import list_curves
+        from shape_of_learning.audit.audit import audit_series
+        from shape_of_learning.audit.listings import list_series
         from shape_of_learning.audit.report import write_json, write_markdown
-        from shape_of_learning.checkpoints.atlas import UNKNOWN, write_atlas
+        from shape_of_learning.checkpoints.atlas import write_atlas
+        from shape_of_learning.checkpoints.verdicts import Kind
 
         rows: list[AtlasRow] = []
         notes: list[str] = []
         failures: list[str] = []
         if not stderr.is_terminal:
             disable_progress_bars()  # of downloads
-        loss = stack.enter_context(_losses()) if losses else None
         for target in targets:
             try:
-                for curve in list_curves(target, pattern, print_message):
-                    if curve.failure:
-                        failures.append(curve.failure)
-                        print_message(f"ERROR: {hide_secrets(curve.failure)}")
+                for series in list_series(target, pattern, print_message):
+                    if series.failure:
+                        failures.append(series.failure)
+                        print_message(f"ERROR: {hide_secrets(series.failure)}")
                         continue
-                    with show_bar(curve.name) as progress:
-                        found = audit_curve(curve, progress, tensors=tensors, loss=loss)
-                    rows += found
-                    _show(curve, found, notes, make_results_console(*outputs))
-                    _put_into(atlas, curve, found)
+                    with show_bar(series.name) as progress:
+                        own_rows = audit_series(series, progress, tensors=tensors)
+                    rows += own_rows
+                    _show(series, own_rows, notes, make_results_console(*outputs))
+                    _update_atlas(atlas, series, own_rows)
             except InputError as error:
                 failures.append(str(error))
                 print_message(f"ERROR: {hide_secrets(str(error))}")
@@ -118,20 +102,20 @@ def audit(
         if json:
             write_json(json, rows)
         if markdown:
-            options = [
-                *(["--pattern", f"'{pattern}'"] if pattern else []),
-                *(["--tensors"] * tensors),
-            ]
-            command = " ".join(["audit", *targets, *options, *(["--losses"] * losses)])
+            command = " ".join(["audit", *targets])
+            if pattern:
+                command += f" --pattern '{pattern}'"
+            if tensors:
+                command += " --tensors"
             write_markdown(markdown, ", ".join(targets), command, rows, [*notes, *failures])
         if any(row.is_fault for row in rows):
             raise typer.Exit(FAULT)
-        if failures or any(row.verdict == UNKNOWN for row in rows):
+        if failures or any(row.parse_verdict().kind is Kind.UNKNOWN for row in rows):
             raise typer.Exit(NOT_KNOWN)
 
 
 def is_on_this_machine(target: str) -> bool:
-    """Return whether a target of an audit is folders, or a file that says where its models are."""
+    """Return whether a target of an audit is a file of models, or folders."""
     is_repository = target.count("/") == 1 and not target.startswith((".", "/", "~"))
     return (
         not is_repository
@@ -142,71 +126,47 @@ def is_on_this_machine(target: str) -> bool:
 
 
 def _show(
-    curve: "ListedSeries", found: "list[AtlasRow]", notes: list[str], console: Console
+    series: "ListedSeries", rows: "list[AtlasRow]", notes: list[str], console: Console
 ) -> None:
     from shape_of_learning.audit.audit import list_notes
-    from shape_of_learning.audit.report import count_table, revision_table
+    from shape_of_learning.audit.report import count_kinds, make_revision_table
 
-    console.print(f"{curve.name}: {count_table(found)}", soft_wrap=True, highlight=False)
-    console.print(revision_table(found))
-    for note in list_notes(curve):
+    console.print(f"{series.name}: {count_kinds(rows)}", soft_wrap=True, highlight=False)
+    console.print(make_revision_table(rows))
+    for note in list_notes(series):
         print_message(note)
         notes.append(note)
 
 
-def _put_into(atlas: Path | None, curve: "ListedSeries", found: "list[AtlasRow]") -> None:
+def _update_atlas(atlas: Path | None, series: "ListedSeries", rows: "list[AtlasRow]") -> None:
     from shape_of_learning.checkpoints.atlas import merge_rows, read_atlas, write_atlas
 
-    if atlas and not curve.suite:
+    if atlas and not series.suite:
         print_message(
-            f"{curve.name} is in no entry and no atlas, so that nothing is written of it; audit an entry"
+            f"{series.name} is in no entry and no atlas, so --atlas skips it; audit an entry"
         )
     elif atlas:
-        path = atlas / curve.suite / f"{curve.model}.csv"
+        path = atlas / series.suite / f"{series.model}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atlas(path, merge_rows(read_atlas(path) if path.exists() else [], found))
+        write_atlas(path, merge_rows(read_atlas(path) if path.exists() else [], rows))
 
 
 def where(
     model: Annotated[str, typer.Argument(help="A model of the atlas, such as pythia-2.8b.")],
     step: Annotated[int, typer.Argument(help="A training step.", min=0)],
 ) -> None:
-    """Say in one line where a step of a published training is, and what is known of it."""
+    """Say in one line where a step of a published training is, and the verdict on it."""
     with exit_on_input_error(code=NOT_KNOWN):
-        from shape_of_learning.checkpoints.atlas import UNKNOWN, find
+        from shape_of_learning.checkpoints.atlas import find
+        from shape_of_learning.checkpoints.verdicts import Kind
 
         row = find(model, step)
     commit = row.commit or "commit not known"
-    said = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
+    verdict = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
     stdout.print(
-        f"{row.repository} {row.revision} {commit}: {said}", soft_wrap=True, highlight=False
+        f"{row.repository} {row.revision} {commit}: {verdict}", soft_wrap=True, highlight=False
     )
     if row.is_fault:
         raise typer.Exit(FAULT)
-    if row.verdict == UNKNOWN:
+    if row.parse_verdict().kind is Kind.UNKNOWN:
         raise typer.Exit(NOT_KNOWN)
-
-
-@contextmanager
-def _losses() -> Iterator[Callable[[Path], Any]]:
-    """The loss of a checkpoint on windows of the documentation that comes with Python."""
-    from shape_of_learning.corpus.fetch import read_demo_text
-    from shape_of_learning.embeddings.model import read_shape
-    from shape_of_learning.embeddings.protocol import SamplingProtocol
-    from shape_of_learning.embeddings.run import NullStore, SampleRun
-    from shape_of_learning.embeddings.tokenised_windows import draw_windows
-
-    sampling = SamplingProtocol(WINDOWS, WINDOW_CHARACTERS, 0)
-    with TemporaryDirectory() as temporary:
-        text = Path(temporary, "text.txt")
-        text.write_text(read_demo_text(), encoding="utf-8")
-        windows = draw_windows(text, sampling)
-
-    def loss(folder: Path) -> Any:
-        try:
-            shape = read_shape(folder, str(folder))
-            return SampleRun.load(folder, windows, sampling, shape).store_states(NullStore())
-        except InputError as error:
-            raise InputError(name_options(str(error), OPTIONS)) from error
-
-    yield loss

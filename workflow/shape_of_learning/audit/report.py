@@ -1,69 +1,79 @@
-"""What an audit prints and writes: a table, JSON, and Markdown for an issue of the suite."""
+"""The results of an audit: a table for the terminal, JSON, and Markdown for an issue of the suite."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rich.table import Table
 
 from shape_of_learning import __version__
-from shape_of_learning.checkpoints.atlas import NOT_YET_MOVED, OK, UNKNOWN, AtlasRow
+from shape_of_learning.checkpoints.atlas import AtlasRow
+from shape_of_learning.checkpoints.verdicts import Kind
 from shape_of_learning.files import atomic_write
 
-MOST_NAMED = 8
+# In the order of the table: faults first.
 KINDS = {
-    "same as": "holding the weights of another",
-    "mixed shards": "with files of another",
-    "mixed tensors": "with matrices of another",
-    "missing": "missing, or without some of their weights",
-    "broken": "with an impossible loss",
-    "suspicious": "with an unlikely loss",
-    "not of this training": "from which the others do not descend",
-    UNKNOWN: "of which nothing is known",
-    NOT_YET_MOVED: "equal to step 0 at the very start, which is right",
-    OK: "with weights of their own",
+    Kind.SAME_AS_STEP: "holding the weights of another",
+    Kind.SAME_AS_MAIN: "holding the weights of another",
+    Kind.MIXED_SHARDS: "with files of another",
+    Kind.MIXED_TENSORS: "with matrices of another",
+    Kind.MISSING: "missing, or without some of their weights",
+    Kind.BROKEN: "with an impossible loss",
+    Kind.SUSPICIOUS: "with an unlikely loss",
+    Kind.NOT_OF_THIS_TRAINING: "not an ancestor of the others",
+    Kind.UNKNOWN: "unverified",
+    Kind.NOT_YET_MOVED: "equal to step 0 at the very start, which is right",
+    Kind.OK: "with weights of their own",
 }
 Group = tuple[AtlasRow, list[list[AtlasRow]]]
 
 
 def group_rows(rows: Sequence[AtlasRow]) -> list[Group]:
-    """Put together what is said of several revisions, faults first: one, and all in runs that follow each other."""
+    """Group rows of one verdict and reason, faults first: the first row, and all in runs of successive rows."""
     groups: dict[tuple[str, ...], list[list[AtlasRow]]] = {}
     last: tuple[str, ...] = ()
     for row in rows:
-        said = row.repository, row.verdict, row.reason
-        runs = groups.setdefault(said, [])
-        if said == last:
+        key = row.repository, row.verdict, row.reason
+        runs = groups.setdefault(key, [])
+        if key == last:
             runs[-1].append(row)
         else:
             runs.append([row])
-        last = said
-    order = list(KINDS)
-    found = [(runs[0][0], runs) for runs in groups.values()]
-    return sorted(found, key=lambda group: order.index(_kind(group[0].verdict)))
+        last = key
+    order = list(dict.fromkeys(KINDS.values()))
+    pairs = [(runs[0][0], runs) for runs in groups.values()]
+    return sorted(pairs, key=lambda pair: order.index(_describe_kind(pair[0])))
 
 
-def revision_table(rows: Sequence[AtlasRow]) -> Table:
-    """A line for all revisions of which the same is said."""
+def _describe_kind(row: AtlasRow) -> str:
+    return KINDS[row.parse_verdict().kind]
+
+
+def make_revision_table(rows: Sequence[AtlasRow]) -> Table:
+    """Make a table with a line for all revisions of one verdict and reason."""
     table = Table(box=None, pad_edge=False)
     for column in ("verdict", "revisions", "reason", "reported in"):
         table.add_column(column, overflow="fold")
     for row, runs in group_rows(rows):
-        threads = _format_threads(runs) if row.verdict != OK else ""
+        threads = _format_threads(runs) if row.parse_verdict().kind is not Kind.OK else ""
         table.add_row(row.verdict, _format_revisions(runs), row.reason, threads)
     return table
 
 
-def count_table(rows: Sequence[AtlasRow]) -> str:
-    """How many revisions there are of each kind."""
-    counts = Counter(_kind(row.verdict) for row in rows)
-    said = [f"{counts[kind]:,} {words}" for kind, words in KINDS.items() if counts[kind]]
-    return f"{len(rows):,} revisions: {', '.join(said)}"
+def count_kinds(rows: Sequence[AtlasRow]) -> str:
+    """Count the revisions of each kind."""
+    counts = Counter(map(_describe_kind, rows))
+    numbers = [
+        f"{counts[words]:,} {words}" for words in dict.fromkeys(KINDS.values()) if counts[words]
+    ]
+    return f"{len(rows):,} revisions: {', '.join(numbers)}"
 
 
 def write_json(path: Path, rows: Iterable[AtlasRow]) -> None:
-    """Write a list of objects."""
+    """Write the rows as a list of objects."""
     objects = [row.model_dump(mode="json") for row in rows]
     with atomic_write(path) as partial:
         partial.write_text(json.dumps(objects, indent=1) + "\n", encoding="utf-8")
@@ -72,12 +82,12 @@ def write_json(path: Path, rows: Iterable[AtlasRow]) -> None:
 def write_markdown(
     path: Path, name: str, command: str, rows: Sequence[AtlasRow], notes: Sequence[str]
 ) -> None:
-    """Write what the maintainers of a suite need to know: what is wrong, how sure it is, how to check it."""
+    """Write a page for the maintainers of a suite: the faults, how sure they are, and how to check them."""
     faults = sum(row.is_fault for row in rows)
     day = next((f"{row.checked}" for row in rows if row.checked), "")
     wrong = "are not what their names say" if faults != 1 else "is not what its name says"
     lines = [f"## `{name}`: {faults} of {len(rows)} training revisions {wrong}", ""]
-    lines += [f"Checked {day} (UTC). {count_table(rows)}.", ""]
+    lines += [f"Checked {day} (UTC). {count_kinds(rows)}.", ""]
     groups = group_rows(rows)
     several = len({row.repository for row in rows}) > 1
     bad = [(row, runs) for row, runs in groups if row.is_fault]
@@ -90,9 +100,11 @@ def write_markdown(
         ]
     for row, runs in groups:
         if not row.is_fault:
-            words = {OK: "Nothing speaks against", UNKNOWN: "Nothing is known of"}.get(
-                row.verdict, "Right, since training had not begun to move:"
-            )
+            words = {
+                Kind.OK: "Nothing speaks against",
+                Kind.UNKNOWN: "Nothing is known of",
+                Kind.NOT_YET_MOVED: "Right, since training had not begun to move:",
+            }[row.parse_verdict().kind]
             lines += ["", f"{words} {_format_revisions(runs, '`', several)}: {row.reason}."]
     lines += ["", *(f"{note}  " for note in notes)]
     if bad:
@@ -120,16 +132,12 @@ def write_markdown(
 
 
 def _describe_commits(rows: Sequence[AtlasRow]) -> list[str]:
-    """Which commits were compared, folded up."""
-    known = [f"{row.revision} {row.commit}" for row in rows if row.commit]
-    if not known:
+    """List the commits that were compared, folded up."""
+    commits = [f"{row.revision} {row.commit}" for row in rows if row.commit]
+    if not commits:
         return []
     head = "<details><summary>Commits that were compared</summary>"
-    return ["", head, "", "```", *known, "```", "", "</details>"]
-
-
-def _kind(verdict: str) -> str:
-    return "same as" if verdict.startswith("same as") else verdict
+    return ["", head, "", "```", *commits, "```", "", "</details>"]
 
 
 def _escape_cell(words: str) -> str:
@@ -139,22 +147,26 @@ def _escape_cell(words: str) -> str:
 def _format_revisions(
     runs: Sequence[Sequence[AtlasRow]], quote: str = "", with_repository: bool = False
 ) -> str:
-    """Of each run the revision, or its ends and the number in it."""
-    said = []
+    """Name the revision of each run, or its ends and the number in it."""
+    names = []
     for run in runs:
-        first, last = (f"{quote}{row.revision}{quote}" for row in (run[0], run[-1]))
-        many = f"{first} to {last} ({len(run)})"
-        said.append(first if len(run) == 1 else f"{first}, {last}" if len(run) == 2 else many)
-    return ", ".join(said) + (f" of {runs[0][0].repository}" if with_repository else "")
+        first, last = f"{quote}{run[0].revision}{quote}", f"{quote}{run[-1].revision}{quote}"
+        if len(run) == 1:
+            names.append(first)
+        elif len(run) == 2:
+            names.append(f"{first}, {last}")
+        else:
+            names.append(f"{first} to {last} ({len(run)})")
+    return ", ".join(names) + (f" of {runs[0][0].repository}" if with_repository else "")
 
 
 def _format_threads(runs: Sequence[Sequence[AtlasRow]]) -> str:
-    """Reports on any of them, as GitHub writes them: organisation/name#number."""
-    said = {}
-    for source in (source for run in runs for row in run for source in row.source.split()):
-        parts = source.removeprefix("https://").split("/")
-        if parts[0] == "github.com" and parts[3:4] == ["issues"]:
-            said[f"{parts[1]}/{parts[2]}#{parts[4]}"] = None
-        elif source.startswith("http"):
-            said[source] = None
-    return ", ".join(said)
+    """Name the reports on the rows, as GitHub writes them: organisation/name#number."""
+    threads = {}
+    for address in (address for run in runs for row in run for address in row.reports):
+        parts = urlsplit(address)
+        issue = re.fullmatch(r"/([^/]+/[^/]+)/issues/([^/]+).*", parts.path)
+        if issue and parts.netloc == "github.com":
+            address = f"{issue[1]}#{issue[2]}"
+        threads[address] = None
+    return ", ".join(threads)

@@ -1,4 +1,4 @@
-"""Checkpoints: where they are, which commits and files they stand for, and whether they are what their names say."""
+"""Checkpoints: their places, commits and files, and whether they are what their names say."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Import `find` when it is asked for, since its libraries take a second."""
+    """Import `find` at its first use, since its libraries take a second."""
     if name != "find":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from shape_of_learning.checkpoints.atlas import find

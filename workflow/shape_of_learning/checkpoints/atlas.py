@@ -1,4 +1,4 @@
-"""The atlas: what is known of the revisions of published trainings, one table per model.
+"""The atlas: verdicts on the revisions of published trainings, one table per model.
 
 ``atlas/{suite}/{model}.csv`` has the columns of :class:`AtlasRow`; ``atlas/schema.json`` describes them.
 """
@@ -12,18 +12,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from shape_of_learning.checkpoints.lock import MAIN, MISSING, Commit
-from shape_of_learning.checkpoints.verdicts import Mistake
+from shape_of_learning.checkpoints.lock import Commit
+from shape_of_learning.checkpoints.verdicts import (
+    NOT_YET_MOVED,
+    OK,
+    Kind,
+    Mistake,
+    Verdict,
+    parse_atlas_verdict,
+)
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.validation import suggest_name
 
 VERSION = 1  # of the columns and their meaning
 ATLAS = Path(__file__).parents[1] / "atlas"
-OK, NOT_YET_MOVED, UNKNOWN = "ok", "not yet moved", "unknown"
-SAME_AS, SAME_AS_MAIN = "same as step ", f"same as {MAIN}"
 VERDICT = (
-    rf"^(ok|not yet moved|{SAME_AS_MAIN}|{SAME_AS}\d+|mixed shards|mixed tensors|missing|broken|suspicious|"
+    r"^(ok|not yet moved|same as main|same as step \d+|mixed shards|mixed tensors|missing|broken|suspicious|"
     r"not of this training|unknown)$"
 )
 
@@ -68,20 +73,25 @@ class AtlasRow(BaseModel):
     tokens: Number = None
     commit: Commit | Literal[""] = ""
     sha256: str = Field("", pattern=r"^([0-9a-f]{64}( [0-9a-f]{64})*)?$")
-    verdict: str = Field(UNKNOWN, pattern=VERDICT)
+    verdict: str = Field(Kind.UNKNOWN.value, pattern=VERDICT)
     reason: str = ""
     source: str = ""
     checked: Annotated[date | None, BeforeValidator(_empty_is_none)] = None
 
     @property
     def reports(self) -> list[str]:
-        """Addresses of what was reported of it."""
-        return [each for each in self.source.split() if each.startswith("http")]
+        """Addresses of the reports on it."""
+        return [source for source in self.source.split() if source.startswith("http")]
 
     @property
     def is_fault(self) -> bool:
         """Whether it is not what its name says."""
-        return self.verdict not in (OK, NOT_YET_MOVED, UNKNOWN)
+        verdict = self.parse_verdict()
+        return verdict not in (OK, NOT_YET_MOVED) and verdict.kind is not Kind.UNKNOWN
+
+    def parse_verdict(self) -> Verdict:
+        """Read its verdict, of which the row has the words."""
+        return parse_atlas_verdict(self.verdict)
 
 
 COLUMNS = tuple(AtlasRow.model_fields)
@@ -89,35 +99,35 @@ COLUMNS = tuple(AtlasRow.model_fields)
 
 def read_atlas(path: Path) -> list[AtlasRow]:
     """Read the table of a model; InputError, with the line, if it is none."""
+    rows = []
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        rows = csv.DictReader(file)
-        if tuple(rows.fieldnames or ()) != COLUMNS:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
             raise InputError(f"{path} lacks the columns {', '.join(COLUMNS)}; restore it")
-        found = []
-        for row in rows:
+        for row in reader:
             try:
-                found.append(AtlasRow.model_validate(row))
+                rows.append(AtlasRow.model_validate(row))
             except ValidationError as error:
                 first = error.errors()[0]
-                what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-                raise InputError(f"{path}, line {rows.line_num}: {what}; correct it") from None
-    return found
+                reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+                raise InputError(f"{path}, line {reader.line_num}: {reason}; correct it") from None
+    return rows
 
 
 def write_atlas(path: Path, rows: Iterable[AtlasRow]) -> None:
-    """Write the table of a model, by repository, stage and step."""
-    in_order = sorted(
+    """Write the table of a model, by step."""
+    ordered = sorted(
         rows, key=lambda row: (row.step is None, row.step or 0, row.repository, row.revision)
     )
-    write_table(path, COLUMNS, [list(row.model_dump(mode="json").values()) for row in in_order])
+    write_table(path, COLUMNS, [list(row.model_dump(mode="json").values()) for row in ordered])
 
 
 def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
-    """Put what was found in the place of what was known; what somebody reported stays beside it."""
+    """Replace rows of old verdicts by rows of new ones; tokens and the addresses of reports stay."""
     rows = {(row.repository, row.revision): row for row in old}
     for row in new:
         known = rows.get((row.repository, row.revision))
-        if known and row.verdict == UNKNOWN:
+        if known and row.parse_verdict().kind is Kind.UNKNOWN:
             continue
         if known and row.tokens is None:
             row = row.model_copy(update={"tokens": known.tokens})
@@ -129,19 +139,21 @@ def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRo
 
 
 def find_model(repository: str) -> str:
-    """The model of the atlas whose table has a repository; empty if there is none."""
-    paths = (path for path in ATLAS.glob("*/*.csv"))
-    return next((p.stem for p in paths if find_rows(p.stem)[0].repository == repository), "")
+    """Find the model of the atlas whose table has a repository; empty if there is none."""
+    for path in ATLAS.glob("*/*.csv"):
+        if find_rows(path.stem)[0].repository == repository:
+            return path.stem
+    return ""
 
 
 def find_suite(model: str) -> str:
-    """The folder that a model of the atlas is in; empty if it has no such model."""
+    """Find the folder that a model of the atlas is in; empty if it has no such model."""
     return next((path.parent.name for path in ATLAS.glob(f"*/{model}.csv")), "")
 
 
 @cache
 def find_rows(model: str) -> tuple[AtlasRow, ...]:
-    """What the atlas has of a model, by the name of its file; nothing if there is none."""
+    """Read the rows of a model, by the name of its file, once; no row if there is no file."""
     suite = find_suite(model)
     return tuple(read_atlas(ATLAS / suite / f"{model}.csv")) if suite else ()
 
@@ -156,28 +168,33 @@ def _index_atlas() -> dict[tuple[str, str], AtlasRow]:
 
 
 def find_row(repository: str, revision: str) -> AtlasRow | None:
-    """What the atlas has of a revision; None if it has nothing."""
+    """Find the row of a revision; None if there is none."""
     return _index_atlas().get((repository, revision))
 
 
 def list_reported_mistakes(repositories: Collection[str], last_step: int | None) -> list[Mistake]:
-    """What the atlas says is wrong with the steps of some repositories, as an entry would say it.
+    """List the faults of some repositories in the atlas, as an entry would state them.
 
-    What the Hub's listing tells by itself, such as missing weights, is left to that.
+    Missing weights are left out, since the Hub's listing shows them.
     """
     steps: dict[tuple[str, str, str], list[int]] = {}
     for (repository, _), row in _index_atlas().items():
-        is_listed = row.verdict == MISSING
-        if repository in repositories and row.is_fault and not is_listed and row.step is not None:
+        is_missing = row.parse_verdict().kind is Kind.MISSING
+        if repository in repositories and row.is_fault and not is_missing and row.step is not None:
             steps.setdefault((row.verdict, row.reason, row.source), []).append(row.step)
-    found = []
-    for (verdict, reason, source), of in steps.items():
-        owner = last_step if verdict == SAME_AS_MAIN else None
-        if verdict.startswith(SAME_AS):
-            owner = int(verdict.removeprefix(SAME_AS))
-        because = None if owner is not None else f"{verdict}, {reason}" if reason else verdict
-        found.append(Mistake(steps=sorted(of), same_as=owner, because=because, source=source))
-    return found
+    mistakes = []
+    for (words, reason, source), wrong_steps in steps.items():
+        verdict = parse_atlas_verdict(words)
+        owner = last_step if verdict.kind is Kind.SAME_AS_MAIN else None
+        if verdict.kind is Kind.SAME_AS_STEP:
+            owner = verdict.steps[0]
+        because = None
+        if owner is None:
+            because = f"{words}, {reason}" if reason else words
+        mistakes.append(
+            Mistake(steps=sorted(wrong_steps), same_as=owner, because=because, source=source)
+        )
+    return mistakes
 
 
 def find(model: str, step: int) -> AtlasRow:
@@ -186,7 +203,7 @@ def find(model: str, step: int) -> AtlasRow:
     Parameters
     ----------
     model : str
-        As the atlas calls it, such as ``pythia-2.8b``.
+        Its name in the atlas or on the Hub, such as ``pythia-2.8b``.
     step : int
 
     Raises
@@ -200,15 +217,15 @@ def find(model: str, step: int) -> AtlasRow:
     'ok'
     """
     models = [path.stem for path in sorted(ATLAS.glob("*/*.csv"))]
-    names = {find_rows(each)[0].repository.rpartition("/")[2]: each for each in models}
-    model = names.get(model, model)  # also as its repository calls it
+    by_repository = {Path(find_rows(name)[0].repository).name: name for name in models}
+    model = by_repository.get(model, model)
     if model not in models:
         raise InputError(f"the atlas has no model `{model}`; {suggest_name(model, models)}")
     steps = {row.step: row for row in find_rows(model) if row.step is not None}
     if step not in steps:
-        near = sorted(steps, key=lambda each: abs(each - step))[:4]
-        some = ", ".join(f"{each:,}" for each in sorted(near)) or "none"
-        raise InputError(f"the atlas has no step {step:,} of `{model}`; near it are {some}")
+        nearest = sorted(steps, key=lambda other: abs(other - step))[:4]
+        named = ", ".join(f"{other:,}" for other in sorted(nearest)) or "none"
+        raise InputError(f"the atlas has no step {step:,} of `{model}`; near it are {named}")
     return steps[step]
 
 

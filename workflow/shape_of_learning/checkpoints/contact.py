@@ -1,4 +1,4 @@
-"""The first answer of the Hub: who has no network is told so in seconds, and need not wait for every try."""
+"""The first answer of the Hub: without a network an error comes in seconds, and not after every try."""
 
 import contextvars
 import logging
@@ -15,29 +15,27 @@ from shape_of_learning.errors import UnreachableError, hide_secrets
 
 logger = logging.getLogger(__name__)
 
-# In which anything must have answered, ever.
-FIRST_ANSWER_SECONDS = 10.0
-SILENCE_SECONDS = 2.0  # after which the log says what is waited for
-NEW_CHANCE_SECONDS = (
-    60.0  # after a vain first question, others that follow at once have only a second
-)
+FIRST_ANSWER_SECONDS = 10.0  # in which the first answer of this process must come
+SILENCE_SECONDS = 2.0  # after which the log names the server that is slow
+# After a vain first question, others that follow sooner have only a second.
+NEW_CHANCE_SECONDS = 60.0
 
 Result = TypeVar("Result")
 
 
 class Contact:
-    """Whether anything has answered this process, which decides how patient it is."""
+    """The time of the first answer to this process, which decides how long it waits for others."""
 
     def __init__(self) -> None:
         self._answer = threading.Event()
         self._deadline = -math.inf
 
     def note_answer(self, _: object = None) -> None:
-        """Remember that something has answered, whatever it said."""
+        """Remember that a server has answered, with success or an error."""
         self._answer.set()
 
     def listen(self) -> None:
-        """Note whatever answers the client's session from now on; after an error it may be another session."""
+        """Note answers to the client's session from now on; after an error it may be another session."""
         from huggingface_hub import get_session  # which takes a second
 
         session = get_session()
@@ -46,7 +44,7 @@ class Contact:
             session.event_hooks = {**session.event_hooks, "response": hooks}
 
     def is_out_of_time(self, pause: float) -> bool:
-        """Return whether nothing has answered yet, and will not have in time after a pause."""
+        """Return whether no answer has come yet, and a pause would be too long for one."""
         return not self._answer.is_set() and time.monotonic() + pause > self._deadline
 
     def ask_first(
@@ -54,7 +52,7 @@ class Contact:
     ) -> Result:
         """Ask; until something has answered, for a limited time.
 
-        The question goes on in a thread of its own, since no other limit includes that of a name's resolution.
+        The question goes on in a thread of its own, since other limits leave out the resolution of a name.
         """
         if self._answer.is_set() or constants.is_offline_mode():
             return ask()
@@ -76,9 +74,10 @@ class Contact:
             left = None if self._answer.is_set() else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise UnreachableError(
-                    f"{where}: {endpoint()} cannot be reached for `{repository}` at revision `{revision}` (it has "
-                    "not answered); check the network, HF_ENDPOINT and HF_TOKEN and run again, files that are "
-                    "complete are kept"
+                    f"{endpoint()} cannot be reached for `{repository}` at revision `{revision}` (it has not "
+                    "answered); check the network, HF_ENDPOINT and HF_TOKEN and run again, files that are "
+                    "complete are kept",
+                    where,
                 )
             try:
                 result, error = answers.get(timeout=None if left is None else min(left, 0.25))

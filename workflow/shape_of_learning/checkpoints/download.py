@@ -1,27 +1,33 @@
-"""A checkpoint of the Hub as a lock pins it, on its way to a folder: what is needed, and no other bytes."""
+"""Downloads of checkpoints from the Hub: the files that are needed, with the bytes that are listed of them."""
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping
+from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from huggingface_hub import constants
+from huggingface_hub import constants, snapshot_download
 
-from shape_of_learning.checkpoints.hub import MissingError, list_files
-from shape_of_learning.checkpoints.hub_snapshot import download_as_listed
-from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.checkpoints import hub
+from shape_of_learning.checkpoints.lock import Files, LockedRevision, Place
 from shape_of_learning.checkpoints.record import find_changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    WEIGHTS,
     Shape,
     list_tokenizer_paths,
     parse_shape,
     read_configuration_file,
     refuse_contradiction,
+    refuse_listed_adapter,
     refuse_quantised,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, remove
+from shape_of_learning.file_hashes import remember_sha256
+from shape_of_learning.files import atomic_write, compute_git_blob, remove
 
 # Seconds between tries; a download goes on where it broke off.
 DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
@@ -35,26 +41,26 @@ def fetch(
     tokenizer: Mapping[str, Any] | None,
     shape: Mapping[str, Any],
 ) -> None:
-    """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
+    """Download a checkpoint that a lock pins: configuration, weights and tokenizer, side by side in one folder.
 
     Parameters
     ----------
     destination : Path
-        Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. What has come so
-        far is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
-        waits, and takes what this one has made.
+        Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. A download that is
+        stopped is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
+        waits, and takes the folder of this one.
     model, revision : str
         Names of the model and, within it, of the checkpoint.
     pinned, tokenizer : mapping or None
-        What to fetch, entries of the model's lock; None for a tokenizer that lies beside the weights. All bytes
-        must be those that are pinned; of a tokenizer elsewhere that a lock has no hashes of, only the commit is.
+        Entries of the model's lock; None for a tokenizer that lies beside the weights. All bytes must be those
+        that are pinned; where a lock has no hashes of a tokenizer elsewhere, its commit alone is pinned.
     shape : mapping
-        What the model's entry says, which ``config.json`` is compared with before any weights are downloaded.
+        The shape in the model's entry, which ``config.json`` is compared with before any weights are downloaded.
 
     Raises
     ------
     InputError
-        With one sentence for all that can be wrong with the entry, the lock, the Hub or the network.
+        If the entry, the lock, the Hub or the network is wrong.
     """
     where = f"model `{model}`"
     if not pinned:
@@ -64,60 +70,168 @@ def fetch(
         )
     weights = LockedRevision(**pinned)
     words = LockedRevision(**tokenizer) if tokenizer else weights
-    provenance = {"source": "hub", "model": model, **_place(weights)}
-    provenance |= {"subfolder": weights.subfolder, "tokenizer": _place(words)}
+    provenance = {"source": "hub", "model": model, **_describe_commit(weights)}
+    provenance |= {"subfolder": weights.subfolder, "tokenizer": _describe_commit(words)}
     destination.parent.mkdir(parents=True, exist_ok=True)
-    kept = destination.with_name(f".{destination.name}.download")
+    unfinished = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
         record = read_record(destination)
         if record and record | provenance == record and not find_changed_file(destination, record):
             return  # another run has made it
-        at = words.repository, words.revision, words.commit
-        listed = words.small_files or list_files(*at, where=where)
+        listed = words.small_files or hub.list_files(
+            words.repository, words.revision, words.commit, where=where
+        )
         paths = list_tokenizer_paths(listed, words.subfolder)
         if not paths:
             raise InputError(
                 f"{where}: `{words.repository}` at revision `{words.revision}` has no tokenizer; name a "
                 "repository that has it under `tokenizer` in the entry"
             )
-        came = _download(weights, weights.settings_paths(), kept / "weights", where)
-        config = read_configuration_file(came[0].parent)
+        files = _download(weights, weights.settings_paths(), unfinished / "weights", where)
+        config = read_configuration_file(files[0].parent)
         refuse_quantised(config, where)
         refuse_contradiction(Shape(**shape), parse_shape(config, where), where)
-        came += _download(words, paths, kept / "tokenizer", where)
-        came += _download(weights, map(weights.path, weights.files), kept / "weights", where)
+        files += _download(words, paths, unfinished / "tokenizer", where)
+        files += _download(weights, map(weights.path, weights.files), unfinished / "weights", where)
         with atomic_write(destination) as folder:
             folder.mkdir()
-            for file in came:
+            for file in files:
                 shutil.move(file, folder / file.name)
             write_record(folder, **provenance)
-        remove(kept)
+        remove(unfinished)
 
 
-def _place(locked: LockedRevision) -> dict[str, Any]:
+def _describe_commit(locked: LockedRevision) -> dict[str, Any]:
     return {"repository": locked.repository, "revision": locked.revision, "commit": locked.commit}
 
 
-def _download(place: LockedRevision, paths: Iterable[str], folder: Path, where: str) -> list[Path]:
-    """Bring files of a commit into a folder; what is pinned of them must be what comes."""
-    pins = {**place.small_files, **{place.path(n): each.hash for n, each in place.files.items()}}
+def _download(locked: LockedRevision, paths: Iterable[str], folder: Path, where: str) -> list[Path]:
+    """Bring files of a commit into a folder, with the bytes that are pinned."""
+    pins = {locked.path(name): file.hash for name, file in locked.files.items()}
+    pins = {**locked.small_files, **pins}
     hashes = {path: pins.get(path, "") for path in paths}
-    offline = constants.is_offline_mode()
-    local: dict[str, Any] = {} if offline else {"local_dir": folder}
-    came = download_as_listed(
-        *(place.place, place.commit, hashes),
+    is_offline = constants.is_offline_mode()
+    snapshot = download_as_listed(
+        locked.place,
+        locked.commit,
+        hashes,
         where=where,
         source="the lock",
         pauses=DOWNLOAD_PAUSES,
-        **local,
+        local_dir=None if is_offline else folder,
     )
     for path in hashes:
-        if not (came / path).exists():
-            raise MissingError(
-                f"{where}: `{place.repository}` at revision `{place.revision}` has no {path}; correct "
+        if not (snapshot / path).exists():
+            raise hub.MissingError(
+                f"{where}: `{locked.repository}` at revision `{locked.revision}` has no {path}; correct "
                 "`repository`, `revision` or `subfolder` in the entry"
             )
-        if offline:  # it is in the user's cache
+        if is_offline:  # it is in the user's cache
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(came / path, folder / path)
+            shutil.copyfile(snapshot / path, folder / path)
     return [folder / path for path in hashes]
+
+
+def download_snapshot(model: str, revision: str) -> Path:
+    """Bring configuration, weights and tokenizer of a revision into the user's cache.
+
+    Raises
+    ------
+    InputError
+        If there is no such revision, it has no weights, or as :func:`download_as_listed`.
+    """
+    where = f"model `{model}`, which is no folder here"
+    # The branch may move between a list and a download.
+    commit = hub.find_commit(model, revision, where=where) or revision
+    files = hub.list_files(model, revision, commit, where=where)
+    hashes = {
+        path: files[path].hash if path in files else ""
+        for path in _choose_files(files, where, revision)
+    }
+    return download_as_listed(Place(model, revision), commit, hashes, where=where)
+
+
+def _choose_files(files: Files, where: str, revision: str) -> list[str]:
+    """Choose the files of a checkpoint at the top of a repository, with the weights in one format."""
+    refuse_listed_adapter(files, "", where)
+    for whole, index in WEIGHTS:
+        if whole in files or index in files:
+            stem, suffix = whole.split(".")
+            pattern = rf"{stem}.*\.{suffix}(\.index\.json)?"
+            weights = [path for path in files if re.fullmatch(pattern, path)]
+            return [CONFIGURATION, *list_tokenizer_paths(files, ""), *weights]
+    raise InputError(f"{where}: revision `{revision}` has no weights; choose another revision")
+
+
+def download_as_listed(
+    place: Place,
+    commit: str,
+    hashes: Mapping[str, str],
+    *,
+    where: str,
+    source: str = "the Hub",
+    pauses: tuple[float, ...] = hub.QUESTION_PAUSES,
+    local_dir: Path | None = None,
+) -> Path:
+    """Download files of a commit, and compare all with the hashes that are listed of them.
+
+    Files that are there already are compared, too; a file that differs is removed and asked for once more.
+
+    Parameters
+    ----------
+    place : Place
+        Of the commit, for error messages.
+    commit : str
+    hashes : mapping of str to str
+        By path, ``sha256:...`` or ``git:...`` as git names a content; empty where nothing is listed.
+    where, pauses
+        As :func:`.ask_hub` has them.
+    source : str
+        Who lists the hashes, for error messages.
+    local_dir : Path, optional
+        Folder for the files, in place of the user's cache.
+
+    Returns
+    -------
+    Path
+        The folder of the repository's files; a file that is not listed may be missing.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached, or files stay other ones.
+    """
+    download = partial(
+        snapshot_download,
+        place.repository,
+        revision=commit,
+        allow_patterns=[escape(path) for path in hashes],
+        local_dir=local_dir,
+    )
+    is_offline = constants.is_offline_mode()  # nothing that is removed would come again
+    for _ in range(1 if is_offline else 2):
+        folder = Path(
+            hub.ask_hub(download, place.repository, place.revision, where=where, pauses=pauses)
+        )
+        found = {path: _hash_like(folder / path, hashes[path]) for path in hashes if hashes[path]}
+        changed = [path for path in found if found[path] != hashes[path]]
+        if not changed:
+            return folder
+        for path in () if is_offline else changed:
+            (folder / path).resolve().unlink(missing_ok=True)
+            (folder / path).unlink(missing_ok=True)
+    path = changed[0]
+    raise InputError(
+        f"{where}: {path} of `{place.repository}` at revision `{place.revision}` is not what {source} lists for "
+        f"commit {commit[:10]}: expected {hashes[path]}, found {found[path]}; check the network, HF_ENDPOINT "
+        "and the Hugging Face cache"
+    )
+
+
+def _hash_like(file: Path, listed: str) -> str:
+    """Hash a file in the way of a listed hash."""
+    if not file.is_file():
+        return "no file"
+    if listed.startswith("git:"):
+        return f"git:{compute_git_blob(file)}"
+    return f"sha256:{remember_sha256(file)}"

@@ -1,4 +1,4 @@
-"""GGUF files: unpacked once into a folder as any checkpoint is, if they hold all that they state and nothing else."""
+"""GGUF files: unpacked once into the folder of a checkpoint, if they hold exactly the weights that they state."""
 
 import logging
 import os
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")
-# Keys of which transformers takes a value of its own where the metadata have none, and what tensors need them.
+# Keys that transformers replaces by a default where the metadata lack them, and the tensors that need them.
 NEEDED_KEYS = (
     ("block_count", ""),
     ("embedding_length", ""),
     ("attention.head_count", "attn_q"),
     ("attention.layer_norm(_rms)?_epsilon", "norm"),
 )
-# By what Llama 3.1 and later divide the frequencies of positions; llama.cpp writes what follows of it.
+# The factors by which Llama 3.1 and later divide the frequencies of positions; llama.cpp writes the factors alone.
 ROPE_FACTORS = "rope_freqs.weight"
 LLAMA_3_ROPE = {
     "rope_type": "llama3",
@@ -41,7 +41,7 @@ LLAMA_3_ROPE = {
 
 
 def unpack(file: Path) -> Path:
-    """Write the weights of a GGUF file, of which quantised ones are multiplied out, and its tokenizer as a folder.
+    """Write the weights of a GGUF file, quantised ones as floating-point numbers, and its tokenizer to a folder.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def unpack(file: Path) -> Path:
     Raises
     ------
     InputError
-        If it cannot be read, lacks a tensor that a model of its metadata has, or holds one that this has not.
+        If it cannot be read, or its tensors are not those of the model that its metadata describe.
     """
     if not file.is_file():
         raise InputError(f"{file} is missing; correct the path")
@@ -61,18 +61,18 @@ def unpack(file: Path) -> Path:
     folder = cached_assets_path("shape-of-learning", namespace="gguf") / remember_sha256(file)
     if folder.exists():
         return folder
-    for package in ("gguf", "accelerate"):  # which transformers needs, and does not say so at once
+    for package in ("gguf", "accelerate"):  # transformers needs both, and says so late
         if find_spec(package) is None:
             raise InputError(
                 f"{file} needs the package {package}; install it: `pip install {package}`"
             )
     logger.info("unpacking %s, once", file)
     try:
-        with _reading_once():
+        with _read_header_once():
             model, tokenizer = _load(file)
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # whatever a file holds goes into the code of all architectures
+    except Exception as error:  # the code of each architecture raises its own
         raise InputError(
             f"{file} cannot be unpacked ({shorten_error(error)}); take a file of an architecture that "
             "transformers reads from GGUF, or the folder of the weights that it was made of"
@@ -84,8 +84,8 @@ def unpack(file: Path) -> Path:
 
 
 @contextmanager
-def _reading_once() -> Iterator[None]:
-    """Let the library read the header of a file once: it asks for it five times, which is half of the time.
+def _read_header_once() -> Iterator[None]:
+    """Let the library read the header of a file once: it reads it five times, which takes half of the time.
 
     Its bar is shown on a terminal alone.
     """
@@ -106,7 +106,7 @@ def _reading_once() -> Iterator[None]:
 
 
 def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
-    """Load a model as it would be of a folder, and its tokenizer."""
+    """Load the model as from a folder of weights, and its tokenizer."""
     import gguf
     import transformers
 
@@ -114,8 +114,8 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
     transformers.logging.disable_progress_bar()
     reader = gguf.GGUFReader(file)
     _refuse_metadata(file, reader)
-    given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-    config = transformers.AutoConfig.from_pretrained(file.parent, **given)
+    source: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    config = transformers.AutoConfig.from_pretrained(file.parent, **source)
     kind = transformers.AutoModelForCausalLM
     refuse_too_large(kind, config, sum(int(tensor.n_elements) for tensor in reader.tensors), file)
     model, report = kind.from_pretrained(
@@ -123,18 +123,18 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
         dtype="float32",
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
-        **given,
+        **source,
     )
     if lacking := refuse_other_keys(model, report, {}, file):
         raise InputError(f"{file} lacks `{cut(lacking[0])}`; take a whole file")
     _refuse_surplus(file, reader, model)
-    whole = type(model)(_config_of_folder(file, reader, model.config))
+    whole = type(model)(_make_folder_config(file, reader, model.config))
     whole.load_state_dict(model.state_dict())
-    return whole, transformers.AutoTokenizer.from_pretrained(file.parent, **given)
+    return whole, transformers.AutoTokenizer.from_pretrained(file.parent, **source)
 
 
 def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
-    """Refuse metadata that lack what decides numbers, or state other blocks than there are."""
+    """Refuse metadata that lack a key that decides numbers, or state another number of blocks."""
     architecture = reader.fields["general.architecture"].contents()
     names = [tensor.name for tensor in reader.tensors]
     for pattern, tensors in NEEDED_KEYS:
@@ -157,7 +157,7 @@ def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
 
 
 def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedModel") -> None:
-    """Refuse tensors that transformers leaves out without a word."""
+    """Refuse tensors that transformers silently leaves out."""
     from transformers.modeling_gguf_pytorch_utils import (
         TENSOR_PROCESSORS,
         TensorProcessor,
@@ -168,7 +168,7 @@ def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedMod
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=model.config.to_dict())
     known = {*get_gguf_hf_weights_map(model, processor), ROPE_FACTORS, "output.weight"}
     for name in (tensor.name for tensor in reader.tensors):
-        # Experts are stored together, and their name may lack what ends the name of a weight.
+        # Experts are stored together, and their name may lack the end of the name of a weight.
         if name not in known and name.rpartition(".")[0] not in known:
             raise InputError(
                 f"{file} holds `{cut(name)}`, which transformers leaves out of a model of the type "
@@ -176,10 +176,10 @@ def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedMod
             )
 
 
-def _config_of_folder(
+def _make_folder_config(
     file: Path, reader: "gguf.GGUFReader", config: "PretrainedConfig"
 ) -> "PretrainedConfig":
-    """Return the configuration without a word on how the file was quantised, and with its factors of positions."""
+    """Return the configuration without its quantisation, and with the factors of positions in the file."""
     import numpy as np
     import torch
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

@@ -1,6 +1,6 @@
-"""Asking the Hugging Face Hub: commits, weight files and a shape, and one sentence for what goes wrong.
+"""Questions to the Hugging Face Hub: commits, files and shapes, with errors of one sentence.
 
-The client is huggingface_hub. Ours is another try where a network or a server only fails for a while.
+The client is huggingface_hub; this module asks again where a network or a server fails for a while.
 """
 
 import json
@@ -27,20 +27,19 @@ from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNot
 from huggingface_hub.hf_api import RepoFile
 
 from shape_of_learning.checkpoints.contact import CONTACT, endpoint
-from shape_of_learning.checkpoints.listed_files import Files
 from shape_of_learning.checkpoints.lock import (
     MAIN,
     MISSING,
-    MIXED_SHARDS,
     NO_WEIGHTS,
+    Files,
     Listing,
     LockedRevision,
     Place,
     WeightFile,
+    list_weights,
 )
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
-    WEIGHTS,
     Shape,
     is_inside,
     list_shard_names,
@@ -51,15 +50,15 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.errors import InputError, UnreachableError, hide_secrets
 
-SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
+SILENT_SECONDS = 30.0  # between two pieces of an answer; the client alone waits for ever
 QUESTION_PAUSES = (1.0, 2.0, 4.0)  # seconds between tries
 # A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
 LISTINGS_AT_ONCE = 8
 SHA256_DIGITS = 64
-# The library that the client asks by: httpx, and from huggingface_hub 2 on httpx2.
+# The library under the client: httpx, and from huggingface_hub 2 on httpx2.
 HTTP = import_module(HfHubHTTPError.__mro__[1].__module__.partition(".")[0])
 UNREACHABLE = (HTTP.HTTPError, LocalEntryNotFoundError, ConnectionError)
-# What the client makes of an answer that is none of a Hub, such as the page of a network's login.
+# Errors of the client on a response that did not come from the Hub, such as a login page.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 Result = TypeVar("Result")
@@ -70,27 +69,27 @@ class MissingError(InputError):
 
 
 class GatedError(InputError):
-    """The repository is for those who have accepted its licence, and the token is of nobody who has."""
+    """The repository asks for an accepted licence, and the account of the token has not accepted it."""
 
 
 @contextmanager
 def hub_errors(
     repository: str, revision: str, *, where: str, key: str = "revision"
 ) -> Iterator[None]:
-    """Turn what the Hub's client raises inside the block into an `InputError` of one sentence.
+    """Turn an error of the Hub's client in the block into an `InputError` of one sentence.
 
     Parameters
     ----------
     repository, revision : str
-        What is being asked for.
+        The place that is asked for.
     where, key : str
-        How the sentence names the entry of the configuration and the key to correct.
+        The names of the model's entry and of the key to correct, for the message.
 
     Raises
     ------
     InputError
         Its subclasses are :class:`GatedError`, :class:`MissingError` and, without a network,
-        :class:`.UnreachableError`. What the client raised is its cause.
+        :class:`.UnreachableError`. The error of the client is its cause.
     """
     wanted = f"`{repository}` at revision `{revision}`"
     host = endpoint()
@@ -99,7 +98,7 @@ def hub_errors(
     except InputError:
         raise
     except (OSError, HTTP.HTTPError, *MALFORMED) as error:
-        # What the client found out first, where all that it says is that there is no local file either.
+        # The first error of the client, where the last one says that there is no local file either.
         if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
             error = error.__cause__
         if isinstance(error, GatedRepoError):
@@ -117,18 +116,20 @@ def hub_errors(
         if _has_other_size(error):
             raise InputError(
                 f"{where}: a file of {wanted} came with another size than {host} says "
-                f"({_first_line(error)}); check the network and HF_ENDPOINT and run again"
+                f"({_read_first_line(error)}); check the network and HF_ENDPOINT and run again"
             ) from error
         if status is None and isinstance(error, OSError) and not isinstance(error, UNREACHABLE):
             raise  # of the disk
-        said = f"it answered {status}" if status else _first_line(error)
+        answer = f"it answered {status}" if status else _read_first_line(error)
         if constants.is_offline_mode():
-            said = "HF_HUB_OFFLINE forbids to ask for it"
-        kind = UnreachableError if isinstance(error, UNREACHABLE) and not status else InputError
-        raise kind(
-            f"{where}: {host} cannot be reached for {wanted} ({said}); check the network, "
-            "HF_ENDPOINT and HF_TOKEN and run again, files that are complete are kept"
-        ) from error
+            answer = "HF_HUB_OFFLINE forbids to ask for it"
+        reason = (
+            f"{host} cannot be reached for {wanted} ({answer}); check the network, HF_ENDPOINT and HF_TOKEN "
+            "and run again, files that are complete are kept"
+        )
+        if isinstance(error, UNREACHABLE) and not status:
+            raise UnreachableError(reason, where) from error
+        raise InputError(f"{where}: {reason}") from error
 
 
 def ask_hub(
@@ -140,8 +141,8 @@ def ask_hub(
     key: str = "revision",
     pauses: tuple[float, ...] = QUESTION_PAUSES,
 ) -> Result:
-    """Ask something of the Hub, and again where a network or a server may only fail for a while."""
-    # Its warnings show addresses, which may be signed; the error says what matters of them.
+    """Ask the Hub a question, and again where a network or a server may only fail for a while."""
+    # Its warnings show addresses, which may be signed; the error has the rest of them.
     huggingface_hub.logging.set_verbosity_error()
 
     def ask() -> Result:
@@ -188,19 +189,19 @@ def list_files(
 ) -> Files:
     """List the files of a commit, which `revision` stands for in errors: path -> size and hash."""
 
-    def list_them() -> Files:
+    def list_tree() -> Files:
         files = {}
-        for each in HfApi().list_repo_tree(repository, revision=commit, recursive=True):
-            if isinstance(each, RepoFile) and is_inside(each.path):
-                digest = f"sha256:{each.lfs.sha256}" if each.lfs else f"git:{each.blob_id}"
-                files[each.path] = WeightFile(bytes=each.size, hash=digest)
+        for item in HfApi().list_repo_tree(repository, revision=commit, recursive=True):
+            if isinstance(item, RepoFile) and is_inside(item.path):
+                file_hash = f"sha256:{item.lfs.sha256}" if item.lfs else f"git:{item.blob_id}"
+                files[item.path] = WeightFile(bytes=item.size, hash=file_hash)
         return files
 
-    return ask_hub(list_them, repository, revision, where=where, pauses=pauses)
+    return ask_hub(list_tree, repository, revision, where=where, pauses=pauses)
 
 
 def ask_for_heads(repository: str, commit: str, paths: Iterable[str]) -> Files:
-    """Ask for the size and the hash of some files of a commit, each by its head; {} if one cannot be had.
+    """Ask for the size and the hash of some files of a commit, each by its head; {} if one head has neither.
 
     The Hub counts these questions apart from listings, and answers more of them.
     """
@@ -220,11 +221,11 @@ def ask_for_heads(repository: str, commit: str, paths: Iterable[str]) -> Files:
     return files
 
 
-def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]:
-    """Read a small JSON file of a pinned revision that holds an object, by way of the user's cache."""
+def read_json(place: Place, commit: str, path: str, *, where: str) -> dict[str, Any]:
+    """Read a small JSON file of a commit that holds an object, by way of the user's cache."""
 
     def read() -> Any:
-        file = hf_hub_download(place.repository, path, revision=place.commit)
+        file = hf_hub_download(place.repository, path, revision=commit)
         return json.loads(Path(file).read_bytes())
 
     content = ask_hub(read, place.repository, place.revision, where=where)
@@ -239,7 +240,7 @@ def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]
 def resolve(
     wanted: Mapping[str, Place], mains: Iterable[str], *, where: str
 ) -> tuple[dict[str, LockedRevision], dict[str, Listing]]:
-    """Find the commit and the weight files of each revision.
+    """Find the commit and the files of each revision.
 
     Parameters
     ----------
@@ -248,14 +249,14 @@ def resolve(
     mains : iterable of str
         Repositories whose main branch is asked for too.
     where : str
-        How an error names the model's entry.
+        The name of the model's entry, for errors.
 
     Returns
     -------
     dict of str to LockedRevision
         A revision that does not exist is listed as missing, and so is a repository, if others do exist.
     dict of str to Listing
-        The main branch of each repository, whatever it holds.
+        The main branch of each repository, with or without weights.
 
     Raises
     ------
@@ -265,37 +266,40 @@ def resolve(
     branches = [Place(repository, MAIN) for repository in mains]
     places = [*wanted.values(), *branches]
     repositories = sorted({place.repository for place in places})
-    problems: list[MissingError] = []
+    errors: list[MissingError] = []
 
-    def commits(repository: str) -> dict[str, str] | None:
+    def list_commits_if_any(repository: str) -> dict[str, str] | None:
         try:
             return list_commits(repository, where=where)
         except MissingError as error:
-            problems.append(error)
+            errors.append(error)
             return None
 
     with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
-        known = dict(zip(repositories, pool.map(commits, repositories), strict=True))
-        if problems and len(problems) == len(repositories):
-            raise problems[0]
-        found = list(
-            pool.map(lambda place: _list_revision(place, known[place.repository], where), places)
+        commits = dict(zip(repositories, pool.map(list_commits_if_any, repositories), strict=True))
+        if errors and len(errors) == len(repositories):
+            raise errors[0]
+        revisions = list(
+            pool.map(lambda place: _list_revision(place, commits[place.repository], where), places)
         )
-    listed = {each.repository: each.listing() for each in found[len(wanted) :]}
-    return dict(zip(wanted, found, strict=False)), listed
+    main_listings = {
+        revision.repository: revision.listing() for revision in revisions[len(wanted) :]
+    }
+    return dict(zip(wanted, revisions, strict=False)), main_listings
 
 
 def read_listed_shape(revision: LockedRevision, *, where: str) -> Shape:
     """Read the shape of a model from the ``config.json`` of one of its revisions."""
-    config = read_json(revision, revision.path(CONFIGURATION), where=where)
+    path = revision.path(CONFIGURATION)
+    config = read_json(revision.place, revision.commit, path, where=where)
     refuse_quantised(config, where)
     return parse_shape(config, where)
 
 
-def is_closed(repository: str, *, where: str) -> bool:
-    """Whether the Hub refuses a gated repository to the token there is, or there is none.
+def lacks_access(repository: str, *, where: str) -> bool:
+    """Return whether there is no token, or the Hub refuses a gated repository to it.
 
-    Where it cannot be asked, a token is believed.
+    If the Hub cannot be asked, the token is believed.
     """
     if get_token() is None:
         return True
@@ -304,69 +308,53 @@ def is_closed(repository: str, *, where: str) -> bool:
     except GatedError:
         return True
     except InputError:
-        pass  # what is wrong with it is said when its revisions are resolved
+        pass  # resolving its revisions raises the error
     return False
 
 
 def _list_revision(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
-    """What is at a place of a repository that has these branches and tags, None if it is missing."""
-    named, commit = (place.repository, place.revision), None
+    """List a revision of a repository that has these branches and tags, None if it is missing."""
+    repository, revision, subfolder = place
+    commit = None
     if commits is not None:
-        commit = commits.get(place.revision) or find_commit(*named, where=where)
+        commit = commits.get(revision) or find_commit(repository, revision, where=where)
     if commit is None:
         return LockedRevision(**place._asdict(), problem=MISSING)
-    files = list_files(*named, commit, where=where)
-    with hub_errors(*named, where=where):
-        found = LockedRevision(**place._asdict(), commit=commit, problem=NO_WEIGHTS)
-    formats = []
-    for whole, index in WEIGHTS:
-        if found.path(whole) in files:
-            formats.append(({whole: files[found.path(whole)]}, ""))
-        elif found.path(index) in files:
-            formats.append(_list_shards(found, files, found.path(index), where))
-    if formats:
-        refuse_listed_adapter(files, place.subfolder, where)
-        (weights, problem), *others = formats
-        update: dict[str, Any] = {"files": weights, "problem": problem}
-        update["other_format"] = others[0][0] if others else {}
-        found = found.model_copy(update=update)
-    paths = sorted({*found.settings_paths(), *list_tokenizer_paths(files, place.subfolder)})
-    small = {path: files[path].hash for path in paths if path in files}
-    return found.model_copy(update={"small_files": small})
+    files = list_files(repository, revision, commit, where=where)
 
+    def read_index(path: str) -> tuple[list[str], float]:
+        index = read_json(place, commit, path, where=where)
+        try:
+            return list_shard_names(index), float(index.get("metadata", {}).get("total_size", 0))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{where}: {path} of `{repository}` at revision `{revision}` is no index of shards ({error}); "
+                "choose another revision"
+            ) from error
 
-def _list_shards(
-    place: LockedRevision, files: Files, index: str, where: str
-) -> tuple[dict[str, WeightFile], str]:
-    """The shards that an index names, and what is wrong if some are not there or hold too little."""
-    content = read_json(place, index, where=where)
-    try:
-        names = list_shard_names(content)
-        size = float(content.get("metadata", {}).get("total_size", 0))
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{where}: {index} of `{place.repository}` at revision `{place.revision}` is no index of shards "
-            f"({error}); choose another revision"
-        ) from error
-    there = {name: files[place.path(name)] for name in names if place.path(name) in files}
-    # The index counts the bytes of all tensors; files hold these and a little more.
-    is_whole = len(there) == len(names) and sum(file.bytes for file in there.values()) >= size
-    return there, "" if is_whole else MIXED_SHARDS
+    with hub_errors(repository, revision, where=where):
+        listing = list_weights(files, commit, subfolder, read_index)
+        locked = LockedRevision(**place._asdict(), **dict(listing))
+    if locked.problem != NO_WEIGHTS:
+        refuse_listed_adapter(files, subfolder, where)
+    paths = sorted({*locked.settings_paths(), *list_tokenizer_paths(files, subfolder)})
+    small_files = {path: files[path].hash for path in paths if path in files}
+    return locked.model_copy(update={"small_files": small_files})
 
 
 def _is_temporary(error: BaseException | None) -> bool:
-    """Whether the same question may get another answer in a while."""
+    """Return whether the same question may get another answer in a while."""
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in (408, 429) or error.response.status_code >= 500
     return isinstance(error, HTTP.TransportError) or _has_other_size(error)
 
 
 def _has_other_size(error: BaseException | None) -> bool:
-    """Whether the client has downloaded more or fewer bytes than it was told."""
+    """Return whether the client has downloaded more or fewer bytes than it expected."""
     return isinstance(error, OSError) and str(error).startswith("Consistency check failed")
 
 
-def _first_line(error: BaseException) -> str:
-    """A server's words: no passwords and no pages."""
+def _read_first_line(error: BaseException) -> str:
+    """Return the first line of a server's message, without passwords."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return hide_secrets(line)[:200]

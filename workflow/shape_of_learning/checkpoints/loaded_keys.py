@@ -1,4 +1,4 @@
-"""Whether a model was loaded of all its weights and of no others: what it lacks would be random numbers."""
+"""Checks that a model was loaded with all its weights and no others: a missing weight would be random."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,16 @@ logger = logging.getLogger(__name__)
 UNUSED_MODULES = ("pooler.",)
 # Constants that older versions of transformers saved beside the weights.
 CONSTANTS = (
-    *("position_ids", "token_type_ids", "inv_freq", "cos_cached", "sin_cached"),
-    *("masked_bias", "causal_mask", "version"),
+    "position_ids",
+    "token_type_ids",
+    "inv_freq",
+    "cos_cached",
+    "sin_cached",
+    "masked_bias",
+    "causal_mask",
+    "version",
 )
-MOST_TIMES = 2  # as many numbers as files hold a model may have before its keys are compared
+MOST_TIMES = 2  # numbers of a model for each number in its files, before memory is taken for it
 MASK_DIMENSIONS = 4  # of a triangular mask: 1 x 1 x positions x positions
 
 
@@ -37,11 +43,12 @@ def refuse_other_keys(
     model : transformers.PreTrainedModel
         As ``from_pretrained`` returns it, or a base model.
     report : mapping
-        What ``from_pretrained`` says of keys with ``output_loading_info=True`` and ``ignore_mismatched_sizes=True``.
+        The loading info of ``from_pretrained`` with ``output_loading_info=True`` and
+        ``ignore_mismatched_sizes=True``.
     stored : mapping of str to tensor
-        What the files hold.
+        The tensors in the files.
     where : object
-        How an error names the files.
+        The name of the files in errors.
 
     Returns
     -------
@@ -52,12 +59,12 @@ def refuse_other_keys(
     ------
     InputError
         If a weight of the base model is not in the files, a weight in the files that belongs into the base model is
-        not in it, a shape differs, or what should be a floating-point number was stored as an integer.
+        not in it, a shape differs, or a weight was stored as integers.
 
     Notes
     -----
-    Weights of a head for another task may be over. Files that were saved of a base model alone have no head, so that
-    a warning names what is beside it.
+    Weights of a head for another task may be left over. Files that were saved of a base model alone have no head,
+    so a warning names the weights beside it.
     """
     missing = sorted(set(report["missing_keys"]))
     needed = [key for key in missing if _is_of_base(model, key) and not _is_unused(model, key)]
@@ -75,7 +82,7 @@ def refuse_other_keys(
             f"{where} holds {_describe_keys(surplus)}, which the model that config.json describes does not have and "
             "would be left out; give the config.json that belongs to the weights"
         )
-    # Where names begin with that of the base model, what is beside it is a head, of any kind.
+    # Where names begin with that of the base model, the weights beside it are of a head.
     if unexpected and all(key == _strip_prefix(model, key) for key in stored):
         logger.warning(
             "%s holds %s, which the model that config.json describes does not have and which is left out",
@@ -97,12 +104,12 @@ def refuse_too_large(kind: Any, config: "PretrainedConfig", numbers: int, where:
     Parameters
     ----------
     kind : type
-        What is to be loaded, an ``AutoModel`` or a class of models.
+        An ``AutoModel`` or a class of models, to be loaded.
     config : transformers.PretrainedConfig
     numbers : int
-        How many the files hold.
+        The numbers in the files.
     where : object
-        How an error names the files.
+        The name of the files in errors.
     """
     import torch
 
@@ -114,7 +121,7 @@ def refuse_too_large(kind: Any, config: "PretrainedConfig", numbers: int, where:
                 base = kind.from_config(config, trust_remote_code=False).base_model
             else:
                 base = kind._from_config(config).base_model
-    except Exception:  # what is wrong with it, loading says
+    except Exception:  # loading raises the error
         return
     needed = sum(
         weight.numel()
@@ -151,7 +158,7 @@ def _is_unused(model: "PreTrainedModel", key: str) -> bool:
 
 
 def _is_constant(model: "PreTrainedModel", key: str, stored: Mapping[str, "torch.Tensor"]) -> bool:
-    """Return whether a key is of a buffer that is made anew and never learned."""
+    """Return whether a key is of a buffer that is computed and never learned."""
     if key.rpartition(".")[2] in CONSTANTS:
         return True
     if _strip_prefix(model, key) in {name for name, _ in model.base_model.named_buffers()}:
@@ -164,7 +171,7 @@ def _is_constant(model: "PreTrainedModel", key: str, stored: Mapping[str, "torch
 def _refuse_integers(
     model: "PreTrainedModel", stored: Mapping[str, "torch.Tensor"], where: object
 ) -> None:
-    """Refuse integers where numbers with a point belong, which are weights that were quantised."""
+    """Refuse integers in place of floating-point numbers: the weights were quantised."""
     floating = {name for name, weight in model.named_parameters() if weight.is_floating_point()}
     for name, tensor in stored.items():
         is_number = tensor.is_floating_point() or tensor.is_complex()

@@ -1,4 +1,4 @@
-"""Where a checkpoint is on this machine: a folder, a file of an installed package, an unpacked GGUF file."""
+"""Checkpoints on this machine: a folder, a folder of an installed package, an unpacked GGUF file."""
 
 import re
 from contextlib import suppress
@@ -22,7 +22,7 @@ def find_local_checkpoint(path: str) -> Path:
     ----------
     path : str
         Of a folder, where ``~`` is the user's home; or of a GGUF file, which is unpacked once into the cache of
-        the Hub's client. ``package:NAME/PATH`` is what an installed package has there.
+        the Hub's client. ``package:NAME/PATH`` is a path inside an installed package.
 
     Raises
     ------
@@ -44,10 +44,10 @@ def find_local_checkpoint(path: str) -> Path:
 
 
 def is_local(model: str) -> bool:
-    """Return whether a name is of this machine, there or missing, and not one of the Hub.
+    """Return whether a name is one of this machine, there or missing, and not one of the Hub.
 
-    So are paths that exist, GGUF files, parts of packages, and what no repository can be called: what begins with
-    a dot, a slash or a tilde, ends with a slash, or has more than one.
+    Names of this machine are paths that exist, GGUF files, parts of packages, and names that no repository can
+    have: they begin with a dot, a slash or a tilde, end with a slash, or have more than one slash.
     """
     return (
         model.startswith((PACKAGE, "/", "~", "."))
@@ -58,7 +58,7 @@ def is_local(model: str) -> bool:
 
 
 def find_checkpoint(model: str, revision: str) -> tuple[str, Path]:
-    """Find a checkpoint on this machine or on the Hub: its name, and the folder that it is in.
+    """Find a checkpoint on this machine or on the Hub, and return its name and its folder.
 
     Raises
     ------
@@ -69,26 +69,26 @@ def find_checkpoint(model: str, revision: str) -> tuple[str, Path]:
         folder = find_local_checkpoint(model)
         if not folder.exists():
             raise InputError(f"{model}: there is no folder {folder.absolute()}; correct the path")
-        return local_name(model), folder
-    from shape_of_learning.checkpoints.hub_snapshot import download_snapshot
+        return name_local(model), folder
+    from shape_of_learning.checkpoints.download import download_snapshot
 
     return Path(model).name, download_snapshot(model, revision)
 
 
-def local_name(model: str) -> str:
-    """Name a checkpoint on this machine after its folder or file, and after the folder around what names no model.
+def name_local(model: str) -> str:
+    """Name a checkpoint on this machine after its folder or file, or after the parent where that names no model.
 
     Examples
     --------
-    >>> [local_name(path) for path in ("/models/gpt2", "/models/gpt2.gguf", "/models/gpt2/main")]
+    >>> [name_local(path) for path in ("/models/gpt2", "/models/gpt2.gguf", "/models/gpt2/main")]
     ['gpt2', 'gpt2', 'gpt2']
-    >>> local_name("/models/run/checkpoint-500")
+    >>> name_local("/models/run/checkpoint-500")
     'run/checkpoint-500'
     """
     path = expand_home(model)
     path = path.resolve() if path.name in ("", "..") else path
     name = path.stem if path.suffix.lower() == GGUF else path.name
-    around = path.parent.name.removeprefix(PACKAGE)
-    if around and name in WITHOUT_MODEL:
-        return around
-    return f"{around}/{name}" if around and STEP.fullmatch(name) else name
+    parent = path.parent.name.removeprefix(PACKAGE)
+    if parent and name in WITHOUT_MODEL:
+        return parent
+    return f"{parent}/{name}" if parent and STEP.fullmatch(name) else name

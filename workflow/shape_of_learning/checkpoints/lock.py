@@ -1,9 +1,10 @@
-"""``config/locks/{model}.yaml``: which commit and which files each revision stood for."""
+"""``config/locks/{model}.yaml``: the commit and the files of each revision, as the Hub lists them."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -20,11 +21,16 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, read_yaml
 from shape_of_learning.validation import cut
 
-MISSING = "missing"
-NO_WEIGHTS = "no weights"
-MIXED_SHARDS = "mixed shards"
+MISSING: Final = "missing"
+NO_WEIGHTS: Final = "no weights"
+MIXED_SHARDS: Final = "mixed shards"
 MAIN = "main"
 MOST_STEPS = 2**63 - 1  # in a column of whole numbers
+# Names of files of weights, whole or shards, in the order of WEIGHTS.
+WEIGHT_FILES = tuple(
+    rf"{stem}(-\d+-of-(?P<total>\d+))?\.{suffix}"
+    for stem, suffix in (whole.split(".") for whole, _ in WEIGHTS)
+)
 HEADER = """\
 # Which commit and which weights each revision stood for when it was first resolved. Later runs use the same
 # bytes, or say why they cannot. Commit this file; delete it, or an entry, to resolve anew.
@@ -56,7 +62,7 @@ class _Locked(BaseModel):
 
 
 class Place(NamedTuple):
-    """Where a revision is on the Hub."""
+    """The place of a revision on the Hub."""
 
     repository: str
     revision: str
@@ -72,15 +78,15 @@ class Checkpoint:
     name : str
         Its name within the model: the `revision` column of tables and a folder under ``results``.
     revision : str
-        Branch, tag or commit on the Hub; the folder's name for weights that are not from the Hub.
+        Branch, tag or commit on the Hub; the name of a local folder.
     repository : str
-        ``organisation/name`` on the Hub; empty for weights that are not from there.
+        ``organisation/name`` on the Hub; empty for a local folder.
     subfolder : str
         Folder inside the repository; empty for its top.
     step, tokens : int or None
         Optimiser steps and tokens of training; None where the model has no training curve.
     path : str
-        The folder of weights that lie on the disk already; else empty.
+        The folder of local weights; else empty.
     """
 
     name: str
@@ -106,6 +112,20 @@ class WeightFile(_Locked):
     bytes: Annotated[int, Field(ge=0, strict=True)]
     hash: Hash
 
+    @property
+    def digest(self) -> str:
+        """Its hash in hexadecimal digits."""
+        return self.hash.partition(":")[2]
+
+    @property
+    def sha256(self) -> str:
+        """Its SHA-256; empty outside LFS."""
+        return self.digest if self.hash.startswith("sha256:") else ""
+
+
+# By path.
+Files = Mapping[str, WeightFile]
+
 
 class Listing(_Locked):
     """The weight files of one revision, as the Hub lists them.
@@ -113,17 +133,20 @@ class Listing(_Locked):
     Attributes
     ----------
     commit : str
-        What the revision resolves to; empty if it is missing.
-    problem : str
-        Why these files cannot be used, in the words of a verdict; empty if they can.
+        The commit of the revision; empty if it is missing.
+    problem : {"", "missing", "no weights", "mixed shards"}
+        Why these files cannot be used; empty if they can.
+    lacking : str
+        The part that is missing, such as ``shard 2 of 3``; empty where all is.
     files : mapping of str to WeightFile
-        The weights that are downloaded, without the index of shards.
+        The weights to download, without the index of shards.
     other_format : mapping of str to WeightFile
-        The same weights in the format that is not, where the revision has both.
+        The same weights in the other format, where the revision has both.
     """
 
     commit: Commit | Empty = ""
-    problem: str = ""
+    problem: Literal["", "missing", "no weights", "mixed shards"] = ""
+    lacking: str = ""
     files: Mapping[FileName, WeightFile] = {}
     other_format: Mapping[FileName, WeightFile] = {}
 
@@ -135,7 +158,7 @@ class Listing(_Locked):
 
 
 class LockedRevision(Listing):
-    """A revision: where it is on the Hub, and what is listed there.
+    """A revision: its place on the Hub, and its files.
 
     Attributes
     ----------
@@ -152,15 +175,15 @@ class LockedRevision(Listing):
 
     @property
     def place(self) -> Place:
-        """Where it is."""
+        """Its place on the Hub."""
         return Place(self.repository, self.revision, self.subfolder)
 
     def path(self, name: str) -> str:
-        """Path of a file of it in its repository."""
+        """Return the path of one of its files in the repository."""
         return join_path(self.subfolder, name)
 
     def settings_paths(self) -> list[str]:
-        """Paths of its configuration and, if its weights are in shards, of their index."""
+        """List the paths of its configuration and, if its weights are in shards, of their index."""
         names, suffixes = [CONFIGURATION], {PurePath(name).suffix for name in self.files}
         for whole, index in WEIGHTS:
             if whole not in self.files and suffixes == {PurePath(whole).suffix}:
@@ -168,23 +191,23 @@ class LockedRevision(Listing):
         return [self.path(name) for name in names]
 
     def listing(self) -> Listing:
-        """What is listed, without the place."""
+        """Return the listing without the place."""
         return Listing(**{key: getattr(self, key) for key in Listing.model_fields})
 
 
 class Lock(_Locked):
-    """What the Hub said of one model.
+    """The answers of the Hub about one model.
 
     Attributes
     ----------
     shape : Shape
-        What ``config.json`` says.
+        As ``config.json`` states it.
     chosen : mapping of str to list of str
         Steps by rule: the rule in words -> the names that it chose.
     revisions : mapping of str to LockedRevision
-        By name within the model; also those of earlier plans, lest another choice of steps forgets them.
+        By name within the model; also those of earlier plans, so that another choice of steps keeps them.
     mains : mapping of str to Listing
-        The main branch of each repository that was asked for it, whether it has weights or not.
+        The main branch of each repository whose main branch was asked for, with or without weights.
     tokenizer : LockedRevision or None
         The repository of the tokenizer, where it is another one.
     """
@@ -197,6 +220,70 @@ class Lock(_Locked):
 
 
 EMPTY = Lock(revisions={})
+
+
+def is_weight_file(path: str) -> bool:
+    """Return whether a path ends like a file of weights, whole or a shard."""
+    return any(re.fullmatch(pattern, PurePath(path).name) for pattern in WEIGHT_FILES)
+
+
+def list_weights(
+    files: Files,
+    commit: str,
+    subfolder: str,
+    read_index: Callable[[str], tuple[list[str], float]] | None = None,
+) -> Listing:
+    """Find the weights among the files of a commit: the format that transformers loads, and the other one.
+
+    Parameters
+    ----------
+    files : mapping of str to WeightFile
+        By path in the repository.
+    commit, subfolder : str
+    read_index : callable, optional
+        Path of an index of shards -> their names, and the bytes of all tensors in them. Without it the numbers
+        in the names of shards tell whether all are there, and nothing is downloaded.
+    """
+    formats = []
+    for (whole, index), pattern in zip(WEIGHTS, WEIGHT_FILES, strict=True):
+        whole, index = join_path(subfolder, whole), join_path(subfolder, index)
+        if whole in files:
+            weights = {PurePath(whole).name: files[whole]}
+            formats.append(Listing(commit=commit, files=weights))
+        elif read_index is None:
+            formats += _list_numbered_shards(files, commit, subfolder, pattern)
+        elif index in files:
+            names, size = read_index(index)
+            paths = {name: join_path(subfolder, name) for name in names}
+            weights = {name: files[path] for name, path in paths.items() if path in files}
+            # Files hold the bytes of all tensors and a little more.
+            stored = sum(file.bytes for file in weights.values())
+            is_whole = len(weights) == len(names) and stored >= size
+            problem = "" if is_whole else MIXED_SHARDS
+            formats.append(Listing(commit=commit, problem=problem, files=weights))
+    if not formats:
+        return Listing(commit=commit, problem=NO_WEIGHTS)
+    first, *others = formats
+    return first.model_copy(update={"other_format": others[0].files if others else {}})
+
+
+def _list_numbered_shards(files: Files, commit: str, subfolder: str, pattern: str) -> list[Listing]:
+    """List the first whole set of shards, or else the first set; no listing if there is no shard."""
+    sets: dict[str, dict[str, WeightFile]] = {}
+    for path, file in files.items():
+        name = PurePath(path).name
+        match = re.fullmatch(pattern, name)
+        if match and join_path(subfolder, name) == path:
+            sets.setdefault(match["total"], {})[name] = file
+    for total, shards in sets.items():
+        if len(shards) == int(total):
+            return [Listing(commit=commit, files=shards)]
+    for total, shards in sets.items():
+        numbers = {int(name.split("-")[-3]) for name in shards}
+        missing = [str(number) for number in range(1, int(total) + 1) if number not in numbers]
+        lacking = f"shard {', '.join(missing)} of {int(total)}"
+        return [Listing(commit=commit, problem=MISSING, lacking=lacking)]
+    return []
 
 
 def read_lock(path: Path) -> Lock | None:
@@ -216,7 +303,7 @@ def read_lock(path: Path) -> Lock | None:
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Write a lock without what is empty; equal locks give equal bytes."""
+    """Write a lock without its empty parts; equal locks give equal bytes."""
     content = lock.model_dump(exclude_defaults=True)
     with atomic_write(path) as partial:
         text = yaml.safe_dump(content, sort_keys=False, width=120)

@@ -1,4 +1,4 @@
-"""``checkpoint.json``: where the files of a checkpoint come from and what they are."""
+"""``checkpoint.json``: the origin and the hashes of the files of a checkpoint."""
 
 import json
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ def write_record(folder: Path, **provenance: Any) -> None:
     folder : Path
         Holds configuration, weights and tokenizer, side by side.
     **provenance
-        What the source knows: repository, revision and commit, or the recipe of a training. No dates, so
-        that the same checkpoint always has the same record.
+        Repository, revision and commit, or the recipe of a training. No dates, so that the same checkpoint
+        always has the same record.
     """
     files = {path.name: describe_file(path) for path in sorted(folder.iterdir())}
     content = {**provenance, "files": files}
@@ -39,14 +39,14 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def describe_file(path: Path) -> dict[str, int | str]:
-    """Size in bytes and hexadecimal SHA-256 of a file."""
+    """Return the size in bytes and the hexadecimal SHA-256 of a file."""
     return {"bytes": path.stat().st_size, "sha256": compute_sha256(path)}
 
 
 def find_changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1) -> str:
-    """Name a file that is missing, is not what was recorded or was not recorded; empty if there is none.
+    """Name a file that is missing, differs from its record or has none; empty if all are as recorded.
 
-    All are read: a size and a time are soon equal, and a digest costs a tenth of the download. A file more,
+    All are read: a size and a time are soon equal, and a digest costs a tenth of the download. Another file,
     such as ``added_tokens.json``, changes what transformers loads.
     """
 
@@ -54,22 +54,21 @@ def find_changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1)
         path = folder / name
         return path.is_file() and describe_file(path) == record["files"].get(name)
 
-    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {RECORD}
-    names = sorted(there | set(record["files"]))
+    present = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    names = sorted(present - {RECORD} | set(record["files"]))
     with ThreadPoolExecutor(threads) as pool:
-        same = list(pool.map(is_as_recorded, names))
-    return next((name for name, good in zip(names, same, strict=True) if not good), "")
+        for name, is_same in zip(names, pool.map(is_as_recorded, names), strict=True):
+            if not is_same:
+                return name
+    return ""
 
 
 def refuse_changed(folder: Path, threads: int = 1) -> None:
-    """Raise InputError if a checkpoint that is to be used is not what was recorded as it came.
-
-    So many `threads` read its files at the same time.
-    """
+    """Raise InputError if a file of a checkpoint differs from its record; `threads` files are read at a time."""
     record = read_record(folder)
     if record is None:
         raise InputError(f"{folder / RECORD} is missing or damaged; delete {folder} and run again")
     if name := find_changed_file(folder, record, threads):
         raise InputError(
-            f"{folder / name} is not what it was when it came; delete {folder} and run again"
+            f"{folder / name} has changed since it was made; delete {folder} and run again"
         )

@@ -1,9 +1,9 @@
-"""What makes a checkpoint: the files that belong to it, and the shape that its ``config.json`` states."""
+"""The files that make a checkpoint, and the shape that its ``config.json`` states."""
 
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,14 @@ WEIGHTS = (
 # The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers")
 WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim", "emb_dim", "embed_dim")
-# Of a model with an encoder and a decoder: what counts the layers of its encoder.
+# The number of encoder layers of a model with an encoder and a decoder.
 ENCODER_LAYER_KEYS = ("encoder_layers", "num_encoder_layers", *LAYER_KEYS)
 # One kind for each layer, in place of their number.
 LAYER_LISTS = ("layers_block_type", "layer_types", "hybrid_override_pattern")
-# Where a model of text and something else has what it says of its text model.
+# The configuration of the text model within that of a model of text and something else.
 TEXT_PARTS = ("text_config", "text_encoder", "thinker_config", "vlm_config")
 
-# Larger than any model there is: what is beyond would keep a plan or a job busy without end.
+# Larger than any model there is: a plan or a job beyond it would never end.
 MOST_LAYERS, MOST_WIDTH = 1_000, 1_000_000
 # Parts within parts of a configuration: Qwen2.5-Omni has two.
 MOST_NESTED = 4
@@ -56,7 +56,7 @@ DECODERS = frozenset({
 
 
 def is_inside(path: object) -> bool:
-    """Whether it is a relative path: ``a/b``, without ``..``, ``.``, a drive or a control character."""
+    """Return whether it is a relative path: ``a/b``, without ``..``, ``.``, a drive or a control character."""
     return (
         isinstance(path, str)
         and not re.search(r"[\x00-\x1f\x7f]", path)
@@ -66,12 +66,12 @@ def is_inside(path: object) -> bool:
 
 
 def is_file_name(name: object) -> bool:
-    """Whether it names a file of one folder, on any system."""
+    """Return whether it names a file of one folder, on any system."""
     return isinstance(name, str) and is_inside(name) and not re.search(r"[/\\:]", name)
 
 
 def join_path(folder: str, name: str) -> str:
-    """Path of a file in a folder of a repository, ``""`` for the top."""
+    """Return the path of a file in a folder of a repository, ``""`` for the top."""
     return f"{folder}/{name}" if folder else name
 
 
@@ -81,24 +81,24 @@ def list_shard_names(index: Any) -> list[str]:
     Parameters
     ----------
     index : object
-        What ``model.safetensors.index.json`` holds.
+        The content of ``model.safetensors.index.json``.
 
     Raises
     ------
     ValueError
-        If it is no such index, or a name in it is none of a file in the index's own folder.
+        If it is no index, or names a file outside the folder of the index.
     """
     placed = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(placed, dict) or not placed or not all(map(is_file_name, placed.values())):
-        raise ValueError("its `weight_map` names what is no file beside it")
+        raise ValueError("its `weight_map` names no file, or one that is not beside it")
     return sorted(set(placed.values()))
 
 
 def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
     """Choose the files of the tokenizer among all of a repository, sorted; empty if there is none.
 
-    The checkpoint's own folder goes before the top of its repository, and one that holds a vocabulary before one
-    with settings alone, which is all that a tokenizer of bytes has.
+    The checkpoint's own folder goes before the top of its repository, and a folder with a vocabulary before one
+    with settings alone, as a tokenizer of bytes has.
     """
     for needed in (VOCABULARIES, {TOKENIZER_CONFIGURATION}):
         for folder in (subfolder, ""):
@@ -110,7 +110,7 @@ def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a model is like; empty or 0 is what is not known.
+    """Role and sizes of a model; an unknown one is empty or 0.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Shape:
     last_hidden_size: int = 0
 
     def is_whole(self) -> bool:
-        """Whether nothing is unknown."""
+        """Return whether role and sizes are all known."""
         return all(astuple(self))
 
 
@@ -138,20 +138,19 @@ def parse_shape(config: Mapping[str, Any], where: str) -> Shape:
     Parameters
     ----------
     config : mapping
-        ``config.json`` as transformers writes it, in the words of any architecture.
+        ``config.json`` as transformers writes it, of any architecture.
     where : str
-        How an error names the checkpoint, such as ``"model `opt-350m`"``.
+        The name of the checkpoint in errors, such as ``"model `opt-350m`"``.
 
     Returns
     -------
     Shape
-        What it does not state is empty or 0. Of a model of text and images, say, it is that of the text model, of an
-        encoder-decoder that of the encoder.
+        Of a model of text and images it is that of the text model, of an encoder-decoder that of the encoder.
 
     Raises
     ------
     InputError
-        If it states what cannot be.
+        If a size is impossible.
     """
     role = read_role(config) or ""
     part = _find_encoder_part(config) if role == "encoder-decoder" else find_text_part(config)
@@ -164,16 +163,21 @@ def parse_shape(config: Mapping[str, Any], where: str) -> Shape:
     return Shape(role, layers, width, last)
 
 
-def complete_shape(entry: Shape, own: Shape, where: str) -> Shape:
-    """Fill in what an entry of the model list leaves out, by what the checkpoint says.
+def complete_shape(entry: Shape, checkpoint: Shape, where: str) -> Shape:
+    """Complete the shape in an entry of the model list by that of the checkpoint.
 
     Raises
     ------
     InputError
-        If both say something else of the same, or if neither tells the role or a size.
+        If the two contradict each other, or neither has the role or a size.
     """
-    refuse_contradiction(entry, own, where)
-    whole = Shape(**{key: said or getattr(own, key) for key, said in asdict(entry).items()})
+    refuse_contradiction(entry, checkpoint, where)
+    whole = Shape(
+        role=entry.role or checkpoint.role,
+        layers=entry.layers or checkpoint.layers,
+        hidden_size=entry.hidden_size or checkpoint.hidden_size,
+        last_hidden_size=entry.last_hidden_size or checkpoint.last_hidden_size,
+    )
     if whole.role == "encoder-decoder":
         raise InputError(
             f"{where}: it is an encoder-decoder, which has two stacks of layers; add `role: encoder` to the entry to "
@@ -193,22 +197,22 @@ def complete_shape(entry: Shape, own: Shape, where: str) -> Shape:
     return replace(whole, last_hidden_size=whole.last_hidden_size or whole.hidden_size)
 
 
-def refuse_contradiction(entry: Shape, own: Shape, where: str) -> None:
-    """Raise InputError if an entry of the model list and a checkpoint say something else of the same."""
+def refuse_contradiction(entry: Shape, checkpoint: Shape, where: str) -> None:
+    """Raise InputError if the shape in an entry of the model list contradicts that of the checkpoint."""
     for key in ("layers", "hidden_size", "last_hidden_size", "role"):
-        said, stated = getattr(entry, key), getattr(own, key)
-        if (said, stated) == ("encoder", "encoder-decoder"):
+        written, stated = getattr(entry, key), getattr(checkpoint, key)
+        if (written, stated) == ("encoder", "encoder-decoder"):
             continue
-        if said and stated and said != stated:
+        if written and stated and written != stated:
             raise InputError(
                 f"{where}: for `{key}` config.json of the checkpoint says {stated} where the entry says "
-                f"{said}; correct `{key}` in the entry, or its repository or revision if this is another "
+                f"{written}; correct `{key}` in the entry, or its repository or revision if this is another "
                 "model than meant"
             )
 
 
 def refuse_quantised(config: Mapping[str, Any], where: str) -> None:
-    """Raise InputError if weights went through few bits, which no figure of the workflow would say."""
+    """Raise InputError if weights are quantised, which no figure of the workflow would mention."""
     if config.get("quantization_config") is not None:
         raise InputError(
             f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
@@ -251,7 +255,7 @@ def find_model_folder(folder: Path) -> Path:
     Raises
     ------
     InputError
-        If a whole model is in the folder, too, or what the adapter names is no folder.
+        If a whole model is in the folder, too, or the adapter names no folder.
     """
     adapter = folder / ADAPTER
     if not adapter.exists():
@@ -287,7 +291,7 @@ def refuse_listed_adapter(names: Collection[str], subfolder: str, where: str) ->
 
 
 def find_text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a configuration says of its text model: a part of it, or all of it."""
+    """Return the configuration of the text model: a part of a configuration, or all of it."""
     for _ in range(MOST_NESTED):
         parts = (config.get(key) for key in TEXT_PARTS)
         part = next((part for part in parts if isinstance(part, dict)), None)
@@ -317,7 +321,7 @@ def read_role(config: Mapping[str, Any]) -> str | None:
     names += list_class_names(part)
     if any(name.endswith("ForMaskedLM") for name in names):
         return "encoder"
-    # What generates and is no encoder-decoder is a decoder that is shown images or sounds, too.
+    # A model that generates and is no encoder-decoder is a decoder, perhaps of images or sounds, too.
     if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names) or (
         part is not config and any(name.endswith("ForConditionalGeneration") for name in names)
     ):
@@ -332,7 +336,7 @@ def list_class_names(config: Mapping[str, Any]) -> list[str]:
 
 
 def _sees_later_tokens(config: Mapping[str, Any]) -> bool:
-    """Whether it states that attention goes both ways, in the words of Llama, Gemma or XLM."""
+    """Return whether attention goes both ways, by the keys of Llama, Gemma or XLM."""
     return (
         config.get("is_causal") is False
         or config.get("causal") is False
@@ -341,13 +345,13 @@ def _sees_later_tokens(config: Mapping[str, Any]) -> bool:
 
 
 def _find_encoder_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the configuration of an encoder-decoder says of its encoder."""
+    """Return the configuration of the encoder of an encoder-decoder."""
     encoder = config.get("encoder")
     return find_text_part(encoder if isinstance(encoder, dict) else config)
 
 
 def _read_count(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
-    """Return the number under the first of the keys that is there; 0 if none is."""
+    """Return the number under the first key that is there; 0 without one."""
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None:
         return 0
@@ -360,6 +364,6 @@ def _read_count(config: Mapping[str, Any], keys: tuple[str, ...], most: int, whe
 
 
 def _count_listed_layers(config: Mapping[str, Any], where: str) -> int:
-    """Count the layers that a configuration lists by their kinds; 0 if it does not."""
+    """Count the layers that a configuration lists by their kinds; 0 without a list."""
     listed = [config[key] for key in LAYER_LISTS if isinstance(config.get(key), list | str)]
     return _read_count({"layers": len(listed[0])}, ("layers",), MOST_LAYERS, where) if listed else 0

@@ -1,4 +1,4 @@
-"""Digests of the tensors of a checkpoint, from its files; no model is made of them.
+"""Digests of the tensors of a checkpoint, read from its files without a model.
 
 Two checkpoints whose files differ may hold the same weights: in other shards, in another order or in another
 format. Their tensors tell.
@@ -24,24 +24,43 @@ from shape_of_learning.validation import cut
 
 BLOCK = 1 << 20  # bytes hashed at once; larger ones hash no faster
 SAMPLED = 256  # values of one matrix: they tell a distance of 1 from one of 0
-# What safetensors calls the types of torch.
+# The names of the types in safetensors.
 TYPES = {
-    "bool": "BOOL",
-    **{f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
-    **{"bfloat16": "BF16", "complex64": "C64"},
-    **{"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"},
-    **{"float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"},
-    "float8_e8m0fnu": "F8_E8M0",
+    torch.bool: "BOOL",
+    torch.int8: "I8",
+    torch.int16: "I16",
+    torch.int32: "I32",
+    torch.int64: "I64",
+    torch.uint8: "U8",
+    torch.uint16: "U16",
+    torch.uint32: "U32",
+    torch.uint64: "U64",
+    torch.float16: "F16",
+    torch.float32: "F32",
+    torch.float64: "F64",
+    torch.bfloat16: "BF16",
+    torch.complex64: "C64",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.float8_e4m3fnuz: "F8_E4M3FNUZ",
+    torch.float8_e5m2fnuz: "F8_E5M2FNUZ",
+    torch.float8_e8m0fnu: "F8_E8M0",
 }
-COMMON = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # whose values are sampled
+SAMPLED_TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 # Bytes of a number, whose first bit is its sign. -0 equals 0, but its bytes do not (EleutherAI/pythia#203).
 FLOATS = {"F64": 8, "F32": 4, "C64": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}
-# What libraries make of a damaged file: of a pickle torch may make nearly anything.
+# Errors of the libraries on a damaged file; a pickle may raise nearly any.
 DAMAGED = (
-    *(ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError),
-    *(FileNotFoundError, RuntimeError, pickle.UnpicklingError, safetensors.SafetensorError),
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    FileNotFoundError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    safetensors.SafetensorError,
 )
 
 
@@ -59,8 +78,8 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
     Returns
     -------
     TensorDigests
-        Whatever the format and the shards. What a ``.bin`` file has twice, such as tied embeddings, is there
-        twice, as it is in that file.
+        The same for any format and any shards, but that a ``.bin`` file may hold a tensor, such as tied
+        embeddings, twice.
 
     Raises
     ------
@@ -77,7 +96,7 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
                 raise unreadable_error(path, " ".join(str(error).split())[:200]) from error
             for name, tensor in tensors.items():
                 size = (tensor.numel(), name)
-                if tensor.ndim > 1 and tensor.dtype in COMMON and size > best:
+                if tensor.ndim > 1 and tensor.dtype in SAMPLED_TYPES and size > best:
                     best, sampled = size, TensorDigests({}, name, _sample(tensor))
     if not digests:
         raise InputError(f"the weights in {folder} hold no tensor; fetch them anew")
@@ -85,14 +104,14 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
 
 
 def check_tensors(folder: Path, is_download: bool, threads: int = 1) -> TensorDigests:
-    """Digest the tensors of a checkpoint that is about to be run, if it still is what came.
+    """Digest the tensors of a checkpoint before it is run, and refuse a download that has changed.
 
     Parameters
     ----------
     folder : Path
         The checkpoint.
     is_download : bool
-        Whether it has a record of what it was as it came.
+        Whether it has a record of its files.
     threads : int
         Files and tensors that are read at the same time.
 
@@ -116,10 +135,10 @@ def map_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
         tensors of one name.
     """
     stored = {path: read_tensors(path) for path in list_weight_files(folder)}
-    first: dict[str, torch.Tensor] = {}
+    first_by_name: dict[str, torch.Tensor] = {}
     for path, tensors in stored.items():
         for name, tensor in tensors.items():
-            other = first.setdefault(name, tensor)
+            other = first_by_name.setdefault(name, tensor)
             if other is not tensor and not _have_same_values(other, tensor):
                 raise InputError(
                     f"{path} and another shard hold different tensors called `{cut(name)}`; fetch the "
@@ -169,8 +188,7 @@ def describe_layout(tensor: torch.Tensor) -> str:
 
 
 def _digest(tensor: torch.Tensor) -> TensorDigest:
-    """As `TensorDigest` says."""
-    kind, digest = TYPES[str(tensor.dtype).removeprefix("torch.")], hashlib.sha256()
+    kind, digest = TYPES[tensor.dtype], hashlib.sha256()
     content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
     for start in range(0, len(content), BLOCK):
         block = content[start : start + BLOCK]
@@ -184,6 +202,5 @@ def _digest(tensor: torch.Tensor) -> TensorDigest:
 
 
 def _sample(tensor: torch.Tensor) -> tuple[float, ...]:
-    """Evenly spaced values."""
     places = np.linspace(0, tensor.numel() - 1, SAMPLED).astype(np.int64)
     return tuple(tensor.reshape(-1)[torch.from_numpy(places)].double().tolist())

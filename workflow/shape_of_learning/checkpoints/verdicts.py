@@ -1,36 +1,153 @@
-"""Which checkpoints of a training are what their names say, by the hashes of their files.
+"""Which checkpoints of a training are what their names say, by their files, tensors and losses.
 
 Training changes weights. So of steps with the same weights at most one is what its name says, and a shard or
 tensor that another step holds too was put where it does not belong. Hashes do not say whose equal weights
 are: the last step of training and the published model, the main branch, own theirs, and a report in the
-model's entry may name the owner. Where nothing tells, none of them is ok. Only at the very start equal steps
-are right: a first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
+model's entry may name the owner. Where nothing tells, no step of the group is ok. Only at the very start equal
+steps are right: a first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
+
+Files of the same weights may differ; their tensors do not. And while a model trains its loss falls, but for a
+slow start, ripples and spikes. A checkpoint far above those around it is broken, and one that is little above is
+suspicious.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import astuple, dataclass, replace
+from enum import StrEnum
+from itertools import combinations, pairwise
+from pathlib import Path
+from statistics import median_low
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from shape_of_learning.checkpoints.lock import MAIN, MIXED_SHARDS, Checkpoint, Listing
+from shape_of_learning.checkpoints.lock import MAIN, Checkpoint, Listing
+from shape_of_learning.checkpoints.weight_evidence import (
+    LOSS_COLUMNS,
+    CrossEntropy,
+    WeightEvidence,
+    read_loss,
+    read_tensor_digests,
+)
+from shape_of_learning.files import write_table
 from shape_of_learning.validation import Section, make_validation_error, must_be, unique
 
-OK = "ok"
-NOT_YET_MOVED = "not yet moved"
-NOT_YET_CONFIRMED = ", not yet confirmed"
-MOST_NAMED = 4  # steps of one verdict; of more, their number and the ends are said
+COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
+MOST_NAMED = 4  # steps of one verdict; of more, a verdict names the number and the ends
 # So many checkpoints at the end that share a part show that it moves no more; two may be a mistake.
 STANDSTILL = 3
+# Ours: the least share of the elements of all matrices that must be misplaced. Norms and biases are no
+# evidence: rounded to 16 bits, their few numbers may stay as they were, or return.
+LEAST_SHARE = 0.01
+# Nats. Rounding to 16 bits, another batch size or another machine change a loss less than this.
+DIFFERENT_LOSSES = 0.01
+# Ours: steps in which no training loses its initial values,
+# and distances of weights that have nothing, or much, in common.
+EARLY, UNRELATED, RELATED = 512, 0.9, 0.5
+# Ours: beyond spikes of 5 nats with their ripples, and far below the factors of 6,000 and more by which the
+# published checkpoints that are known to be broken differ.
+MARGIN = math.log(250)
+# Nats; ours. Ripples and batches move a loss by a tenth of it, and an untrained model's lies that much below a
+# guess at most, while the frequencies of tokens, which are learned first, are worth three.
+UNLIKELY = 1.0
+# Checkpoints on each side of the one that is judged: the median of three bears one that is broken, too.
+NEIGHBOURS = 3
 
 Part = TypeVar("Part", bound=Hashable)
 LAST_STEP = 10**12
 Step = Annotated[int, Field(ge=0, le=LAST_STEP)]
 Steps = Annotated[list[Step], Field(min_length=1), unique]
 Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
+
+
+class Kind(StrEnum):
+    """The kinds of verdicts."""
+
+    OK = "ok"
+    NOT_YET_MOVED = "not yet moved"
+    SAME_AS_STEP = "same weights as step"
+    SAME_AS_MAIN = "same weights as main"
+    SAME_AS_OTHERS = "same weights in"  # several steps, and nothing tells whose they are
+    MISSING = "missing"
+    NO_WEIGHTS = "no weights"
+    MIXED_SHARDS = "mixed shards"
+    MIXED_TENSORS = "mixed tensors"
+    NOT_OF_THIS_TRAINING = "not of this training"
+    BROKEN = "broken"
+    SUSPICIOUS = "suspicious"
+    REPORTED = "known bad"
+    UNCONFIRMED = "known bad, not yet confirmed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a checkpoint.
+
+    Attributes
+    ----------
+    kind : Kind
+    evidence : str
+        The reason, such as a loss, a missing shard or a report; empty where the kind says all.
+    steps : tuple of int
+        The step whose weights it holds, or is reported to hold; of `SAME_AS_OTHERS` all steps that hold them.
+    """
+
+    kind: Kind
+    evidence: str = ""
+    steps: tuple[int, ...] = ()
+
+
+OK, NOT_YET_MOVED = Verdict(Kind.OK), Verdict(Kind.NOT_YET_MOVED)
+
+
+def format_verdict(verdict: Verdict) -> str:
+    """Write a verdict as the tables of the workflow have it, such as ``same weights as step 9``."""
+    if verdict.kind is Kind.SAME_AS_STEP:
+        return f"{verdict.kind} {verdict.steps[0]}"
+    if verdict.kind is Kind.SAME_AS_OTHERS:
+        return f"{verdict.kind} {format_doubtful_steps(verdict.steps)}"
+    if verdict.kind is Kind.UNCONFIRMED:
+        return f"{Kind.REPORTED}: {verdict.evidence}, not yet confirmed"
+    return f"{verdict.kind}: {verdict.evidence}" if verdict.evidence else str(verdict.kind)
+
+
+def format_doubtful_steps(steps: Sequence[int]) -> str:
+    """Name the steps that share their weights."""
+    named = f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+    if len(steps) > MOST_NAMED:
+        named = f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
+    return f"{named}; nothing tells whose they are"
+
+
+def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
+    """Write the verdict on a step as the atlas has it, such as ``same as step 9``."""
+    if verdict.kind is Kind.SAME_AS_MAIN:
+        return f"same as {MAIN}"
+    if verdict.kind is Kind.SAME_AS_OTHERS:
+        others = list(verdict.steps)
+        others.remove(step or 0)
+        return f"same as step {others[0]}"
+    if verdict.kind is Kind.SAME_AS_STEP or (verdict.kind is Kind.REPORTED and verdict.steps):
+        return f"same as step {verdict.steps[0]}"
+    shorter = {
+        Kind.NO_WEIGHTS: Kind.MISSING,
+        Kind.REPORTED: Kind.SUSPICIOUS,
+        Kind.UNCONFIRMED: Kind.UNKNOWN,
+    }
+    return str(shorter.get(verdict.kind, verdict.kind))
+
+
+def parse_atlas_verdict(words: str) -> Verdict:
+    """Read a verdict as the atlas has it."""
+    if found := re.fullmatch(rf"same as (?:{MAIN}|step (\d+))", words):
+        if found[1] is None:
+            return Verdict(Kind.SAME_AS_MAIN)
+        return Verdict(Kind.SAME_AS_STEP, steps=(int(found[1]),))
+    return Verdict(Kind(words))
 
 
 class Mistake(Section):
@@ -72,10 +189,10 @@ class Mistake(Section):
         return self
 
     @property
-    def verdict(self) -> str:
-        """It in words."""
-        reason = self.because or f"same weights as step {self.same_as}"
-        return f"known bad: {reason} ({self.source})"
+    def evidence(self) -> str:
+        """The report in words, with its source."""
+        reason = self.because or f"{Kind.SAME_AS_STEP} {self.same_as}"
+        return f"{reason} ({self.source})"
 
 
 @dataclass(frozen=True)
@@ -88,8 +205,7 @@ class JudgedCheckpoint:
         Within its model.
     step, tokens : int or None
         None where there are none.
-    verdict : str
-        ``ok`` or what is wrong.
+    verdict : Verdict
     is_last : bool
         Whether it is the last step of training, which owns its weights.
     same_as : int or None
@@ -99,7 +215,7 @@ class JudgedCheckpoint:
     name: str
     step: int | None
     tokens: int | None
-    verdict: str = OK
+    verdict: Verdict = OK
     is_last: bool = False
     same_as: int | None = None
 
@@ -111,28 +227,31 @@ class JudgedCheckpoint:
     @property
     def is_condemned(self) -> bool:
         """Whether it is known to be bad; a report that is not yet confirmed does not suffice."""
-        return not self.is_good and not self.verdict.endswith(NOT_YET_CONFIRMED)
+        return not self.is_good and self.verdict.kind is not Kind.UNCONFIRMED
+
+
+# By the hashes of files ---------------------------------------------------------------------------
 
 
 def judge_listing(
     checkpoints: Sequence[Checkpoint],
-    listed: Mapping[str, Listing],
+    listings: Mapping[str, Listing],
     mains: Mapping[str, Listing],
     known_bad: Sequence[Mistake] = (),
     last_step: int | None = None,
 ) -> list[JudgedCheckpoint]:
-    """Judge every revision of a curve from what is listed of it, before any weights are downloaded.
+    """Judge each checkpoint of a training by the hashes of its files, before any weights are downloaded.
 
     Parameters
     ----------
     checkpoints : sequence of Checkpoint
-        Those of the curve, all or some.
-    listed : mapping of str to Listing
-        By name, what is listed of them; nothing where nobody was asked.
+        Of the training, all or some.
+    listings : mapping of str to Listing
+        By name of a checkpoint; those that nobody has asked for are not in it.
     mains : mapping of str to Listing
-        The main branches of repositories whose other branches are in the curve.
+        The main branch of each repository whose other branches are among the checkpoints.
     known_bad : sequence of Mistake
-        What the model's entry says.
+        The reports in the model's entry and in the atlas.
     last_step : int, optional
         The last step of training, whether it is among them or not. Without it the latest one is the
         last step only if it holds the weights of its repository's main branch.
@@ -140,28 +259,32 @@ def judge_listing(
     Returns
     -------
     list of JudgedCheckpoint
-        In the order of `checkpoints`. Verdicts are ``ok``, ``not yet moved``, ``same weights as step N``, ``same
-        weights as main``, ``same weights in steps ...; nothing tells whose they are``, ``missing``, ``no
-        weights``, ``mixed shards`` or ``known bad: ...``, which may end in ``, not yet confirmed``.
+        In the order of `checkpoints`.
 
     Notes
     -----
-    Main is the end of training if the last step is in its repository, or not in the curve. No step but the
-    last may hold its weights.
+    Main is the end of training if the last step is in its repository, or not among the checkpoints. No step but
+    the last may hold its weights.
     """
-    ordered = sorted(checkpoints, key=lambda each: each.step or 0)
-    last = _find_last_of_training(ordered, listed, mains, last_step)
+    ordered = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
+    last = _find_last_of_training(ordered, listings, mains, last_step)
     latest = last if last or last_step is not None else (ordered[-1] if ordered else None)
     ends = {  # no revision's name has a blank
         f"main of {repository}": main
         for repository, main in mains.items()
         if not main.problem and (latest is None or latest.repository == repository)
     }
-    judged = {c.name: _judge_alone(c, listed.get(c.name), known_bad, c is last) for c in ordered}
-    found = {c.name: listed[c.name] for c in ordered if c.name in listed}
-    whole = {name: each for name, each in found.items() if not each.problem}
+    judged = {}
+    for checkpoint in ordered:
+        listing = listings.get(checkpoint.name)
+        judged[checkpoint.name] = _judge_alone(checkpoint, listing, known_bad, checkpoint is last)
+    whole = {
+        checkpoint.name: listings[checkpoint.name]
+        for checkpoint in ordered
+        if checkpoint.name in listings and not listings[checkpoint.name].problem
+    }
     groups = group_by_signature(
-        {name: list_signatures(each) for name, each in {**whole, **ends}.items()}
+        {name: list_signatures(listing) for name, listing in {**whole, **ends}.items()}
     )
     once = {name for name in {**whole, **ends} if name in ends or not judged[name].is_condemned}
     for group in groups:
@@ -172,32 +295,86 @@ def judge_listing(
         # Whoever they belong to, these weights count once where single shards are compared.
         right = [name for name in group if name in judged and judged[name].verdict == OK]
         once -= set(group) - {right[0] if right else group[-1 if with_main else 0]}
-    curve = {name: hash_shards(each) for name, each in whole.items() if name in once}
-    held = {value for parts in curve.values() for value in parts.values()}
+    curve = {name: hash_shards(listing) for name, listing in whole.items() if name in once}
+    shard_hashes = {shard_hash for shards in curve.values() for shard_hash in shards.values()}
     for name in once & ends.keys():
         # Written anew, all files of main may differ: that tells nothing.
-        curve[name] = {p: value for p, value in hash_shards(ends[name]).items() if value in held}
+        main_shards = hash_shards(ends[name]).items()
+        curve[name] = {shard: digest for shard, digest in main_shards if digest in shard_hashes}
     misplaced = find_misplaced_parts(curve, {*ends, last.name if last else ""})
     mixed = [name for name in misplaced if not judged[name].is_condemned]
-    judged = set_verdicts(judged, dict.fromkeys(mixed, MIXED_SHARDS))
+    judged = set_verdicts(judged, dict.fromkeys(mixed, Verdict(Kind.MIXED_SHARDS)))
     return [
         _add_report(judged[checkpoint.name], judged.values(), known_bad)
         for checkpoint in checkpoints
     ]
 
 
+def _find_last_of_training(
+    ordered: Sequence[Checkpoint],
+    listings: Mapping[str, Listing],
+    mains: Mapping[str, Listing],
+    last_step: int | None,
+) -> Checkpoint | None:
+    """Find the last step of training; None if it is not among the checkpoints, or nothing tells."""
+    if last_step is not None:
+        return next((checkpoint for checkpoint in ordered if checkpoint.step == last_step), None)
+    latest = ordered[-1] if ordered else None
+    if latest is None or latest.revision == MAIN:
+        return latest
+    main, listing = mains.get(latest.repository), listings.get(latest.name)
+    if main is None or listing is None:
+        return None
+    return None if {*list_signatures(main)}.isdisjoint(list_signatures(listing)) else latest
+
+
+def _judge_alone(
+    checkpoint: Checkpoint, listing: Listing | None, known_bad: Sequence[Mistake], is_last: bool
+) -> JudgedCheckpoint:
+    """Judge a checkpoint by its own listing and the reports on it, without comparing it."""
+    reports = [mistake for mistake in known_bad if checkpoint.step in mistake.all_steps]
+    same_as = next((report.same_as for report in reports if report.same_as is not None), None)
+    believed = next((report for report in reports if report.same_as is None), None)
+    verdict = OK
+    if listing and listing.problem:
+        verdict = Verdict(Kind(listing.problem), listing.lacking)
+    elif believed:
+        steps = () if same_as is None else (same_as,)
+        verdict = Verdict(Kind.REPORTED, believed.evidence, steps)
+    return JudgedCheckpoint(
+        checkpoint.name, checkpoint.step, checkpoint.tokens, verdict, is_last, same_as
+    )
+
+
+def _add_report(
+    judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
+) -> JudgedCheckpoint:
+    """Add a report of another step's weights to a checkpoint that is ok by its hashes."""
+    if judged.same_as is None or judged.verdict != OK:
+        return judged
+    report = next(
+        mistake
+        for mistake in known_bad
+        if judged.step in mistake.all_steps and mistake.same_as is not None
+    )
+    other = next((checkpoint for checkpoint in curve if checkpoint.step == judged.same_as), None)
+    can_be_compared = other is not None and other.verdict == OK and other.same_as is None
+    kind = Kind.UNCONFIRMED if can_be_compared else Kind.REPORTED
+    return replace(judged, verdict=Verdict(kind, report.evidence, (judged.same_as,)))
+
+
 def set_verdicts(
-    judged: Mapping[str, JudgedCheckpoint], found: Mapping[str, str]
+    judged: Mapping[str, JudgedCheckpoint], verdicts: Mapping[str, Verdict]
 ) -> dict[str, JudgedCheckpoint]:
-    """Checkpoints by name, those in `found` with another verdict."""
-    changed = {name: replace(judged[name], verdict=verdict) for name, verdict in found.items()}
+    """Give some of the checkpoints, by name, another verdict."""
+    changed = {name: replace(judged[name], verdict=verdict) for name, verdict in verdicts.items()}
     return {**judged, **changed}
 
 
 def judge_equals(
     members: Sequence[JudgedCheckpoint], in_order: Sequence[str], *, with_main: bool = False
-) -> dict[str, str]:
-    """Judge several checkpoints with the same weights: the owner is what it was, all others are not ok.
+) -> dict[str, Verdict]:
+    """Judge several checkpoints with the same weights: the owner keeps its verdict, all others are not ok.
 
     Parameters
     ----------
@@ -207,56 +384,64 @@ def judge_equals(
     with_main : bool
         Whether the published model, the end of training, has these weights too.
     """
-    members = sorted(members, key=lambda each: each.step or 0)
+    members = sorted(members, key=lambda member: member.step or 0)
+    names = {member.name for member in members}
     condemned = [member for member in members if member.is_condemned]
     is_end = with_main or condemned or any(member.is_last for member in members)
-    is_start = members[0].step == 0 and {e.name for e in members} == {*in_order[: len(members)]}
+    is_start = members[0].step == 0 and names == {*in_order[: len(members)]}
     if is_start and not is_end:
         return {members[0].name: OK} | {member.name: NOT_YET_MOVED for member in members[1:]}
     owner = _find_owner(members, with_main=with_main)
     if owner is not None:
-        verdict = f"same weights as step {owner.step}"
+        verdict = Verdict(Kind.SAME_AS_STEP, steps=(owner.step or 0,))
     elif with_main:
-        verdict = "same weights as main"
+        verdict = Verdict(Kind.SAME_AS_MAIN)
     elif condemned:
-        verdict = f"same weights as step {condemned[0].step}"
+        verdict = Verdict(Kind.SAME_AS_STEP, steps=(condemned[0].step or 0,))
     else:
-        verdict = f"same weights in {_format_steps(members)}; nothing tells whose they are"
-    return {e.name: e.verdict if e.is_condemned or e is owner else verdict for e in members}
+        steps = tuple(member.step or 0 for member in members)
+        verdict = Verdict(Kind.SAME_AS_OTHERS, steps=steps)
+    return {
+        member.name: member.verdict if member.is_condemned or member is owner else verdict
+        for member in members
+    }
 
 
 def _find_owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedCheckpoint | None:
-    """The last step of training, unless it is reported to hold another's; or whom reports name."""
+    """Find the last step, unless it is reported to hold another's weights, or the step that reports name."""
     last = next((member for member in members if member.is_last and not member.is_condemned), None)
     steps = {member.step: member for member in members}
     if last is not None and last.same_as not in steps:
         return last
-    named = {member.same_as for member in members if member.same_as in steps}
-    owners = [steps[step] for step in named]
+    reported = {member.same_as for member in members if member.same_as in steps}
+    owners = [steps[step] for step in reported]
     owners = [owner for owner in owners if owner.same_as is None and not owner.is_condemned]
     return owners[0] if len(owners) == 1 and (last is not None or not with_main) else None
 
 
-def list_signatures(listed: Listing) -> list[tuple[str, ...]]:
-    """Tell what weights these are, once per format: revisions with one in common hold the same."""
-    formats = (listed.files, listed.other_format)
+def list_signatures(listing: Listing) -> list[tuple[str, ...]]:
+    """List the hashes of the weights once per format: revisions with one in common hold the same."""
+    formats = (listing.files, listing.other_format)
     return [tuple(sorted(file.hash for file in files.values())) for files in formats if files]
 
 
-def hash_shards(listed: Listing) -> dict[str, str]:
-    """Hashes of the shards in any format; their names are without the number of shards."""
-    formats = [files for files in (listed.files, listed.other_format) if len(files) > 1]
-    files = {name: file for each in formats for name, file in each.items()}
-    return {re.sub(r"-of-\d+", "", name): file.hash for name, file in files.items()}
+def hash_shards(listing: Listing) -> dict[str, str]:
+    """Return the hashes of the shards in any format; their names are without the number of shards."""
+    hashes = {}
+    for files in (listing.files, listing.other_format):
+        if len(files) > 1:
+            for name, file in files.items():
+                hashes[re.sub(r"-of-\d+", "", name)] = file.hash
+    return hashes
 
 
 def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
     """Find the names that hold the same weights: with a signature in common, or linked by others."""
     group_of: dict[str, list[str]] = {}
     holder: dict[Hashable, str] = {}
-    for name, of_name in signatures.items():
+    for name, own_signatures in signatures.items():
         group_of[name] = [name]
-        for signature in of_name:
+        for signature in own_signatures:
             other = group_of[holder.setdefault(signature, name)]
             if other is not group_of[name]:
                 merged = other + group_of[name]
@@ -283,96 +468,300 @@ def find_misplaced_parts(
 
     Notes
     -----
-    A part that changes at fewer than half of the steps mostly stays: what differs between equal ones is
+    A part that changes at fewer than half of the steps mostly stays: a value between two equal ones is
     wrong. Of any other a value is held by one step, by the first ones in a row, where it has not moved yet,
-    or by three or more in a row at the end, where it moves no more. Who else shares a value should not,
-    but for an end and those in a row before it.
+    or by three or more in a row at the end, where it moves no more. Any other step that shares a value should
+    not, but for an end and the steps in a row before it.
     """
     values: dict[Part, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve.items():
         for part, value in parts.items():
             values[part].append((name, value))
-    found: dict[str, set[Part]] = defaultdict(set)
-    for part, held in values.items():
-        changes = sum(a != b for (_, a), (_, b) in pairwise(held))
+    misplaced: dict[str, set[Part]] = defaultdict(set)
+    for part, series in values.items():
+        changes = sum(a != b for (_, a), (_, b) in pairwise(series))
         if changes:
-            mostly_stays = 2 * changes < len(held) - 1
-            for place in _find_between_equals(held) if mostly_stays else _find_repeated(held, ends):
-                found[held[place][0]].add(part)
-    return {name: parts for name, parts in found.items() if name not in ends}
+            mostly_stays = 2 * changes < len(series) - 1
+            places = _find_between_equals(series) if mostly_stays else _find_repeated(series, ends)
+            for place in places:
+                misplaced[series[place][0]].add(part)
+    return {name: parts for name, parts in misplaced.items() if name not in ends}
 
 
-def _find_between_equals(held: Sequence[tuple[str, str]]) -> set[int]:
-    last = {value: place for place, (_, value) in enumerate(held)}
-    found, reach = set(), (-1, "")  # the farthest place at which a value comes again
-    for place, (_, value) in enumerate(held):
+def _find_between_equals(series: Sequence[tuple[str, str]]) -> set[int]:
+    last = {value: place for place, (_, value) in enumerate(series)}
+    places, reach = set(), (-1, "")  # the farthest place at which a value comes again
+    for place, (_, value) in enumerate(series):
         if reach[0] > place and value != reach[1]:
-            found.add(place)
+            places.add(place)
         else:
             reach = max(reach, (last[value], value))
-    return found
+    return places
 
 
-def _find_repeated(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[int]:
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, (_, value) in enumerate(held):
-        places[value].append(place)
-    found: set[int] = set()
-    for value, shared in places.items():
-        if len(shared) == 1 or shared == list(range(len(shared))):
+def _find_repeated(series: Sequence[tuple[str, str]], ends: Collection[str]) -> set[int]:
+    places_by_value: dict[str, list[int]] = defaultdict(list)
+    for place, (_, value) in enumerate(series):
+        places_by_value[value].append(place)
+    repeated: set[int] = set()
+    for value, places in places_by_value.items():
+        if len(places) == 1 or places == list(range(len(places))):
             continue
-        row = {p for i, p in enumerate(reversed(shared)) if p == shared[-1] - i}
-        stands_still = value == held[-1][1] and len(row) >= STANDSTILL
-        is_of_the_end = row == set(shared) or any(held[place][0] in ends for place in row)
-        found |= set(shared) - (row if stands_still and is_of_the_end else set())
-    return found
+        row = {place for i, place in enumerate(reversed(places)) if place == places[-1] - i}
+        stands_still = value == series[-1][1] and len(row) >= STANDSTILL
+        is_of_the_end = row == set(places) or any(series[place][0] in ends for place in row)
+        repeated |= set(places) - (row if stands_still and is_of_the_end else set())
+    return repeated
 
 
-def _find_last_of_training(
-    ordered: Sequence[Checkpoint],
-    listed: Mapping[str, Listing],
-    mains: Mapping[str, Listing],
-    last_step: int | None,
-) -> Checkpoint | None:
-    """The last step of training, if it is in the curve."""
-    if last_step is not None:
-        return next((each for each in ordered if each.step == last_step), None)
-    latest = ordered[-1] if ordered else None
-    if latest is None or latest.revision == MAIN:
-        return latest
-    both = mains.get(latest.repository), listed.get(latest.name)
-    published, own = (set(list_signatures(each)) if each else set() for each in both)
-    return latest if published & own else None
+# By tensors and losses ----------------------------------------------------------------------------
 
 
-def _judge_alone(
-    checkpoint: Checkpoint, listed: Listing | None, known_bad: Sequence[Mistake], is_last: bool
-) -> JudgedCheckpoint:
-    """What is known of a revision without comparing it."""
-    reports = [each for each in known_bad if checkpoint.step in each.all_steps]
-    believed = [report.verdict for report in reports if report.same_as is None]
-    same_as = next((report.same_as for report in reports if report.same_as is not None), None)
-    problem = listed.problem if listed else ""
-    verdict = problem or [*believed, OK][0]
-    named = checkpoint.name, checkpoint.step, checkpoint.tokens
-    return JudgedCheckpoint(*named, verdict, is_last, same_as)
+def write_verdicts(
+    path: Path,
+    model: str,
+    checkpoints: Sequence[JudgedCheckpoint],
+    tables: Mapping[str, tuple[Path, Path]],
+    *,
+    policy: str,
+    from_scratch: bool = True,
+) -> None:
+    """Judge the checkpoints of a model by their tensors and losses and write the table, one row each.
+
+    Parameters
+    ----------
+    path : Path
+        ``results/tables/verdicts/{model}.csv``.
+    model : str
+        Its name.
+    checkpoints : sequence of JudgedCheckpoint
+        All that the model's entry lists, by step.
+    tables : mapping of str to (Path, Path)
+        Name of a measured one -> the tables of its loss and of its tensors.
+    policy : {"skip", "flag"}
+        What figures do with a checkpoint that is not good: leave it out (``shown`` is ``no``), or draw it
+        hollow if it has been measured. Suspicious ones are hollow in any case.
+    from_scratch : bool
+        As of :func:`judge_measurements`.
+
+    Raises
+    ------
+    InputError
+        If a table cannot be read.
+    """
+    evidence = {
+        name: WeightEvidence(read_loss(loss), read_tensor_digests(tensors))
+        for name, (loss, tensors) in tables.items()
+    }
+    rows = []
+    for checkpoint in judge_measurements(checkpoints, evidence, from_scratch=from_scratch):
+        is_measured = checkpoint.name in evidence
+        is_drawn = policy == "flag" or checkpoint.verdict.kind is Kind.SUSPICIOUS
+        shown = "hollow" if is_measured and is_drawn else "no"
+        if checkpoint.is_good:
+            shown = "yes"
+        loss = astuple(evidence[checkpoint.name].cross_entropy) if is_measured else ("", "", "")
+        words = format_verdict(checkpoint.verdict)
+        rows.append(
+            [model, checkpoint.name, checkpoint.step, checkpoint.tokens, *loss, words, shown]
+        )
+    write_table(path, COLUMNS, rows)
 
 
-def _add_report(
-    judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
-) -> JudgedCheckpoint:
-    """Add a report that the hashes neither confirm nor replace by what they say."""
-    if judged.same_as is None or judged.verdict != OK:
-        return judged
-    report = next(r for r in known_bad if judged.step in r.all_steps and r.same_as is not None)
-    other = next((each for each in curve if each.step == judged.same_as), None)
-    can_be_compared = other is not None and other.verdict == OK and other.same_as is None
-    doubt = NOT_YET_CONFIRMED if can_be_compared else ""
-    return replace(judged, verdict=report.verdict + doubt)
+def judge_measurements(
+    checkpoints: Sequence[JudgedCheckpoint],
+    evidence: Mapping[str, WeightEvidence],
+    *,
+    from_scratch: bool = True,
+) -> list[JudgedCheckpoint]:
+    """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
+
+    Parameters
+    ----------
+    checkpoints : sequence of JudgedCheckpoint
+        By step, with the verdicts on their files.
+    evidence : mapping of str to WeightEvidence
+        By name; checkpoints that have not been measured keep their verdicts.
+    from_scratch : bool
+        Whether step 0 is untrained, as it is not where a fine-tuning begins.
+
+    Notes
+    -----
+    An infinite loss comes first: the weights are broken, whosesoever they are, and condemn no other. Tensors
+    of equal names, types and shapes decide; without them losses that are equal to the last bit do, so that
+    weights in a wider type are found. A report that was not yet confirmed is replaced by what these say.
+    """
+    judged = {checkpoint.name: checkpoint for checkpoint in checkpoints}
+    losses = {name: measured.cross_entropy for name, measured in evidence.items()}
+    infinite = {name for name, loss in losses.items() if math.isinf(loss.loss)}
+    destroyed = [name for name in infinite if not judged[name].is_condemned]
+    impossible = Verdict(Kind.BROKEN, "perplexity is infinite")
+    judged = set_verdicts(judged, dict.fromkeys(destroyed, impossible))
+    finite = [name for name in judged if name in evidence and name not in infinite]
+    links: dict[str, list[Hashable]] = {name: [name] for name in finite}
+    for a, b in combinations(finite, 2):
+        if have_same_weights(evidence[a], evidence[b]):
+            links[b].append(a)
+    for group in group_by_signature(links):
+        judged = set_verdicts(judged, judge_equals([judged[name] for name in group], finite))
+    by_step = {judged[name].step: name for name in finite}
+    for name in finite:
+        other = by_step.get(judged[name].same_as)
+        is_doubted = judged[name].verdict.kind is Kind.UNCONFIRMED
+        if is_doubted and other and have_same_weights(evidence[name], evidence[other]) is False:
+            judged = set_verdicts(judged, {name: OK})
+    good = [judged[name] for name in finite if judged[name].verdict == OK]
+    verdicts = dict.fromkeys(_find_mixed_checkpoints(good, evidence), Verdict(Kind.MIXED_TENSORS))
+    strange = _find_strange_start(good, evidence)
+    verdicts |= dict.fromkeys(strange, Verdict(Kind.NOT_OF_THIS_TRAINING))
+    good = [checkpoint for checkpoint in good if checkpoint.name not in verdicts]
+    broken = find_broken_losses({checkpoint.name: losses[checkpoint.name] for checkpoint in good})
+    good = [checkpoint for checkpoint in good if checkpoint.name not in broken]
+    unlikely = find_unlikely_losses(good, losses, from_scratch=from_scratch)
+    return list(set_verdicts(judged, {**verdicts, **broken, **unlikely}).values())
 
 
-def _format_steps(members: Sequence[JudgedCheckpoint]) -> str:
-    steps = [member.step or 0 for member in members]
-    if len(steps) > MOST_NAMED:
-        return f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
-    return f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
+    """Return whether two checkpoints hold the same weights; None if nothing tells.
+
+    Tensors are compared by name, if most of those of the smaller one are also in the other: some formats
+    leave out what can be computed, or write tied tensors twice.
+    """
+    of_a, of_b = a.tensors.of, b.tensors.of
+    common = of_a.keys() & of_b.keys()
+    if common and 2 * len(common) >= min(len(of_a), len(of_b)):
+        differing = [name for name in common if of_a[name] != of_b[name]]
+        if not differing:
+            return True
+        if any(of_a[name][:2] == of_b[name][:2] for name in differing):
+            return False
+    loss, other = a.cross_entropy, b.cross_entropy
+    difference = abs(loss.loss - other.loss)  # NaN where one of them is, or both are infinite
+    if difference == 0 and loss.predicted_tokens == other.predicted_tokens:
+        return True
+    return False if DIFFERENT_LOSSES < difference < math.inf else None
+
+
+def distance(a: Sequence[float], b: Sequence[float]) -> float:
+    r"""Relative distance :math:`|a - b| / \sqrt{|a|^2 + |b|^2}`: 0 of equals, near 1 of what is unrelated."""
+    squares = math.fsum(x * x for x in a) + math.fsum(y * y for y in b)
+    difference = math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+    return math.sqrt(difference / squares) if squares else 0.0
+
+
+def find_broken_losses(losses: Mapping[str, CrossEntropy]) -> dict[str, Verdict]:
+    """Find the checkpoints of one training whose loss cannot be right.
+
+    Parameters
+    ----------
+    losses : mapping of str to CrossEntropy
+        By name of a checkpoint, in the order of their steps.
+
+    Returns
+    -------
+    dict of str to Verdict
+        By name, of the broken ones only.
+
+    Notes
+    -----
+    A checkpoint is broken if its loss is more than ``ln(250)`` above the median of the three before it and of
+    the three after it. Before the first a model guesses, with a loss of ``ln(vocabulary)``.
+
+    Not found are wrong weights whose loss is near that of their neighbours or below it, such as those of a
+    neighbour, or of a later step under an early name. A training that diverged for good, or three broken ones
+    in a row, cannot be told from a sound one.
+    """
+    defined = {name: loss for name, loss in losses.items() if not math.isnan(loss.loss)}
+    values = [loss.loss for loss in defined.values()]
+    verdicts: dict[str, Verdict] = {}
+    for place, (name, loss) in enumerate(defined.items()):
+        before, after = values[:place][-NEIGHBOURS:], values[place + 1 :][:NEIGHBOURS]
+        if place == 0 and loss.vocabulary:
+            before = [math.log(loss.vocabulary)]
+        sides = [median_low(side) for side in (before, after) if side]
+        excess = min((loss.loss - side for side in sides), default=0.0)
+        if excess > MARGIN:
+            evidence = f"perplexity {_format_ratio(excess)} times that of the other steps"
+            verdicts[name] = Verdict(Kind.BROKEN, evidence)
+    return verdicts
+
+
+def find_unlikely_losses(
+    checkpoints: Sequence[JudgedCheckpoint],
+    losses: Mapping[str, CrossEntropy],
+    *,
+    from_scratch: bool = True,
+) -> dict[str, Verdict]:
+    """Find the checkpoints of one training, given by step, whose loss is possible, but unlikely.
+
+    Returns
+    -------
+    dict of str to Verdict
+        By name: a loss a nat or more above that of the checkpoint before and of the one after, as in a
+        spike of a single checkpoint; and one a nat or more below a guess, ``ln(vocabulary)``, at step 0.
+    """
+    pairs = [(checkpoint, losses[checkpoint.name]) for checkpoint in checkpoints]
+    defined = [(checkpoint, loss) for checkpoint, loss in pairs if not math.isnan(loss.loss)]
+    verdicts: dict[str, Verdict] = {}
+    for first, loss in defined[:1]:
+        guess = math.log(loss.vocabulary or 1)
+        if from_scratch and first.step == 0 and guess - loss.loss >= UNLIKELY:
+            evidence = f"loss {loss.loss:.1f}, where a guess has {guess:.1f}"
+            verdicts[first.name] = Verdict(Kind.SUSPICIOUS, evidence)
+            defined = defined[1:]  # a loss above this one is no spike
+    triples = zip(defined, defined[1:], defined[2:], strict=False)
+    for (_, before), (checkpoint, loss), (_, after) in triples:
+        excess = loss.loss - max(before.loss, after.loss)
+        if excess >= UNLIKELY:
+            evidence = f"loss {excess:.1f} above those of the steps beside it"
+            verdicts[checkpoint.name] = Verdict(Kind.SUSPICIOUS, evidence)
+    return verdicts
+
+
+def _format_ratio(difference: float) -> str:
+    """Write the exponential of a difference of losses, to two digits, as people write it."""
+    ratio = math.exp(min(difference, 700.0))
+    if ratio >= 1e9:
+        return f"{ratio:.0e}".replace("e+0", "e").replace("e+", "e")
+    beyond = 1 - math.floor(math.log10(ratio))
+    return f"{round(ratio, beyond):,.{max(0, beyond)}f}"
+
+
+def _find_strange_start(
+    checkpoints: Sequence[JudgedCheckpoint], evidence: Mapping[str, WeightEvidence]
+) -> list[str]:
+    """Find a step 0 unrelated to the next steps, which are related to each other (EleutherAI/pythia#203)."""
+    early = [
+        checkpoint
+        for checkpoint in checkpoints
+        if checkpoint.step is not None and checkpoint.step <= EARLY
+    ][:3]
+    samples = [evidence[checkpoint.name].tensors.sample for checkpoint in early]
+    if len(early) < 3 or early[0].step != 0 or not samples[0] or len({*map(len, samples)}) > 1:
+        return []
+    first, second, third = samples
+    is_strange = distance(first, second) > UNRELATED and distance(second, third) < RELATED
+    return [early[0].name] if is_strange else []
+
+
+def _find_mixed_checkpoints(
+    checkpoints: Sequence[JudgedCheckpoint], evidence: Mapping[str, WeightEvidence]
+) -> list[str]:
+    """Find the checkpoints with matrices that are not those of their step."""
+    parts = {}
+    for checkpoint in checkpoints:
+        tensors = evidence[checkpoint.name].tensors.of.items()
+        # Converted to another type, a matrix is another part: its bytes cannot be compared.
+        parts[checkpoint.name] = {
+            (name, dtype, shape): digest for name, (dtype, shape, digest) in tensors if "x" in shape
+        }
+    ends = {checkpoint.name for checkpoint in checkpoints if checkpoint.is_last}
+    return [
+        name
+        for name, misplaced in find_misplaced_parts(parts, ends).items()
+        if _count_elements(misplaced) >= LEAST_SHARE * _count_elements(parts[name])
+    ]
+
+
+def _count_elements(parts: Iterable[tuple[str, str, str]]) -> int:
+    return sum(math.prod(map(int, shape.split("x"))) for _, _, shape in parts)

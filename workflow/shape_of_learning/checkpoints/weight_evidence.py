@@ -1,4 +1,4 @@
-"""What is measured of a checkpoint to judge it, and its tables: the loss and the digests of the tensors.
+"""The evidence on the weights of a checkpoint, and its tables: the loss and the digests of the tensors.
 
 ``results/losses/{model}/{revision}.csv`` and ``results/checkpoints/{model}/{revision}.tensors.csv``.
 """
@@ -52,7 +52,7 @@ class TensorDigests:
 
 @dataclass(frozen=True)
 class WeightEvidence:
-    """Both of one checkpoint; no tensors if they have not been digested."""
+    """Loss and tensor digests of one checkpoint; no tensors if they have not been digested."""
 
     cross_entropy: CrossEntropy
     tensors: TensorDigests
@@ -64,18 +64,18 @@ UNDEFINED = CrossEntropy(math.nan, 0, None)
 
 
 def write_loss(path: Path, cross_entropy: CrossEntropy) -> None:
-    """Write the columns `LOSS_COLUMNS`; what is undefined is an empty cell, infinity is ``inf``."""
+    """Write the columns `LOSS_COLUMNS`; an undefined value is an empty cell, infinity is ``inf``."""
     write_table(path, LOSS_COLUMNS, [astuple(cross_entropy)])
 
 
 def read_loss(path: Path) -> CrossEntropy:
-    """Read what :func:`write_loss` has written."""
+    """Read a table of :func:`write_loss`."""
     loss, tokens, vocabulary = read_rows(path, LOSS_COLUMNS)[0]
     return CrossEntropy(float(loss or "nan"), int(tokens), int(vocabulary) if vocabulary else None)
 
 
 def write_tensor_digests(path: Path, digests: TensorDigests) -> None:
-    """Write one row per tensor, sorted by name; the matrix whose values are sampled has them in its row."""
+    """Write one row per tensor, sorted by name; the row of the sampled matrix has its values."""
     sample = " ".join(map(repr, digests.sample))
     rows = [
         (name, *digest, sample if name == digests.sampled else "")
@@ -85,7 +85,7 @@ def write_tensor_digests(path: Path, digests: TensorDigests) -> None:
 
 
 def read_tensor_digests(path: Path) -> TensorDigests:
-    """Read what :func:`write_tensor_digests` has written."""
+    """Read a table of :func:`write_tensor_digests`."""
     rows = read_rows(path, TENSOR_COLUMNS)
     sampled, sample = next(((name, values) for name, *_, values in rows if values), ("", ""))
     digests = {name: (dtype, shape, sha256) for name, dtype, shape, sha256, _ in rows}

@@ -1,4 +1,4 @@
-"""The files of a checkpoint's weights, and of all of it: which they are, and which must not be read."""
+"""The files of a checkpoint in a folder: its weights, its tokenizer, its settings."""
 
 import json
 import zipfile
@@ -12,7 +12,7 @@ ZIP_MAGIC = b"PK"
 
 
 def list_weight_files(folder: Path) -> list[Path]:
-    """List the files that hold the weights of a checkpoint, sorted: the first format that is there, as transformers.
+    """List the files that hold the weights of a checkpoint, sorted, in the format that transformers loads.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def list_weight_files(folder: Path) -> list[Path]:
 
 
 def list_checkpoint_files(folder: Path) -> list[Path]:
-    """List the files that decide what a checkpoint gives, sorted: configuration, weights, adapter, tokenizer.
+    """List the files that decide the hidden states, sorted: configuration, weights, adapter, tokenizer.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def list_tokenizer_files(folder: Path) -> list[Path]:
 
 
 def unreadable_error(file: Path, reason: str) -> InputError:
-    """Build the error for a file of weights that cannot or must not be read."""
+    """Build the error for a file of weights that is damaged or unsafe to read."""
     return InputError(
         f"{file} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
         "it is your own"
@@ -88,7 +88,7 @@ def _check_readable(file: Path) -> Path:
                 entries = archive.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise unreadable_error(file, str(error)) from error
-        # A few bytes of a compressed entry may become as many as memory holds.
+        # A compressed entry of a few bytes may fill the memory.
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise unreadable_error(file, "it is compressed, which torch does not undo")
     return file

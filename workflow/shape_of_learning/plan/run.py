@@ -1,24 +1,23 @@
 """A run: the models, checkpoints, measures, figures and claims that a configuration asks for."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from shape_of_learning.checkpoints.listed_files import folders_of
 from shape_of_learning.checkpoints.lock import (
     EMPTY,
     MAIN,
     Checkpoint,
     Lock,
     Place,
+    is_weight_file,
     read_lock,
     write_lock,
 )
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judge_listing
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, format_verdict, judge_listing
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.embeddings.protocol import MatrixProtocol
 from shape_of_learning.errors import InputError, UnreachableError
@@ -85,7 +84,11 @@ class CheckpointSeries:
 
     def list_bad(self) -> dict[str, str]:
         """Return the verdicts on the checkpoints that are known to be bad, by name."""
-        return {name: c.verdict for name, c in self.judged.items() if c.is_condemned}
+        return {
+            name: format_verdict(checkpoint.verdict)
+            for name, checkpoint in self.judged.items()
+            if checkpoint.is_condemned
+        }
 
     def format_bad(self) -> str:
         """Write these names and verdicts in a row."""
@@ -120,7 +123,7 @@ class CheckpointSeries:
                 locked.commit if locked else None,
             ]
             listing = [" ".join(files), size, " ".join(file.hash for file in files.values())]
-            rows.append([*where, *listing, self.judged[checkpoint.name].verdict])
+            rows.append([*where, *listing, format_verdict(self.judged[checkpoint.name].verdict)])
         return rows
 
 
@@ -156,7 +159,7 @@ def plan_curve(
             say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
             lock = pin_model(model, old)
         except UnreachableError as error:
-            unasked = re.sub(r"^model `[^`]*`: ", "", str(error))
+            unasked = error.reason
             lock = old if is_pinned else EMPTY
             is_unknown = model.offered is not None and not model.offered.is_list
             if not is_pinned and (is_unknown or not model.shape.is_whole()):
@@ -174,7 +177,7 @@ def is_closed(model: Entry) -> bool:
 
     place = model.checkpoints[-1] if model.checkpoints else model.offered
     assert place is not None
-    return hub.is_closed(place.repository, where=f"model `{model.name}`")
+    return hub.lacks_access(place.repository, where=f"model `{model.name}`")
 
 
 def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
@@ -275,7 +278,8 @@ def list_offered_names(
     if offered.folders_of not in commits:
         return []
     commit = commits[offered.folders_of]
-    return folders_of(hub.list_files(offered.repository, offered.folders_of, commit, where=where))
+    files = hub.list_files(offered.repository, offered.folders_of, commit, where=where)
+    return {f"{PurePath(path).parent}" for path in files if is_weight_file(path)}
 
 
 def _list_places(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
@@ -454,7 +458,8 @@ class Run:
         if revision in measured:
             return
         if judged := self.plan_curve(name).judged.get(revision):
-            raise InputError(f"model `{name}`: `{revision}` is left out: {judged.verdict}")
+            verdict = format_verdict(judged.verdict)
+            raise InputError(f"model `{name}`: `{revision}` is left out: {verdict}")
         kind = f"revision of model `{name}`"
         raise make_unknown_name_error(
             revision, measured, kind, "the target, or what it is made from"
