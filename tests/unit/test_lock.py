@@ -218,7 +218,7 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
 def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
     offered = replace(OFFERED, wanted=[0, 8])
     as_written = model(tmp_path, "[0, 8]", TYPED)
-    assert as_written.offered == offered
+    assert as_written.hub_steps == offered
     names = ["main", "step00", "step000", "step08", "step8", "step80"]
     found = [each.revision for each in offered.name_steps(as_written.checkpoints, names)]
     assert found == ["step00", "step8"], "as it is written, where that is offered, too"

@@ -194,7 +194,7 @@ def _list_entry(
 ) -> Iterator[ListedSeries]:
     """List all steps of an entry, not only those that it chooses; one series per stage where steps begin anew."""
     training = entry.training
-    listed, offered = list(entry.checkpoints), entry.offered
+    listed, offered = list(entry.checkpoints), entry.hub_steps
     template = RevisionTemplate(training.revision if training and training.revision else "")
     if offered is None and template.has_step:
         per_step = training.tokens_per_step if training else None

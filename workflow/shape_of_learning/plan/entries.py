@@ -359,7 +359,7 @@ class Entry(Section):
         return ""
 
     @property
-    def offered(self) -> OfferedSteps | None:
+    def hub_steps(self) -> OfferedSteps | None:
         """Steps that are chosen among what the Hub offers, in addition."""
         return None
 
@@ -418,12 +418,12 @@ class Entry(Section):
         """Names of the checkpoints that can be trained further, where they are known without the Hub."""
         if self.saved_steps:
             return [name_step(step) for step in self.saved_steps]
-        return [] if self.offered is not None else [place.name for place in self.checkpoints]
+        return [] if self.hub_steps is not None else [place.name for place in self.checkpoints]
 
     @property
     def has_training_steps(self) -> bool:
         """Whether figures by training step can draw it."""
-        return self.offered is not None or len(self.checkpoints) > 1
+        return self.hub_steps is not None or len(self.checkpoints) > 1
 
     @property
     def treatment(self) -> dict[str, str]:
@@ -509,7 +509,7 @@ class HubEntry(Entry):
         return self.stated_tokenizer or ""
 
     @cached_property
-    def offered(self) -> OfferedSteps | None:
+    def hub_steps(self) -> OfferedSteps | None:
         training, subfolder = self.training, self.subfolder or ""
         if training is None or training.steps is None:
             return None
@@ -542,7 +542,7 @@ class HubEntry(Entry):
             )
             for listed in training.checkpoints or ()
         ]
-        if isinstance(training.steps, list) and (self.offered is None or self.offered.is_list):
+        if isinstance(training.steps, list) and (self.hub_steps is None or self.hub_steps.is_list):
             revisions = RevisionTemplate(training.revision or "")
             repositories = RevisionTemplate(self.repository)
             for step in training.steps:
@@ -576,8 +576,8 @@ class HubEntry(Entry):
     @cached_property
     def known_bad(self) -> tuple[Mistake, ...]:
         repositories = {checkpoint.repository for checkpoint in self.checkpoints}
-        if self.offered is not None:
-            repositories.add(self.offered.repository)
+        if self.hub_steps is not None:
+            repositories.add(self.hub_steps.repository)
         stated = (self.training.known_bad if self.training else None) or ()
         return (*stated, *list_reported_mistakes(repositories, self.last_step))
 
@@ -1065,8 +1065,8 @@ def _refuse_odd_steps(model: Entry, where: str) -> None:
                 f"{where}: two checkpoints have the {key} `{twice[0]}`; give one another, or remove it"
             )
     steps = {checkpoint.step or 0 for checkpoint in model.checkpoints}
-    if model.offered is not None and isinstance(model.offered.wanted, list):
-        steps.update(model.offered.wanted)
+    if model.hub_steps is not None and isinstance(model.hub_steps.wanted, list):
+        steps.update(model.hub_steps.wanted)
     if model.last_step is not None and max(steps, default=0) > model.last_step:
         raise InputError(
             f"{where}: `training.last_step` is {model.last_step}, but step {max(steps)} is asked for; "

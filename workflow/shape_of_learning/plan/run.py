@@ -161,7 +161,7 @@ def plan_curve(
         except UnreachableError as error:
             unasked = error.reason
             lock = old if is_pinned else EMPTY
-            is_unknown = model.offered is not None and not model.offered.is_list
+            is_unknown = model.hub_steps is not None and not model.hub_steps.is_list
             if not is_pinned and (is_unknown or not model.shape.is_whole()):
                 raise InputError(
                     f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
@@ -175,7 +175,7 @@ def is_closed(model: Entry) -> bool:
     """Return whether the Hub hides a gated model from us: there is no token, or it has no access."""
     from shape_of_learning.checkpoints import hub
 
-    place = model.checkpoints[-1] if model.checkpoints else model.offered
+    place = model.checkpoints[-1] if model.checkpoints else model.hub_steps
     assert place is not None
     return hub.lacks_access(place.repository, where=f"model `{model.name}`")
 
@@ -183,21 +183,21 @@ def is_closed(model: Entry) -> bool:
 def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
     """List the checkpoints of a model by step; None if a lock does not say which they are."""
     checkpoints = list(model.checkpoints)
-    if model.offered is not None and model.offered.is_list:
-        place = model.offered.repository, model.offered.subfolder
+    if model.hub_steps is not None and model.hub_steps.is_list:
+        place = model.hub_steps.repository, model.hub_steps.subfolder
         at_place = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
         names = [revision.revision for revision in at_place]
-        if not model.offered.has_all(names):
+        if not model.hub_steps.has_all(names):
             return None
-        checkpoints = model.offered.name_steps(checkpoints, names)
-    elif model.offered is not None:
-        chosen = lock.chosen.get(str(model.offered))
+        checkpoints = model.hub_steps.name_steps(checkpoints, names)
+    elif model.hub_steps is not None:
+        chosen = lock.chosen.get(str(model.hub_steps))
         if chosen is None or not set(chosen) <= set(lock.revisions):
             return None
         places = (lock.revisions[name].place for name in chosen)
-        in_folders = model.offered.folders_of
+        in_folders = model.hub_steps.folders_of
         names = [place.subfolder if in_folders else place.revision for place in places]
-        checkpoints += map(model.offered.make_checkpoint, names)
+        checkpoints += map(model.hub_steps.make_checkpoint, names)
     return list(sort_checkpoints(checkpoints))
 
 
@@ -226,7 +226,7 @@ def pin_model(model: Entry, old: Lock) -> Lock:
     from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
-    checkpoints, chosen, offered = plan_checkpoints(model, old), old.chosen, model.offered
+    checkpoints, chosen, offered = plan_checkpoints(model, old), old.chosen, model.hub_steps
     if checkpoints is None:
         assert offered is not None
         commits = hub.list_commits(offered.repository, where=where)
@@ -300,7 +300,11 @@ def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
     """Judge the checkpoints of a model by a lock; by reports alone if the lock is empty."""
     checkpoints = plan_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
-    if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
+    if (
+        last is None
+        and model.hub_steps is not None
+        and not isinstance(model.hub_steps.wanted, list)
+    ):
         # A rule takes the last that there is.
         last = max(
             (checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None),

@@ -205,16 +205,16 @@ class OfferedSteps:
         return isinstance(self.wanted, list) and self.template.says_all and not self.folders_of
 
     def choose(self, branches: Iterable[str]) -> list[str]:
-        """Choose branches, by step, whatever zeros lead in their names; what is not offered is left out."""
-        offered = self._find_branches(branches)
-        return [offered[step] for step in choose(self.wanted, offered)]
+        """Choose branches, by step, whatever zeros lead in their names; leave out steps without one."""
+        branches_by_step = self._find_branches(branches)
+        return [branches_by_step[step] for step in choose(self.wanted, branches_by_step)]
 
     def name_steps(self, listed: Iterable[Checkpoint], branches: Iterable[str]) -> list[Checkpoint]:
-        """Name the steps of a list as the branches do; what is not offered keeps its name."""
-        offered = self._find_branches(branches)
+        """Name the steps of a list as the branches do; a step without a branch keeps its name."""
+        branches_by_step = self._find_branches(branches)
         return [
-            self.make_checkpoint(offered[checkpoint.step])
-            if checkpoint.step in offered
+            self.make_checkpoint(branches_by_step[checkpoint.step])
+            if checkpoint.step in branches_by_step
             and checkpoint.revision == self.template.name(checkpoint.step)
             else checkpoint
             for checkpoint in listed
@@ -226,12 +226,14 @@ class OfferedSteps:
 
     def _find_branches(self, branches: Iterable[str]) -> dict[int, str]:
         """Find the branch of each step; of several the one without leading zeros, or the first."""
-        offered: dict[int, str] = {}
+        branches_by_step: dict[int, str] = {}
         for name in sorted(branches):
             read = self.template.read(name, self.tokens_per_step)
-            if read is not None and (read[0] not in offered or name == self.template.name(read[0])):
-                offered[read[0]] = name
-        return offered
+            if read is not None and (
+                read[0] not in branches_by_step or name == self.template.name(read[0])
+            ):
+                branches_by_step[read[0]] = name
+        return branches_by_step
 
     def make_checkpoint(self, revision: str) -> Checkpoint:
         """Make the checkpoint of a branch."""
