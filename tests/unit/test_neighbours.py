@@ -53,7 +53,7 @@ def test_distances_are_those_of_brute_force(name, k):
     np.testing.assert_allclose(nearest_distances(X, k), by_brute_force(X, k), rtol=1e-9, atol=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(2, 90),
     d=st.integers(1, 12),
