@@ -34,7 +34,7 @@ def test_each_seed_is_a_model_and_settings_that_name_the_entry_mean_all():
     assert [checkpoint.repository for checkpoint in models["bert-5"].checkpoints] == [
         "org/bert-seed5"
     ] * 2
-    assert {m.make_evidence()["training"] for m in models.values()} == {"bert"}
+    assert {m.make_evidence().training for m in models.values()} == {"bert"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,13 @@ import judge_choices
 from made_claims import CLAIMS, PAPERS
 from measure_choices import CHOICE_COLUMNS
 from plans import CONFIG
-from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel, read_condition
+from shape_of_learning.claims.claim import (
+    Claim,
+    ClaimGrid,
+    EvidenceModel,
+    SpecificationsJob,
+    read_condition,
+)
 from shape_of_learning.claims.specifications import (
     MeasuredChoices,
     find_flips,
@@ -174,7 +180,7 @@ def measured(tmp_path):
         shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
         return {
-            "models": [{"name": "m", "role": "decoder", "layers": LAYERS}],
+            "models": [EvidenceModel("m", "decoder", LAYERS)],
             "suspect_above": {"anisotropy": 0.3},
             "measured": [tmp_path / "measured.csv"],
             "verdicts": [] if sound is None else [tmp_path / "verdicts.csv"],
@@ -196,12 +202,15 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
         tmp_path / "x.png",
         (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
     )
+    values = measured()
+    models, limits = tuple(values["models"]), values["suspect_above"]
     judge_choices.main(
-        [CHOICES.make_job()],
-        sample="128 windows of enwik8",
-        output=(table, page),
+        SpecificationsJob((CHOICES,), models, limits, "128 windows of enwik8"),
+        values["measured"],
+        values["verdicts"],
+        matrix=table,
+        page=page,
         curves=[png],
-        **measured(),
     )
     rows = pd.read_csv(table, index_col="choice")
     assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]

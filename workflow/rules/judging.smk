@@ -12,6 +12,7 @@ STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one 
 
 from dataclasses import replace
 
+from shape_of_learning.claims.claim import ClaimsJob, SpecificationsJob
 from shape_of_learning.embeddings.protocol import ChoicesJob
 from shape_of_learning.metrics.measure_entry import strip_presentation
 from shape_of_learning.plan.specifications import RunGrid
@@ -38,6 +39,15 @@ def list_statistics(papers):
     """List the modules of papers that have statistics of their own."""
     files = [WORKFLOW / f"papers/{paper}/statistics.py" for paper in papers]
     return [f"papers.{file.parent.name}.statistics" for file in files if file.exists()]
+
+
+def make_claims_job(paper):
+    return ClaimsJob(
+        title=TITLES[paper],
+        claims=tuple(CLAIMS[paper].values()),
+        models=RUN.list_evidence_models(),
+        suspect_above=collect_suspect_limits(RUN.measures),
+    )
 
 
 rule judge_claims:
@@ -76,12 +86,7 @@ rule judge_claims:
         "../../envs/figures.yaml"
     params:
         code=lambda wildcards: digest_code("judge_claims", *list_statistics([wildcards.paper])),
-        title=lambda wildcards: TITLES[wildcards.paper],
-        claims=lambda wildcards: escape_for_report(
-            [vars(claim) for claim in CLAIMS[wildcards.paper].values()]
-        ),
-        models=escape_for_report(RUN.describe_evidence_models()),
-        suspect_above=collect_suspect_limits(RUN.measures),
+        job=ask_job(make_claims_job, "paper"),
     script:
         "../scripts/judge_claims.py"
 
@@ -161,6 +166,16 @@ rule measure_choices:
         "../scripts/measure_choices.py"
 
 
+def make_specifications_job():
+    models = [RUN.models[name] for name in CHOICES.models]
+    return SpecificationsJob(
+        grids=CHOICES.list_grids(),
+        models=RUN.list_evidence_models(),
+        suspect_above=collect_suspect_limits(CHOICES.measures),
+        sample=describe_sample(models, SETTINGS),
+    )
+
+
 rule judge_choices:
     """Judge claims under all specifications, and draw their curves."""
     input:
@@ -189,12 +204,7 @@ rule judge_choices:
         "../../envs/figures.yaml"
     params:
         code=digest_code("judge_choices", *list_statistics(CLAIMS)),
-        claims=lambda wildcards: escape_for_report(exit_on_input_error(CHOICES.make_job)),
-        models=escape_for_report(RUN.describe_evidence_models()),
-        suspect_above=collect_suspect_limits(CHOICES.measures),
-        sample=lambda wildcards: describe_sample(
-            [RUN.models[name] for name in CHOICES.models], SETTINGS
-        ),
+        job=ask_job(make_specifications_job),
     script:
         "../scripts/judge_choices.py"
 

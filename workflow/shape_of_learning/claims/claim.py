@@ -325,11 +325,6 @@ class ClaimGrid:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     less: str = ""
 
-    def make_job(self) -> dict[str, Any]:
-        """Return what a job must know to judge it, as plain values."""
-        own = {key: getattr(self, key) for key in ("choices", "decided_by", "less")}
-        return {"claim": vars(self.claim), **own}
-
     @property
     def free_choices(self) -> dict[str, Sequence[str]]:
         """Choices that have more than one option."""
@@ -344,6 +339,44 @@ class ClaimGrid:
         """Return the estimator that stands for each one of the claim."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}
+
+
+class ClaimsJob(NamedTuple):
+    """The claims of a paper that a job judges.
+
+    Attributes
+    ----------
+    title : str
+        The title of the paper.
+    claims : tuple of Claim
+    models : tuple of EvidenceModel
+        The models of the run.
+    suspect_above : mapping of str to float
+        Estimator -> the share of near-duplicates up to which it can be trusted.
+    """
+
+    title: str
+    claims: tuple[Claim, ...]
+    models: tuple[EvidenceModel, ...]
+    suspect_above: Mapping[str, float]
+
+
+class SpecificationsJob(NamedTuple):
+    """The claims that a job judges under all choices of their analysis.
+
+    Attributes
+    ----------
+    grids : tuple of ClaimGrid
+    models, suspect_above
+        As in :class:`ClaimsJob`.
+    sample : str
+        The windows that are measured, in the words of a figure.
+    """
+
+    grids: tuple[ClaimGrid, ...]
+    models: tuple[EvidenceModel, ...]
+    suspect_above: Mapping[str, float]
+    sample: str
 
 
 def strip_brackets(words: str) -> str:

@@ -108,7 +108,7 @@ class Evidence:
 
 
 def read_evidence(
-    models: Sequence[Mapping[str, Any]],
+    models: Iterable[EvidenceModel],
     suspect_above: Mapping[str, float],
     left_out: Iterable[Path],
     tables: Sequence[Path],
@@ -118,8 +118,8 @@ def read_evidence(
 
     Parameters
     ----------
-    models : sequence of mapping
-        The fields of :class:`EvidenceModel`, for each model of the run.
+    models : iterable of EvidenceModel
+        All models of the run.
     suspect_above : mapping of str to float
         As in :class:`Evidence`.
     left_out : iterable of Path
@@ -138,7 +138,7 @@ def read_evidence(
         kind: select_sound_rows(read_tables(paths), verdicts) for kind, paths in of_kind.items()
     }
     values = select_sound_rows(read_tables(left_out, ["layer"]), verdicts)
-    known = {model["name"]: EvidenceModel(**model) for model in models}
+    known = {model.name: model for model in models}
     curves = group_curves(["model", "estimator"], values)
     null = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
     of_controls = group_curves(["model", "estimator", "control"], null)

@@ -33,8 +33,8 @@ class MeasuredChoices:
 
     Parameters
     ----------
-    models : sequence of mapping
-        The fields of :class:`.EvidenceModel`, for each model of the run.
+    models : iterable of EvidenceModel
+        All models of the run.
     suspect_above : mapping of str to float
         As in :class:`.Evidence`.
     measured : iterable of Path
@@ -45,12 +45,12 @@ class MeasuredChoices:
 
     def __init__(
         self,
-        models: Sequence[Mapping[str, Any]],
+        models: Iterable[EvidenceModel],
         suspect_above: Mapping[str, float],
         measured: Iterable[Path],
         verdicts: Iterable[Path],
     ):
-        self._models = {model["name"]: EvidenceModel(**model) for model in models}
+        self._models = {model.name: model for model in models}
         self._suspect_above = suspect_above
         keys = ["model", "estimator", *SPECIFIED]
         rows = select_sound_rows(

@@ -26,6 +26,7 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.checkpoints.verdicts import LAST_STEP, Mistake, Step, Steps
 from shape_of_learning.checkpoints.weight_files import list_checkpoint_files, list_tokenizer_files
+from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import expand_home, read_yaml
@@ -431,19 +432,19 @@ class Entry(Section):
         training = str(sorted(self.recipe.items())) if self.recipe else self.seeds_of or self.name
         return {"kind": "pretrained", "training": training}
 
-    def make_evidence(self) -> dict[str, Any]:
+    def make_evidence(self) -> EvidenceModel:
         """Return what claims ask of a model besides its numbers."""
         steps = (checkpoint.step or 0 for checkpoint in self.checkpoints)
         last = self.last_step or max(steps, default=0)
-        return {
-            "name": self.name,
-            "family": self.family,
-            "role": self.shape.role,
-            "layers": self.shape.layers,
+        return EvidenceModel(
+            name=self.name,
+            family=self.family,
+            role=self.shape.role,
+            layers=self.shape.layers,
+            warmup_steps=self.warmup_steps,
+            last_step=last or None,
             **self.treatment,
-            "warmup_steps": self.warmup_steps,
-            "last_step": last or None,
-        }
+        )
 
     def count_windows(self, sampling: Mapping[str, Any]) -> int:
         """Count the windows of the model by section `sampling`: a wide one has more."""

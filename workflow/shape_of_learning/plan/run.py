@@ -18,7 +18,7 @@ from shape_of_learning.checkpoints.lock import (
     write_lock,
 )
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, format_verdict, judge_listing
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.embeddings.protocol import MatrixProtocol
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.files import read_yaml
@@ -676,9 +676,9 @@ class Run:
         """List the models that figures draw beside null models."""
         return [name for name in self.models if name in self._find_readers("controls")]
 
-    def describe_evidence_models(self) -> list[dict[str, Any]]:
-        """Return what claims ask of the models besides their numbers."""
-        return [self.models[name].make_evidence() for name in self.judged_models]
+    def list_evidence_models(self) -> tuple[EvidenceModel, ...]:
+        """List the models that claims are asked of."""
+        return tuple(self.models[name].make_evidence() for name in self.judged_models)
 
 
 def is_short(model: Entry) -> bool:

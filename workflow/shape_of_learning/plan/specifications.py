@@ -214,7 +214,7 @@ class RunGrid:
                 raise make_unknown_name_error(
                     paper, papers, "paper", "configuration key `choices.papers`"
                 )
-        models = {each["name"]: EvidenceModel(**each) for each in run.describe_evidence_models()}
+        models = {model.name: model for model in run.list_evidence_models()}
         claims = run.claims
         papers = [paper for paper in claims if wanted is None or paper in wanted]
         trained = {
@@ -252,11 +252,12 @@ class RunGrid:
         """List the measures of a checkpoint."""
         return [self.measures[name] for name in self.list_estimators(model)[revision]]
 
-    def make_job(self) -> list[dict[str, Any]]:
-        """Describe all claims for a job."""
-        return [
-            replace(of, less=self._describe_reduction(of)).make_job() for of in self.claims.values()
-        ]
+    def list_grids(self) -> tuple[ClaimGrid, ...]:
+        """List the grids of all claims without models and measures, which the job that judges does not read."""
+        return tuple(
+            replace(grid, models=(), measures={}, less=self._describe_reduction(grid))
+            for grid in self.claims.values()
+        )
 
     def _describe_reduction(self, of: ClaimGrid) -> str:
         """Describe by how much the first specification of a claim is smaller than the claim's page."""
