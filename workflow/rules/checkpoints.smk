@@ -87,7 +87,7 @@ rule check_checkpoints:
     conda:
         "../../envs/checkpoints.yaml"
     params:
-        code=digest_code("check_checkpoints"),
+        code=lambda wildcards: digest_code("check_checkpoints"),
         rows=ask_plan(lambda model: escape_for_report(RUN.plan_curve(model).make_rows()), "model"),
     script:
         "../scripts/check_checkpoints.py"
@@ -148,7 +148,7 @@ rule pretrain_model:
     resources:
         **request_resources(needs.estimate_training),
     params:
-        code=digest_code("pretrain_model"),
+        code=lambda wildcards: digest_code("pretrain_model"),
         recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
     script:
         "../scripts/pretrain_model.py"
@@ -183,7 +183,7 @@ rule finetune_model:
             *RUN.find_origin(wildcards.model).values(), input.get("checkpoint", [])
         ),
     params:
-        code=digest_code("finetune_model"),
+        code=lambda wildcards: digest_code("finetune_model"),
         is_download=ask_origin(lambda model, revision: MODELS[model].kind == "repository"),
         weights=ask_origin(RUN.describe_weights),
         tokenizer=ask_origin(lambda model, revision: tokenizer_folder(model, "")),
@@ -219,7 +219,7 @@ rule judge_checkpoints:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("judge_checkpoints"),
+        code=lambda wildcards: digest_code("judge_checkpoints"),
         verdicts=ask_plan(lambda model: escape_for_report(describe_judging(model)), "model"),
     script:
         "../scripts/judge_checkpoints.py"

@@ -83,7 +83,7 @@ rule gather_controls:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("gather_tables"),
+        code=lambda wildcards: digest_code("gather_tables"),
         job=ask_job(lambda: TablesJob("controls")),
     script:
         "../scripts/gather_tables.py"

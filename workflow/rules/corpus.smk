@@ -71,7 +71,7 @@ rule write_python_topics:
     conda:
         "../../envs/corpus.yaml"
     params:
-        code=digest_code("write_python_topics"),
+        code=lambda wildcards: digest_code("write_python_topics"),
     script:
         "../scripts/write_python_topics.py"
 
@@ -97,7 +97,7 @@ rule clean_corpus:
         ),
         origin=lambda wildcards: SOURCES[wildcards.source].get("urls", [wildcards.source])[0],
     params:
-        code=digest_code("clean_corpus"),
+        code=lambda wildcards: digest_code("clean_corpus"),
         format=lambda wildcards: SOURCES[wildcards.source]["format"],
         alphabet_size=lambda wildcards: (
             SETTINGS["corpus"]["alphabet_size"] or SOURCES[wildcards.source].get("alphabet_size")

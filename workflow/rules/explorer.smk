@@ -28,7 +28,7 @@ rule write_findings:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("write_findings"),
+        code=lambda wildcards: digest_code("write_findings"),
         models=lambda wildcards: shown.list_models(RUN),
     script:
         "../scripts/write_findings.py"
@@ -66,7 +66,7 @@ rule draw_explorer:
     conda:
         "../../envs/explorer.yaml"
     params:
-        code=digest_code("draw_explorer"),
+        code=lambda wildcards: digest_code("draw_explorer"),
         page=lambda wildcards: digest_page(),
         description=lambda wildcards: escape_for_report(shown.describe_run(RUN)),
     script:

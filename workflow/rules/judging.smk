@@ -106,7 +106,7 @@ rule gather_claims:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=digest_code("gather_claims"),
+        code=lambda wildcards: digest_code("gather_claims"),
     script:
         "../scripts/gather_claims.py"
 
@@ -203,7 +203,7 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=digest_code("judge_choices", *list_statistics(CLAIMS)),
+        code=lambda wildcards: digest_code("judge_choices", *list_statistics(CLAIMS)),
         job=ask_job(make_specifications_job),
     script:
         "../scripts/judge_choices.py"

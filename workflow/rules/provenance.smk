@@ -75,7 +75,7 @@ rule provenance:
     conda:
         "../../envs/provenance.yaml"
     params:
-        code=digest_code("describe_run"),
+        code=lambda wildcards: digest_code("describe_run"),
         run=ask_plan(lambda: escape_for_report(describe_run())),
         configuration=lambda wildcards: escape_for_report(hide_secrets_in_settings(SETTINGS)),
         locks=[str(RUN.lock_file(name)) for name in RUN.list_models("repository")],

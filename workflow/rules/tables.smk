@@ -96,7 +96,7 @@ rule gather_model:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("gather_model"),
+        code=lambda wildcards: digest_code("gather_model"),
         job=ask_job(lambda model: RUN.make_model_tables_job(model, MEASUREMENTS), "model"),
     script:
         "../scripts/gather_model.py"
@@ -119,7 +119,7 @@ rule gather_weights:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("gather_tables"),
+        code=lambda wildcards: digest_code("gather_tables"),
         job=ask_job(make_weights_job, "kind", "model"),
     script:
         "../scripts/gather_tables.py"
@@ -142,7 +142,7 @@ rule gather_tables:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=digest_code("gather_tables"),
+        code=lambda wildcards: digest_code("gather_tables"),
         job=ask_job(make_tables_job, "table"),
     script:
         "../scripts/gather_tables.py"

@@ -27,7 +27,7 @@ rule make_task:
     conda:
         "../../envs/tasks.yaml"
     params:
-        code=digest_code("make_task"),
+        code=lambda wildcards: digest_code("make_task"),
         entry=lambda wildcards: TASKS[wildcards.task],
         seed=SEED,
     script:

@@ -61,7 +61,7 @@ rule measure_on_task:
         **request_resources(estimate_task),
         gpu=1,
     params:
-        code=digest_code("papers.finetuning.measure_on_task"),
+        code=lambda wildcards: digest_code("papers.finetuning.measure_on_task"),
         job=ask_job(make_task_job, "model"),
     script:
         "measure_on_task.py"

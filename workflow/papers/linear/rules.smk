@@ -65,7 +65,7 @@ rule edit_blocks:
             wildcards.model, find_edited_weights(wildcards, input)
         ),
     params:
-        code=digest_code("papers.linear.edit_blocks"),
+        code=lambda wildcards: digest_code("papers.linear.edit_blocks"),
         job=ask_job(make_edit_job, "model"),
     script:
         "edit_blocks.py"
