@@ -25,7 +25,7 @@ from figure_tables import (
 )
 from shape_of_learning.checkpoints.verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.job import make_drawn_measures
+from shape_of_learning.figures.job import DrawnMeasure, DrawnModel, FigureJob, make_drawn_measures
 from shape_of_learning.figures.output import fix_layout
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import read_yaml
@@ -307,17 +307,21 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
         m: rows_of_model(m, steps=[1, 8], estimators=["mada", "anisotropy"]) for m in ("NA", "b")
     }
     files = [write_rows(tmp_path / f"{name}.csv", of) for name, of in rows.items()]
-    model = {"label": "A model", "family": "f", "role": "decoder", "revision": "step8"}
-    measure = {"name": "anisotropy", "label": "Anisotropy", "axis": "Anisotropy"}
+    job = FigureJob(
+        "papers.shape_of_learning.figures:profiles_by_role",
+        models=(DrawnModel("NA", "A model", "f", "decoder", "step8"),),
+        measures=(DrawnMeasure("anisotropy", "Anisotropy", "Anisotropy"),),
+        options={},
+        caption="What: is *drawn*.\n\n.. raw:: html",
+        note="",
+        sample="",
+    )
     folders = [tmp_path / "once", tmp_path / "twice"]
     for folder in folders:
         draw_figure.main(
-            "papers.shape_of_learning.figures:profiles_by_role",
-            [{"name": "NA", **model}],
-            [measure],
-            {},
-            {"caption": "What: is *drawn*.\n\n.. raw:: html"},
+            job,
             {"estimates": files},
+            tmp_path / "no_losses.json",
             {kind: folder / f"figure_1.{kind[:3]}" for kind in ("pdf", "png", "csv", "markdown")},
         )
     once, twice = ([f.read_bytes() for f in sorted(folder.iterdir())] for folder in folders)

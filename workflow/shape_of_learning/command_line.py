@@ -208,8 +208,9 @@ def measure(  # noqa: PLR0913 (options)
             device=device or None,
             batch_size=batch_size,
         )
+        checkpoints = _choose_checkpoints(models, revision)
         text = _prepare_text(text, Path(temporary))
-        results = _measure_all(models, text, options, revision, name)
+        results = _measure_all(models, checkpoints, text, options, name)
         rows = [row for result in results for row in result.estimates]
         try:
             if csv:
@@ -261,8 +262,12 @@ def compare(  # noqa: PLR0913 (options)
             device=device or None,
             batch_size=batch_size,
         )
+        models = [first, second]
+        checkpoints = _choose_checkpoints(models)
         text = _prepare_text(text, Path(temporary))
-        result, second_result = _measure_all([first, second], text, options, shares_batches=True)
+        result, second_result = _measure_all(
+            models, checkpoints, text, options, shares_batches=True
+        )
         rows = result.compare(second_result)
         console = make_results_console(csv)
         console.print(f"B - A: {second} - {first}", highlight=False, soft_wrap=True)
@@ -380,17 +385,9 @@ def _prepare_text(text: Path | None, folder: Path) -> Path:
     return text
 
 
-def _measure_all(
-    models: list[str],
-    text: Path,
-    options: MeasurementOptions,
-    revision: str = "main",
-    name: str = "",
-    *,
-    shares_batches: bool = False,
-) -> "list[MeasurementResult]":
-    """Fetch and measure models with a progress bar; wrong names are errors before the first measurement."""
-    from shape_of_learning.checkpoints.local import find_checkpoint, is_local, name_local
+def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple[str, str]]:
+    """Return the model and the revision of each argument; refuse wrong ones before anything is fetched."""
+    from shape_of_learning.checkpoints.local import find_checkpoint, is_local
 
     checkpoints = [_split_revision(model) for model in models]
     if revision != "main":
@@ -408,8 +405,22 @@ def _measure_all(
                 "--revision, or name the folder of the checkpoint that you mean"
             )
         find_checkpoint(model, revision)
+    return checkpoints
+
+
+def _measure_all(
+    models: list[str],
+    checkpoints: list[tuple[str, str]],
+    text: Path,
+    options: MeasurementOptions,
+    name: str = "",
+    *,
+    shares_batches: bool = False,
+) -> "list[MeasurementResult]":
+    """Fetch and measure models with a progress bar."""
     from huggingface_hub.utils import disable_progress_bars
 
+    from shape_of_learning.checkpoints.local import find_checkpoint, is_local, name_local
     from shape_of_learning.one_model.measurement import measure_checkpoint
 
     if not stderr.is_terminal:
