@@ -72,6 +72,28 @@ def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
         assert more[MEASURE] > 0
 
 
+def test_one_changed_field_of_a_job_is_a_reason(copy):
+    """Snakemake compares a job that is a named tuple; it would silently ignore a dataclass."""
+    folder = copy.folder / "workflow/papers/shape_of_learning"
+    for name, old, new in (
+        ("claims.yaml", "above: 0.005", "above: 0.006"),
+        ("paper.yaml", "{measures} by relative depth", "{measures} beside relative depth"),
+    ):
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+    copy.write("changes.yaml", {"bad_checkpoints": "flag"})
+    assert {"judge_claims", "draw_figure", "judge_checkpoints"} <= rules_with_changed_params(copy)
+    copy.write("changes.yaml", {"measurement": {"neighbours": 130}})
+    assert {MEASURE, "measure_controls"} <= rules_with_changed_params(copy)
+
+
+def rules_with_changed_params(copy: Checkout) -> set[str]:
+    """The rules of jobs that run again because what they are told has changed."""
+    jobs = re.split(r"^(?:local)?rule ", copy.snakemake(*CHANGED, "--dry-run"), flags=re.MULTILINE)
+    return {job.partition(":")[0] for job in jobs if "Params have changed" in job}
+
+
 def test_other_weights_of_ones_own_with_an_old_time_are_a_reason(copy):
     saved = copy.folder / "results/pretrained/tiny/step1"
     shutil.copytree(saved, copy.folder / "mine")
