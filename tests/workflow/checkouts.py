@@ -14,6 +14,8 @@ import yaml
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 REPOSITORY = Path(__file__).parents[2]
+# Other processes write and remove these while a copy is made: compiled modules and what a build leaves.
+UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,5 @@ def check_out(folder: Path) -> Checkout:
     """Copy the files that a clone would have into `folder`."""
     folder.mkdir(exist_ok=True)
     for name in ("workflow", "config", "envs"):
-        unwanted = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / name, folder / name, ignore=unwanted)
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=UNWANTED)
     return Checkout(folder)

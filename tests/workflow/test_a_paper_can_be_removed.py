@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkouts import REPOSITORY, Checkout, check_out
+from checkouts import REPOSITORY, UNWANTED, Checkout, check_out
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.jobs import _list_imports
 from shape_of_learning.plan.papers import read_papers
@@ -21,8 +21,10 @@ def remove_paper(folder: Path, name: str) -> Checkout:
     """Copy the repository without the folder, the tests, the configuration and the keys of a paper."""
     checkout, paper = check_out(folder), PAPERS[name]
     for other in COPIED:
-        copy = shutil.copytree if (REPOSITORY / other).is_dir() else shutil.copy2
-        copy(REPOSITORY / other, folder / other)
+        if (REPOSITORY / other).is_dir():
+            shutil.copytree(REPOSITORY / other, folder / other, ignore=UNWANTED)
+        else:
+            shutil.copy2(REPOSITORY / other, folder / other)
     for place in (f"workflow/papers/{name}", f"tests/papers/{name}"):
         shutil.rmtree(folder / place)
     for file in sorted((folder / "config").glob("*.yaml")):
