@@ -1,4 +1,1 @@
-"""Speed and memory of the library and the workflow, beside peers and the machine's limits.
-
-``make bench`` runs all tables, ``make bench TABLE=estimators`` one. Nothing here is a timed test.
-"""
+"""Speed of the library, beside peers and on a GPU: `python -m benchmarks.NAME`. Nothing here is a timed test."""

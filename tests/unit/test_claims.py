@@ -9,7 +9,7 @@ import pytest
 import judge_claims
 from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models, numbers
 from shape_of_learning.claims import bounds, evidence
-from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel
 from shape_of_learning.claims.criteria import needed_weight
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.page import describe_finding, tabulate_criteria
@@ -337,15 +337,14 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     ]
     write_table(verdicts, ["model", "revision", "loss", "vocabulary", "shown"], shown)
     ledger, page = tmp_path / "claims.csv", tmp_path / "claims.md"
+    claims = Claim(name="c", **CLAIM), Claim(name="other", **CLAIM | {"models": ["x|y"]})
     judge_claims.main(
-        "A paper",
-        [vars(Claim(name="c", **CLAIM)), vars(Claim(name="other", **CLAIM | {"models": ["x|y"]}))],
-        [{"name": "d", "role": "decoder", "layers": 2}],
-        suspect_above={},
+        ClaimsJob("A paper", claims, (EvidenceModel("d", "decoder", 2),), suspect_above={}),
         left_out=[values],
         tables=[verdicts],
         controls=[],
-        output=(ledger, page),
+        ledger=ledger,
+        page=page,
     )
     found = pd.read_csv(ledger, keep_default_na=False, dtype=str)
     assert found["verdict"].tolist() == ["undecided", "not measured"]

@@ -213,7 +213,8 @@ def test_a_training_of_an_adapter_is_the_same_with_and_without_a_callback(
     _, probed = train(model, tokenizer, tmp_path, callbacks=[callback], **options)
     assert_same_training(plain, probed)
     values = pd.read_csv(table).groupby("step")["value"].first()
-    assert values[0] == before["value"].iloc[0]
+    # On a GPU, where the Trainer moves the model, sums have another order.
+    assert values[0] == pytest.approx(before["value"].iloc[0], rel=1e-12)
     assert values[4] != values[0]
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from shape_of_learning.corpus.clean import clean
 from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.embeddings.layers import measure_layers
@@ -285,7 +287,7 @@ def measure_states(
     checkpoint: CheckpointName,
     places: Sequence[tuple[int, str]] = (),
     *,
-    threads: int = 1,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> MeasurementResult:
     """Measure hidden states.
@@ -299,9 +301,14 @@ def measure_states(
         Its model may differ from that of the protocol, whose batches are then those of another model.
     places : sequence of (int, str)
         Layers, and the kind of last state, as of :func:`.measure_layers`; by default all layers.
-    threads : int
+    threads : int, optional
+        Layers that are measured at a time; by default as many as PyTorch has threads, and one on a GPU.
     progress : callable, optional
     """
+    if threads is None:
+        import torch
+
+        threads = torch.get_num_threads() if isinstance(states[0], np.ndarray) else 1
     rows: list[TidyRow] = []
     count, last = len(places) or states.layers + 1, None
     for layer, *_, layer_rows in measure_layers(
