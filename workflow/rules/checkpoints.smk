@@ -26,7 +26,7 @@ def name_download(model, revision):
     if not SETTINGS["keep_checkpoints"]:
         return ""
     return name_shared_place(
-        "checkpoints", f"{model}/{revision}", RUN.plan_curve(model).describe_weights(revision)
+        "checkpoints", f"{model}/{revision}", RUN.describe_weights(model, revision)
     )
 
 
