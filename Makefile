@@ -91,6 +91,9 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	hadolint envs/Dockerfile
 	mypy
 	MYPYPATH=workflow mypy tests/typing
+	mkdir -p .snakemake && python tests/typing/rules_in_python.py > .snakemake/rules_in_python.py
+	MYPYPATH=workflow mypy --check-untyped-defs --allow-untyped-defs --disable-error-code no-redef \
+		--disable-error-code var-annotated .snakemake/rules_in_python.py
 	uv tool run --from 'pyright[nodejs]==1.1.414' pyright
 	uv tool run cffconvert==2.0.0 --validate
 	sphinx-build -W --keep-going --nitpicky -q docs .snakemake/site

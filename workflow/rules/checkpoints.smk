@@ -35,6 +35,11 @@ def mark_temporary(weights):
     return weights if SETTINGS["keep_checkpoints"] else temp(weights)
 
 
+def find_origin_weights(wildcards, input):
+    origin = RUN.find_origin(wildcards.model)
+    return weights_folder(origin["model"], origin["revision"], input.get("checkpoint", []))
+
+
 def list_checkpoint_files(pattern):
     """One file of each checkpoint of a model that is measured."""
 
@@ -179,9 +184,7 @@ rule finetune_model:
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
         **request_resources(needs.estimate_training),
-        checkpoint=lambda wildcards, input: weights_folder(
-            *RUN.find_origin(wildcards.model).values(), input.get("checkpoint", [])
-        ),
+        checkpoint=find_origin_weights,
     params:
         code=lambda wildcards: digest_code("finetune_model"),
         is_download=ask_origin(lambda model, revision: MODELS[model].kind == "repository"),

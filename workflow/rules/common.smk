@@ -23,10 +23,12 @@ from shape_of_learning.job import hide_bars
 from shape_of_learning.embeddings.protocol import SamplingProtocol, Weights
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.plan import resources as needs
+from shape_of_learning.plan.entries import FolderEntry
 from shape_of_learning.plan.jobs import digest_code, digest_measures, escape_for_report
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import (
     WEIGHT_TABLES,
+    Run,
     add_defaults,
     collect_suspect_limits,
     is_closed,
@@ -68,7 +70,7 @@ def plan_run(given):
 
 
 hide_bars()  # before planning imports libraries, to ask the Hub or to unpack a model
-RUN = exit_on_input_error(plan_run, config)
+RUN: Run = exit_on_input_error(plan_run, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
 SEED = SETTINGS["seed"]
@@ -194,9 +196,10 @@ def weights_input(model, revision):
 
 def weights_folder(model, revision, waited_for):
     """Where a job finds the files of a checkpoint: no parameter, since its place decides no number."""
-    if MODELS[model].kind == "path":
-        return MODELS[model].local_folders[revision]
-    return str(Path(waited_for[0], revision if MODELS[model].saved_steps else ""))
+    entry = MODELS[model]
+    if isinstance(entry, FolderEntry):
+        return entry.local_folders[revision]
+    return str(Path(waited_for[0], revision if entry.saved_steps else ""))
 
 
 def tokenizer_folder(model, weights):

@@ -20,7 +20,7 @@ from shape_of_learning.plan.jobs import describe_sample
 
 CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
-CHOICES = exit_on_input_error(RunGrid, RUN)
+CHOICES: RunGrid = exit_on_input_error(RunGrid, RUN)
 # The folder of each text.
 TEXTS = {
     text: f"<results>/corpus/{text}" if text in SETTINGS["corpus"]["sources"] else _CORPUS

@@ -39,9 +39,11 @@ def make_dump_job(model, revision):
 
 def make_checkpoint_job(model, revision):
     return CheckpointJob(
-        *make_dump_job(model, revision),
-        measures=strip_presentation(RUN.list_measures(model, revision)),
-        protocol=make_measuring_protocol(model),
+        make_weights(model, revision),
+        make_sampling_protocol(model),
+        RUN.make_matrix_protocol(model, revision),
+        strip_presentation(RUN.list_measures(model, revision)),
+        make_measuring_protocol(model),
     )
 
 
