@@ -29,13 +29,14 @@ from shape_of_learning.figures.job import DrawnMeasure, DrawnModel, FigureJob, m
 from shape_of_learning.figures.output import fix_layout
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import read_yaml
+from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import (
     CONTROL_COLUMNS,
     MASSIVE_TABLE_COLUMNS,
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.jobs import make_drawn_models, write_opening
+from shape_of_learning.plan.jobs import describe_measures, make_drawn_models, write_opening
 from shape_of_learning.plan.papers import choose_figure_measures, collect_figures, read_papers
 from shape_of_learning.plan.run import add_defaults, read_run
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -315,6 +316,7 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
         caption="What: is *drawn*.\n\n.. raw:: html",
         note="",
         sample="",
+        protocol="TwoNN keeps the lowest 90 %.",
     )
     folders = [tmp_path / "once", tmp_path / "twice"]
     for folder in folders:
@@ -333,3 +335,14 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
     # A report shows the caption as reStructuredText, in which a line may begin a directive.
     (line,) = (folders[0] / "figure_1.mar").read_text().splitlines()
     assert line.startswith(r"**figure\_1.** What: is \*drawn\*. .. raw:: html Lines: mean over")
+    assert line.endswith("TwoNN keeps the lowest 90 %.")
+
+
+def test_captions_say_how_estimators_of_the_dimension_are_set():
+    """The papers' curves cannot be read without the number of neighbours and what becomes of copies."""
+    settings = {"two_nn": {}, "two_nn_authors": {}, "mada": {"k": 30}}
+    measures = [MEASURES[name].configure(name, changed) for name, changed in settings.items()]
+    protocol = describe_measures(measures)
+    assert "lowest 90 %" in protocol
+    assert "lowest 20 %" in protocol
+    assert "k = 30" in protocol

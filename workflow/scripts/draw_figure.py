@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def main(
     module, _, name = job.function.partition(":")
     with use_theme():
         drawing = getattr(import_module(module), name)(join_seeds(inputs), **job.options)
+        drawing = replace(drawing, caption=join_sentences(drawing.caption, job.protocol))
         save(drawing, **output)
     logger.info("%s", drawing.caption)
 

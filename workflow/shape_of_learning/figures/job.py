@@ -78,6 +78,8 @@ class FigureJob(NamedTuple):
     options : mapping
     caption, note, sample : str
         As in :class:`.FigureInputs`.
+    protocol : str
+        How its estimators of the intrinsic dimension are set, at the end of the caption.
     """
 
     function: str
@@ -87,6 +89,7 @@ class FigureJob(NamedTuple):
     caption: str
     note: str
     sample: str
+    protocol: str
 
 
 class TableJob(NamedTuple):

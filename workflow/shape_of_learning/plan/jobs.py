@@ -66,6 +66,20 @@ def write_opening(
     return _fill_in_settings("caption", figure.caption, {**settings, **labels})
 
 
+def describe_measures(measures: Iterable[Measure]) -> str:
+    """Say how measures are defined, and how estimators of the intrinsic dimension count equal vectors."""
+    measures = list(measures)
+    clauses = dict.fromkeys(measure.description for measure in measures if measure.description)
+    sentences = [f"{clause[:1].upper()}{clause[1:]}." for clause in clauses]
+    dimensions = {measure.name for measure in measures if measure.family == "dimension"}
+    if dimensions - {"two_nn_authors"}:
+        other = (
+            ", other than in TwoNN by the authors' code" if "two_nn_authors" in dimensions else ""
+        )
+        sentences.append(f"Equal vectors count once{other}.")
+    return " ".join(sentences)
+
+
 def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
     """Fill settings into a sentence of a paper.yaml."""
     try:
@@ -96,13 +110,12 @@ def describe_protocol(run: Run) -> list[str]:
         tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
-    clauses = dict.fromkeys(m.description for m in run.every_measure.values() if m.description)
     return [
         f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "
         f"Intervals are of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the "
         "standard deviation over batches, the column batch_sd of the numbers.",
-        " ".join(f"{clause[:1].upper()}{clause[1:]}." for clause in clauses),
+        describe_measures(run.every_measure.values()),
         *(
             f"{paper.title}: {paper.protocol.format(**run.settings)}"
             for paper in run.papers
@@ -149,6 +162,9 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
         caption=write_opening(figure, models, measures, run.settings),
         note=_describe_checkpoints(run, figure, names),
         sample=sample or describe_sample(models, run.settings),
+        protocol=describe_measures(
+            measure for measure in measures if measure.family == "dimension"
+        ),
     )
 
 
