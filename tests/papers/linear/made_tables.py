@@ -17,9 +17,6 @@ AXES = {
     "errors_of_tokens": (("layer",), ("quantile_0.5", "share_of_worst_tokens")),
     "changes_by_finetuning": (("change",), ()),
 }
-DRAWN = {
-    "linearity_by_depth": lambda table: table[table["estimator"].str.contains("adjusted|held_out")]
-}
 AT_EDGE = ("linearity_by_depth",)  # scores that are far below the others
 NO_CURVES = ("twins",)
 

@@ -43,39 +43,44 @@ FRAME_OF_ERRORS = 0.7  # inches above and below
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
-    """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
+    """Figure 1: the paper's scores of both kinds; below adjusted ones, and held-out ones as thin lines."""
     table, styles = select_layers(inputs), style.choose_line_styles(inputs.models)
-    adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
-    held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
-    shown = [
-        (title, adjusted[adjusted["estimator"] == f"{score}_adjusted"])
-        for score, title in SCORES.items()
+    scores = {name: table[table["estimator"] == name] for name in table["estimator"].unique()}
+    panels = [
+        [
+            (f"{title}: {kind}", scores.get(f"{score}{suffix}", table[:0]))
+            for score, title in SCORES.items()
+        ]
+        for suffix, kind in (("", "the paper's score"), ("_adjusted", "adjusted"))
     ]
-    lowest = _lowest_drawn(adjusted["value"], held_out["value"])
+    adjusted = pd.concat([rows for _, rows in panels[1]])
+    held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
+    lowest = _find_lowest_drawn(adjusted["value"], held_out["value"])
     below = "Thin lines end at the edge of the panel where that score is below it."
     notes = [
         *captions.write_footnote(inputs, adjusted),
         below if (held_out["value"] < lowest).any() else "",
     ]
-    figure, (panels,), lines = marks.make_model_panels(
-        inputs, "depth", [shown], *notes, sharey=True
+    figure, grid, lines = marks.make_model_panels(
+        inputs, "depth", panels, *notes, sharex=True, sharey=True
     )
-    for axes, score in zip(panels, SCORES, strict=True):
-        others = held_out[held_out["estimator"] == f"{score}_held_out"]
-        for name, rows in others.groupby("model", sort=False):
+    for axes, score in zip(grid[1], SCORES, strict=True):
+        scores_of_halves = held_out[held_out["estimator"] == f"{score}_held_out"]
+        for name, rows in scores_of_halves.groupby("model", sort=False):
             thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
             axes.plot(rows["depth"], rows["value"], **thin)
-    panels[0].set_ylabel("Linearity")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("Linearity")
     margin = MARGIN * (1 - lowest)
-    panels[0].set_ylim(lowest - margin, 1 + margin)
-    _name_widths(figure, {"adjusted": None, "held out": THIN})
-    marks.name_lines(panels[-1:], lines)
-    said = "Thin lines: score of the half of the windows that the map was not fitted to."
-    return make_drawing(inputs, figure, table, said, captions.describe_estimates(adjusted))
+    grid[0, 0].set_ylim(lowest - margin, 1 + margin)
+    _name_widths(figure, {"held out": THIN})
+    marks.name_lines(grid[0, -1:], lines)
+    thin_lines = "Thin lines: of windows that the map was not fitted to."
+    return make_drawing(inputs, figure, table, thin_lines, captions.describe_estimates(adjusted))
 
 
-def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
-    """The smallest score that a panel shows.
+def _find_lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
+    """Find the smallest score that a panel shows.
 
     Where a model is wide and the sample is small, held-out scores are far below the adjusted ones. They are shown
     as far below these as these are below 1.
