@@ -1,5 +1,7 @@
 """Claims under other specifications, by the rules of a run."""
 
+import shutil
+
 import tiny_runs
 
 LEFT_OUT = "tables/left_out/tiny.csv"
@@ -23,6 +25,11 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     }
     checkout.write("tiny.yaml", settings)
     run = ("--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")
+    # Claims are not judged on so short a pretraining of the run itself, but on folders of a training.
+    checkout.snakemake("results/pretrained/tiny", *run)
+    shutil.move(checkout.folder / "results/pretrained/tiny", checkout.folder / "training")
+    folders = {"path": "training/step{step}", "training": {"steps": "all"}}
+    checkout.write("config/models/tiny.yaml", {"tiny": folders})
     # Off unless it is asked for.
     assert "measure_choices" not in checkout.planned("--configfile", "tiny.yaml")
     assert checkout.planned("choices", "--configfile", "tiny.yaml")["measure_choices"] == 2

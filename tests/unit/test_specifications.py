@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gather_choices
 import judge_choices
 from made_claims import CLAIMS, PAPERS
 from measure_choices import CHOICE_COLUMNS
@@ -198,27 +199,25 @@ def flips_by_choice(of):
 
 
 def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_path):
-    png, (table, page) = (
-        tmp_path / "x.png",
-        (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
-    )
+    flips, table, page = (tmp_path / name for name in ("flips.csv", "choices.csv", "choices.md"))
+    figure = {kind: tmp_path / f"x.{kind}" for kind in ("pdf", "png", "csv", "markdown")}
     values = measured()
     models, limits = tuple(values["models"]), values["suspect_above"]
     judge_choices.main(
-        SpecificationsJob((CHOICES,), models, limits, "128 windows of enwik8"),
+        SpecificationsJob(CHOICES, models, limits, "128 windows of enwik8"),
         values["measured"],
         values["verdicts"],
-        matrix=table,
-        page=page,
-        curves=[png],
+        flips,
+        figure,
     )
+    gather_choices.main([flips], table, page)
     rows = pd.read_csv(table, index_col="choice")
     assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]
     others = rows.drop("first_token")
     assert [*others.index] == ["centring", "average_over", "last_layer"]
     assert (others["flips"].unique(), others["flipped_pairs"].unique()) == (["no"], [0])
     assert "drop: **contradicted** (8 of 8)" in page.read_text()
-    curve, caption = pd.read_csv(png.with_suffix(".csv")), png.with_suffix(".md").read_text()
+    curve, caption = pd.read_csv(figure["csv"]), figure["markdown"].read_text()
     assert len(curve) == 16
     assert curve["estimate"].is_monotonic_increasing
     assert curve["is_reference"].tolist().count("yes") == 1

@@ -52,6 +52,16 @@ CASES = {
         ("--", "results/measurements/demo-decoder/step16/isotropy/layer_99.csv"),
         "model `demo-decoder` has the layers 0 to",
     ),
+    "text of choices that there is not": (
+        {"choices": {"text": ["enwik"]}},
+        ("--", "choices"),
+        "`choices.text`: unknown text `enwik`",
+    ),
+    "specification curve of a claim on other tables": (
+        {},
+        ("--", "results/figures/specification_most_linear_blocks_can_go.png"),
+        "claim `most_linear_blocks_can_go` has no specification curve in this run",
+    ),
     "text of the command line": (
         {},
         ("--config", "models=gpt2"),
@@ -72,3 +82,9 @@ def test_it_is_refused_in_one_sentence_before_any_job(checkout, name):
     assert sum(sentence in line for line in lines) == 1
     assert "Traceback" not in said
     assert not (checkout.folder / "results").exists()
+
+
+def test_a_figure_is_planned_though_choices_that_it_does_not_need_are_wrong(checkout):
+    checkout.write("case.yaml", {"choices": {"text": ["enwik"]}})
+    configured = ("--configfile", "config/demo.yaml", "case.yaml")
+    assert checkout.planned("figure_4", *configured)["draw_figure"] == 1

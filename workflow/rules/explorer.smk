@@ -10,8 +10,23 @@ STEPS: write_findings, draw_explorer, and the target `explorer`.
 
 from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_page
 
-CURVES = {**KINDS, **shown.collect_curves(RUN.papers)}
 EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
+
+
+def list_further_tables():
+    """List the tables besides estimates and verdicts whose curves the page shows."""
+    kinds = {**KINDS, **shown.collect_curves(RUN.papers)}
+    tables = RUN.list_tables_read(kind for kind in kinds if kind != VERDICTS)
+    return list_paths("<results>/tables/{kind}/{model}.csv", tables)
+
+
+def list_shown_choices():
+    """List what choices do to verdicts, and the numbers of the curves of claims; nothing if choices are not judged."""
+    if not SETTINGS["choices"]["judged"]:
+        return []
+    claims = plan_choices().claims
+    curves = expand("<results>/figures/specification_{claim}.csv", claim=claims)
+    return ["<results>/claims/choices.csv", *curves]
 
 
 rule write_findings:
@@ -39,23 +54,10 @@ rule draw_explorer:
     input:
         estimates="<results>/tables/estimates.csv",
         findings=FINDINGS,
-        verdicts=expand(
-            "<results>/tables/verdicts/{model}.csv",
-            model=RUN.measured,
-        ),
-        further=list_paths(
-            "<results>/tables/{kind}/{model}.csv",
-            RUN.list_tables_read(kind for kind in CURVES if kind != VERDICTS),
-        ),
+        verdicts=expand("<results>/tables/verdicts/{model}.csv", model=RUN.measured),
+        further=ask_plan(list_further_tables),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
-        choices=(
-            [
-                "<results>/claims/choices.csv",
-                *expand("<results>/figures/{figure}.csv", figure=CHOICES.figures),
-            ]
-            if SETTINGS["choices"]["judged"]
-            else []
-        ),
+        choices=ask_plan(list_shown_choices),
     output:
         list_in_report(EXPLORER, "Explorer", "explorer"),
     log:

@@ -5,9 +5,12 @@ OUTPUTS:
     <results>/claims/{paper}.csv and .md       verdicts
     <results>/claims/family.csv and .md        all of them as one family
     <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every set of rows
-    <results>/claims/choices.csv and .md, <results>/figures/specification_{claim}.pdf, .png, .csv, .md
-STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one per checkpoint, a forward pass per text; judge_choices.
-    The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
+    <results>/figures/specification_{claim}.pdf, .png, .csv, .md   the curve of a claim over all combinations
+    <results>/claims/choices/{claim}.csv       the choices that flip the verdict on a claim
+    <results>/claims/choices.csv and .md       the choices that flip verdicts, of all claims
+STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one per checkpoint, a forward pass per text;
+    judge_choices, one per claim, and gather_choices. The last three are part of `all` if `choices.judged` is true, and a
+    target, `choices`, in any case. Only then are choices planned: any other target leaves them alone.
 """
 
 from dataclasses import replace
@@ -20,19 +23,9 @@ from shape_of_learning.plan.jobs import describe_sample
 
 CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
-CHOICES: RunGrid = exit_on_input_error(RunGrid, RUN)
-# The folder of each text.
-TEXTS = {
-    text: f"<results>/corpus/{text}" if text in SETTINGS["corpus"]["sources"] else _CORPUS
-    for text in SETTINGS["choices"]["text"]
-}
 all_claims = expand("<results>/claims/{paper}.{suffix}", paper=CLAIMS, suffix=("csv", "md"))
 if CLAIMS:
     all_claims += expand("<results>/claims/family.{suffix}", suffix=("csv", "md"))
-all_choices = [
-    *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
-    *expand("<results>/figures/{figure}.{suffix}", figure=CHOICES.figures, suffix=FIGURE_SUFFIXES),
-]
 
 
 def list_statistics(papers):
@@ -111,11 +104,46 @@ rule gather_claims:
         "../scripts/gather_claims.py"
 
 
-def list_measured_choices(wildcards):
+@cache
+def plan_choices() -> RunGrid:
+    """Plan the specifications of all claims, when a rule first asks for them."""
+    return RunGrid(RUN)
+
+
+def list_choice_results():
+    """List the curves of all claims that have one, and what choices do to their verdicts."""
+    return [
+        *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
+        *expand(
+            "<results>/figures/specification_{claim}.{suffix}",
+            claim=plan_choices().claims,
+            suffix=FIGURE_SUFFIXES,
+        ),
+    ]
+
+
+def name_specification(claim):
+    """Name the curve of a claim as readers do."""
+    return f"Specification: {claim.replace('_', ' ')}"
+
+
+def list_texts():
+    """List the files of the texts, of which all but the sources of the corpus are windows of the run's own text."""
+    plan_choices()  # which refuses an unknown text
+    sources, own = SETTINGS["corpus"]["sources"], CLEAN_CORPUS["text"]
+    return [
+        f"<results>/corpus/{text}/text.txt" if text in sources else own
+        for text in dict.fromkeys(SETTINGS["choices"]["text"])
+    ]
+
+
+def list_measured_choices():
+    """List the tables of all checkpoints, since a claim may read models that only another one needs."""
+    choices = plan_choices()
     return [
         f"<results>/choices/{model}/{revision}.csv"
-        for model in CHOICES.models
-        for revision in exit_on_input_error(CHOICES.list_estimators, model)
+        for model in choices.models
+        for revision in choices.list_estimators(model)
     ]
 
 
@@ -124,28 +152,28 @@ def make_choices_job(model, revision):
     return ChoicesJob(
         make_weights(model, revision),
         RUN.find_checkpoint(model, revision).step,
-        texts=tuple(TEXTS),
+        texts=tuple(dict.fromkeys(SETTINGS["choices"]["text"])),
         sampling=replace(sampling, last_layer="both"),
-        measures=strip_presentation(CHOICES.list_measures(model, revision)),
+        measures=strip_presentation(plan_choices().list_measures(model, revision)),
         protocol=make_measuring_protocol(model),
-        variants=tuple(CHOICES.settings.list_row_sets()),
+        variants=tuple(plan_choices().settings.list_row_sets()),
     )
 
 
 def digest_choices(model, revision):
-    return digest_measures("measure_choices", CHOICES.list_measures(model, revision))
+    return digest_measures("measure_choices", plan_choices().list_measures(model, revision))
 
 
 def estimate_choices(*job):
-    """One checkpoint, as often as there are sets of rows; of one vector per token type it is much less."""
-    one, sets = needs.estimate_checkpoint(*job), len(CHOICES.settings.list_row_sets())
+    """Estimate a checkpoint that is measured for every set of rows; one vector per token type takes much less."""
+    one, sets = needs.estimate_checkpoint(*job), len(plan_choices().settings.list_row_sets())
     return one._replace(minutes=one.minutes * max(1, sets / 2))
 
 
 rule measure_choices:
     """Run the windows of each text through a checkpoint, and measure all sets of rows."""
     input:
-        texts=[f"{folder}/text.txt" for folder in TEXTS.values()],
+        texts=ask_plan(list_texts),
         checkpoint=ask_plan(weights_input, "model", "revision"),
     output:
         "<results>/choices/{model}/{revision}.csv",
@@ -166,35 +194,59 @@ rule measure_choices:
         "../scripts/measure_choices.py"
 
 
-def make_specifications_job():
-    models = [RUN.models[name] for name in CHOICES.models]
+def make_specifications_job(claim):
+    choices = plan_choices()
     return SpecificationsJob(
-        grids=CHOICES.list_grids(),
+        grid=choices.make_grid(claim),
         models=RUN.list_evidence_models(),
-        suspect_above=collect_suspect_limits(CHOICES.measures),
-        sample=describe_sample(models, SETTINGS),
+        suspect_above=collect_suspect_limits(choices.measures),
+        sample=describe_sample([RUN.models[name] for name in choices.models], SETTINGS),
     )
 
 
 rule judge_choices:
-    """Judge claims under all specifications, and draw their curves."""
+    """Judge a claim under all specifications, and draw its curve."""
     input:
-        measured=list_measured_choices,
-        verdicts=expand("<results>/tables/verdicts/{model}.csv", model=CHOICES.models),
-    output:
-        matrix="<results>/claims/choices.csv",
-        page=list_in_report("<results>/claims/choices.md", "Claims", "page"),
-        curves=[
-            list_in_report(
-                f"<results>/figures/{figure}.png", "Claims", "specification", {"result": title}
-            )
-            for figure, title in CHOICES.figures.items()
-        ],
-        beside_curves=expand(
-            "<results>/figures/{figure}.{suffix}",
-            figure=CHOICES.figures,
-            suffix=[suffix for suffix in FIGURE_SUFFIXES if suffix != "png"],
+        measured=ask_plan(list_measured_choices),
+        verdicts=ask_plan(
+            lambda: expand("<results>/tables/verdicts/{model}.csv", model=plan_choices().models)
         ),
+    output:
+        flips="<results>/claims/choices/{claim}.csv",
+        pdf="<results>/figures/specification_{claim}.pdf",
+        png=list_in_report(
+            "<results>/figures/specification_{claim}.png",
+            "Claims",
+            "specification",
+            lambda wildcards: {"result": name_specification(wildcards.claim)},
+        ),
+        csv="<results>/figures/specification_{claim}.csv",
+        markdown="<results>/figures/specification_{claim}.md",
+    log:
+        "<logs>/claims/choices/{claim}.log",
+    benchmark:
+        "<benchmarks>/claims/choices/{claim}.tsv"
+    wildcard_constraints:
+        claim=match_any(claim for claims in CLAIMS.values() for claim in claims),
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: digest_code("judge_choices", *list_statistics(CLAIMS)),
+        job=ask_job(make_specifications_job, "claim"),
+    script:
+        "../scripts/judge_choices.py"
+
+
+rule gather_choices:
+    """Gather the choices that flip verdicts, of all claims."""
+    input:
+        ask_plan(
+            lambda: expand("<results>/claims/choices/{claim}.csv", claim=plan_choices().claims)
+        ),
+    output:
+        csv="<results>/claims/choices.csv",
+        markdown=list_in_report("<results>/claims/choices.md", "Claims", "page"),
     log:
         "<logs>/claims/choices.log",
     benchmark:
@@ -203,10 +255,9 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: digest_code("judge_choices", *list_statistics(CLAIMS)),
-        job=ask_job(make_specifications_job),
+        code=lambda wildcards: digest_code("gather_choices"),
     script:
-        "../scripts/judge_choices.py"
+        "../scripts/gather_choices.py"
 
 
 rule claims:
@@ -218,4 +269,4 @@ rule claims:
 rule choices:
     """Claims under every combination of choices."""
     input:
-        all_choices,
+        ask_plan(list_choice_results),

@@ -22,7 +22,7 @@ def list_results(wildcards):
         *expand("<results>/checkpoints/{model}.csv", model=RUN.list_models("repository")),
         *(file for target in (*DRAWN, *WRITTEN) for file in list_target_files(target)),
         *all_claims,
-        *(all_choices if SETTINGS["choices"]["judged"] else []),
+        *(exit_on_input_error(list_choice_results) if SETTINGS["choices"]["judged"] else []),
         EXPLORER,
         FINDINGS,
     ]
@@ -36,7 +36,8 @@ def describe_run():
         for folder, each in targets
     }
     of_claims = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
-    of_choices = {f"figures/{figure}": title for figure, title in CHOICES.figures.items()}
+    claims = plan_choices().claims if SETTINGS["choices"]["judged"] else []
+    of_choices = {f"figures/specification_{claim}": name_specification(claim) for claim in claims}
     shown = {RUN.find_paper(each).name for _, each in targets}
     return {
         "name": SETTINGS["run"] or "",
@@ -78,7 +79,9 @@ rule provenance:
         code=lambda wildcards: digest_code("describe_run"),
         run=ask_plan(lambda: escape_for_report(describe_run())),
         configuration=lambda wildcards: escape_for_report(hide_secrets_in_settings(SETTINGS)),
-        locks=[str(RUN.lock_file(name)) for name in RUN.list_models("repository")],
+        locks=lambda wildcards: [
+            str(RUN.lock_file(name)) for name in RUN.list_models("repository")
+        ],
         results=subpath(output.crate, parent=True),
     script:
         "../scripts/describe_run.py"

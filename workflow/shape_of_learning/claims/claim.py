@@ -362,18 +362,18 @@ class ClaimsJob(NamedTuple):
 
 
 class SpecificationsJob(NamedTuple):
-    """The claims that a job judges under all choices of their analysis.
+    """A claim that a job judges under all choices of its analysis.
 
     Attributes
     ----------
-    grids : tuple of ClaimGrid
+    grid : ClaimGrid
     models, suspect_above
         As in :class:`ClaimsJob`.
     sample : str
         The windows that are measured, in the words of a figure.
     """
 
-    grids: tuple[ClaimGrid, ...]
+    grid: ClaimGrid
     models: tuple[EvidenceModel, ...]
     suspect_above: Mapping[str, float]
     sample: str

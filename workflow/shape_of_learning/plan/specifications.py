@@ -208,63 +208,79 @@ class RunGrid:
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, SpecificationGrid(run.settings)
-        papers, wanted = [paper.name for paper in run.papers], run.settings["choices"]["papers"]
-        for paper in wanted or ():
-            if paper not in papers:
+        names, papers = [paper.name for paper in run.papers], run.settings["choices"]["papers"]
+        for paper in papers or ():
+            if paper not in names:
                 raise make_unknown_name_error(
-                    paper, papers, "paper", "configuration key `choices.papers`"
+                    paper, names, "paper", "configuration key `choices.papers`"
                 )
         models = {model.name: model for model in run.list_evidence_models()}
-        claims = run.claims
-        papers = [paper for paper in claims if wanted is None or paper in wanted]
-        trained = {
-            name: of for name, of in models.items() if len(run.plan_curve(name).checkpoints) > 1
+        trainings = {
+            name: model
+            for name, model in models.items()
+            if len(run.plan_curve(name).checkpoints) > 1
         }
-        known = {"training": trained, "last": models}
-        planned = [
-            self.settings.plan_claim(claim, known[claim.checkpoints])
-            for paper in papers
-            for claim in claims[paper].values()
+        models_by_checkpoints = {"training": trainings, "last": models}
+        grids = [
+            self.settings.plan_claim(claim, models_by_checkpoints[claim.checkpoints])
+            for paper, claims in run.claims.items()
+            if papers is None or paper in papers
+            for claim in claims.values()
         ]
-        self.claims = {grid.claim.name: grid for grid in planned if grid}
-        # All that is measured for any of them, by the names of tables.
-        self.measures = {n: m for of in self.claims.values() for n, m in of.measures.items()}
-        self.models = list(dict.fromkeys(m for of in self.claims.values() for m in of.models))
-        self.figures = {
-            f"specification_{name}": f"Specification: {name.replace('_', ' ')}"
-            for name in self.claims
+        self.claims = {grid.claim.name: grid for grid in grids if grid}
+        # The measures and models of all claims together, by the names of tables.
+        self.measures = {
+            name: m for grid in self.claims.values() for name, m in grid.measures.items()
         }
-        self._wanted: dict[str, dict[str, list[str]]] = {}
+        self.models = list(
+            dict.fromkeys(model for grid in self.claims.values() for model in grid.models)
+        )
+        self._estimators: dict[str, dict[str, list[str]]] = {}
 
     def list_estimators(self, model: str) -> dict[str, list[str]]:
         """List the estimators that claims need of each checkpoint of a model, in the order of training."""
-        if model not in self._wanted:
-            wanted: dict[str, set[str]] = {
+        if model not in self._estimators:
+            estimators: dict[str, set[str]] = {
                 checkpoint.name: set() for checkpoint in self.run.list_checkpoints(model)
             }
-            for of in (claim for claim in self.claims.values() if model in claim.models):
-                for checkpoint in self._choose_checkpoints(of.claim, model):
-                    wanted[checkpoint.name].update(of.measures)
-            self._wanted[model] = {name: sorted(of) for name, of in wanted.items() if of}
-        return self._wanted[model]
+            for grid in self.claims.values():
+                if model in grid.models:
+                    for checkpoint in self._choose_checkpoints(grid.claim, model):
+                        estimators[checkpoint.name].update(grid.measures)
+            self._estimators[model] = {
+                checkpoint: sorted(names) for checkpoint, names in estimators.items() if names
+            }
+        return self._estimators[model]
 
     def list_measures(self, model: str, revision: str) -> list[Measure]:
         """List the measures of a checkpoint."""
         return [self.measures[name] for name in self.list_estimators(model)[revision]]
 
-    def list_grids(self) -> tuple[ClaimGrid, ...]:
-        """List the grids of all claims without models and measures, which the job that judges does not read."""
-        return tuple(
-            replace(grid, models=(), measures={}, less=self._describe_reduction(grid))
-            for grid in self.claims.values()
-        )
+    def make_grid(self, claim: str) -> ClaimGrid:
+        """Return the grid of a claim without models and measures, which the job that judges does not read.
 
-    def _describe_reduction(self, of: ClaimGrid) -> str:
+        Raises
+        ------
+        InputError
+            If the run has no specifications of the claim.
+        """
+        if claim not in self.claims:
+            raise InputError(
+                f"claim `{claim}` has no specification curve in this run: its paper is not in `choices.papers`, it "
+                "reads other tables than those of hidden states, or the run has too few models or neighbours for it; "
+                f"there are curves of {', '.join(self.claims) or 'no claims'}"
+            )
+        grid = self.claims[claim]
+        return replace(grid, models=(), measures={}, less=self._describe_reduction(grid))
+
+    def _describe_reduction(self, grid: ClaimGrid) -> str:
         """Describe by how much the first specification of a claim is smaller than the claim's page."""
-        first = of.list_specifications()[0]
+        first = grid.list_specifications()[0]
         shares = {"windows": first["windows_share"], "vectors of a batch": first["batch_share"]}
         less = [
-            f"{100 * float(share):g} % of the {w}" for w, share in shares.items() if share != "1"
+            f"{100 * float(share):g} % of the {rows}"
+            for rows, share in shares.items()
+            if share != "1"
         ]
         sound = {
             name: [
@@ -272,11 +288,11 @@ class RunGrid:
                 for c in self.run.list_checkpoints(name)
                 if c.name not in self.run.list_bad(name)
             ]
-            for name in (of.models if of.claim.checkpoints == "training" else ())
+            for name in (grid.models if grid.claim.checkpoints == "training" else ())
         }
         if any(
-            len(self._choose_checkpoints(of.claim, name)) < len(all_)
-            for name, all_ in sound.items()
+            len(self._choose_checkpoints(grid.claim, name)) < len(checkpoints)
+            for name, checkpoints in sound.items()
         ):
             less.append(
                 f"{self.run.settings['choices']['checkpoints']} checkpoints of a model at most"
