@@ -9,8 +9,8 @@ import pytest
 import judge_claims
 from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models, numbers
 from shape_of_learning.claims import bounds, evidence
-from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel
-from shape_of_learning.claims.criteria import needed_weight
+from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel, read_condition
+from shape_of_learning.claims.criteria import is_shown, needed_weight
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.page import describe_finding, tabulate_criteria
 from shape_of_learning.claims.verdict import judge
@@ -140,10 +140,13 @@ def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
 
     assert rising_from(0.01, 0.0001).verdict == "supported"
     assert "`height` of `d` is undefined" in rising_from(-0.1, 0.001).because
-    assert "has no interval" in rising_from(0.01, 0.02).because  # negative without some groups
+    # Without some groups the first value is negative, and the rise from it has no logarithm.
+    assert rising_from(0.01, 0.02).verdict == "undecided"
     without_windows_in_every_group = curve({0: [1, 1]})
     without_windows_in_every_group.values[..., 1:] = np.nan
-    assert "16 groups" in judged([without_windows_in_every_group]).because
+    found = judged([without_windows_in_every_group])
+    assert (found.verdict, found.estimate) == ("undecided", 1)
+    assert "16 groups" in found.because
 
 
 def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does():
@@ -162,17 +165,59 @@ def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does(
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
-    without_a_group = curve({0: [1, 1, 1, 5], 1: [2, 2, 2, 9]})
-    without_a_group.values[1, 3, 7] = np.nan
-    for of in (curve({0: [1, 1, 1, 5], 1: [2, 2, 2, np.nan]}), without_a_group):
-        assert numbers(judged([of], TRAINING))["linearity"] == 1
-        assert "Left out as undefined: 1 layers" in judged([of], TRAINING).because
+    found = judged([curve({0: [1, 1, 1, 5], 1: [2, 2, 2, np.nan]})], TRAINING)
+    assert (found.verdict, numbers(found)["linearity"]) == ("supported", 1)
+    assert "Left out as undefined: 1 layers" in found.because
 
 
-def test_a_mean_is_not_that_of_the_few_layers_that_have_an_interval():
+def test_a_mean_over_the_defined_half_of_the_layers_decides_nothing():
+    found = judged([curve({0: [1, 1, 1, 5], 1: [2, 2, np.nan, np.nan]})], TRAINING)
+    assert (found.verdict, numbers(found)["linearity"]) == ("undecided", 1)
+    assert "2 of 4 layers" in found.because
+
+
+@pytest.mark.parametrize("layers", [[3], [2, 3], [0, 1, 2, 3]])
+def test_a_layer_whose_interval_is_withheld_counts_in_the_mean_which_decides_nothing(layers):
+    """A layer that a few windows decide has a value, and no interval: the mean is that of all layers."""
     withheld = curve({0: [1, 1, 1, 5], 1: [2, 2, 2, 9]})
-    withheld.values[1, 2:, 7] = np.nan
-    assert judged([withheld], TRAINING).verdict == "not measured"
+    few = np.zeros((2, 4), bool)
+    few[1, layers] = True
+    withheld.values[few, 1:] = np.nan
+    found = judged([replace(withheld, few_windows=few)], TRAINING)
+    assert (found.verdict, numbers(found)["linearity"]) == ("undecided", 1.75)
+    assert f"{len(layers)} of 8 values" in found.because
+    assert "a few windows decide" in found.because
+    assert "undefined" not in found.because
+    claim = Claim(name="c", **CLAIM | TRAINING)
+    assert "a few windows decide" in describe_finding(claim, found)
+    without_one_group = replace(withheld, few_windows=None)
+    assert "16 groups" in judged([without_one_group], TRAINING).because
+
+
+def test_what_has_no_interval_hides_nothing_that_has_one():
+    unknown = bounds.bound_by_error(np.array([5.0, 1.0]), np.array([np.nan, 0.1]))
+    low, high = unknown.greatest().bounds(0.025, 0.025)
+    assert 0 < low < 1
+    assert np.isinf(high)
+    assert np.isneginf(unknown.least().bounds(0.025, 0.025)[0])
+    # Without an interval it is not known either that something is not shown.
+    hurdle = read_condition(
+        {"all_of": [{"number": "a", "above": 0}, {"number": "b", "not_above": 0}]}
+    )
+    known = bounds.bound_by_error(np.array(1.0), np.array(0.1))
+    without = bounds.bound_by_error(np.array(-1.0), np.array(np.nan))
+    assert not is_shown(hurdle, {"u": {"a": known, "b": without}})
+
+
+def test_tables_say_which_values_a_few_windows_decide(tmp_path):
+    rows = [
+        ("d", "step0", 0, "linearity", "all", layer, "", 4096, 4096, "", "", 128, effective, 0.5)
+        + (("",) * GROUPS if effective else (0.5,) * GROUPS)
+        for layer, effective in ((1, ""), (2, 3.2))
+    ]
+    write_table(tmp_path / "d.csv", ("model", "revision", "step", *TIDY_COLUMNS), rows)
+    read = evidence.read_evidence([], {}, [tmp_path / "d.csv"], [])
+    assert read.curves["d", "linearity"].few_windows.tolist() == [[False, True]]
 
 
 def test_no_other_layer_stands_for_an_undefined_last_one():

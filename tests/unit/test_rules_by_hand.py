@@ -98,6 +98,33 @@ def test_verdicts_on_profiles_and_curves_are_what_their_sentences_say(claim, val
     assert judge(CLAIMS[claim], evidence(CLAIMS[claim], values)).verdict == verdict
 
 
+def test_a_growth_that_few_windows_decide_is_not_contradicted_by_the_other_layers():
+    """Five of 24 blocks grow, the others are flat; the intervals of the five are withheld later."""
+    claim, steps = CLAIMS[GROWTH], (1, 9, 11, 40, 60, 100)
+    grown = {s: [0.05 + 0.85 * (s > 9)] * 5 + [0.05] * 19 for s in steps}
+    of, models = curve(grown, 1e-4), {"d": EvidenceModel("d", "decoder", 24)}
+    assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == "supported"
+    few = np.zeros((6, 24), bool)
+    few[2:, :5] = True
+    of.values[few, 1:] = np.nan
+    withheld = {("d", "anisotropy"): replace(of, few_windows=few)}
+    found = judge(claim, Evidence(models, withheld))
+    assert found.verdict == "undecided"
+    assert "20 of 144 values" in found.because
+
+
+@pytest.mark.parametrize("blocks", [[0], [3], [8], [1, 2, 3, 4, 5, 6, 7, 8, 9]])
+def test_a_bell_with_blocks_that_few_windows_decide_is_undecided(blocks):
+    claim = CLAIMS[BELL]
+    of = curve({0: [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.8, 0.6, 0.4, 0.2]}, 1e-4)
+    models = {"d": EvidenceModel("d", "decoder", 11)}
+    assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == "supported"
+    of.values[0, blocks, 1:] = np.nan
+    found = judge(claim, Evidence(models, {("d", "anisotropy"): of}))
+    assert found.verdict == "undecided"
+    assert f"{len(blocks)} of 10 values" in found.because
+
+
 def test_pages_name_each_number_that_decides():
     for claim in CLAIMS.values():
         listed = [*list_criteria(claim.supported), *list_criteria(claim.contradicted)]

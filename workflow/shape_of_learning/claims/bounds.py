@@ -74,12 +74,21 @@ class BoundedNumber:
 def bound_by_error(
     estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
 ) -> BoundedNumber:
-    """Bound a number by its standard error and Student's t; a known number has an error of 0."""
+    """Bound a number by its standard error and Student's t.
+
+    A known number has an error of 0. A number whose error is unknown (NaN) may be anywhere: its bounds are infinite,
+    so that it decides nothing and hides no other number.
+    """
     from scipy.special import stdtrit
+
+    is_unknown = np.isnan(standard_error) & ~np.isnan(estimate)
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         down, up = stdtrit(degrees, [below, above])
-        return estimate + down * standard_error, estimate - up * standard_error
+        low, high = estimate + down * standard_error, estimate - up * standard_error
+        if np.isnan([down, up]).any():  # one repetition has no degree of freedom
+            return low, high
+        return np.where(is_unknown, -np.inf, low), np.where(is_unknown, np.inf, high)
 
     return BoundedNumber(estimate, bounds)
 

@@ -100,8 +100,9 @@ def _margin_of_criterion(
             below = above = TAIL
         ends = number.bounds(below, above) if sign > 0 else number.bounds(above, below)[::-1]
         low, high = (sign * (end - bound) for end in ends)
-        # The better end of the interval decides whether something is not shown.
-        return (high, high) if criterion.is_hurdle else (low, high)
+        # The better end of the interval decides whether something is not shown; without an interval nothing tells.
+        is_known = ~(np.isinf(low) & np.isinf(high))
+        return (np.where(is_known, high, low), high) if criterion.is_hurdle else (low, high)
 
     return BoundedNumber(sign * (number.estimate - bound), bounds)
 

@@ -15,13 +15,13 @@ import pandas as pd
 from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.criteria import PAIR
-from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, FEWEST_WINDOWS, GROUPS, TIDY_COLUMNS
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, then the jackknife values
 MOST_NAMED = 4
-# A checkpoint with a larger share of suspect layers is not read. If as many layers are undefined or have no interval, a
-# mean over the others is not that of the claim.
+# A checkpoint with a larger share of suspect layers is not read. If as many layers are undefined, a mean over the rest
+# is not that of the claim.
 MAX_SUSPECT_SHARE = 0.25
 # Nats per token by which a trained model is better than a guess, at least. The frequencies of tokens, which a model
 # learns first, are worth about three.
@@ -30,6 +30,12 @@ MIN_LOSS_GAIN = 0.5
 # finds a dimension of 2, MADA 40 to 60, and TwoNN of one vector per token 60 to 85.
 DISAGREEMENT_FACTOR, MAX_COPIES = 10, 0.5
 ROBUST_ESTIMATORS = ("mada", "mom")
+# Why values have no interval.
+FEW_WINDOWS_DECIDE = "since a few windows decide them"
+LACKING_GROUPS = "since they lack a value without one of the 16 groups of windows"
+MANY_UNDEFINED = (
+    "since so many layers are undefined that a mean over the others is not that of the claim"
+)
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ class LayerValues:
     layers : ndarray of int
         Ascending.
     values : ndarray of float64, shape (..., checkpoints, layers, 17)
-        With all windows, then without each of the 16 groups. NaN where undefined. Axes before these are draws
-        of a simulation.
+        With all windows, then without each of the 16 groups. The first is NaN where a value is undefined, the others
+        where its interval is withheld. Axes before these are draws of a simulation.
     near_duplicates, same_token : ndarray of float64, shape (checkpoints, layers)
         Share of vectors with a near-duplicate, and of those whose nearest neighbour is the same token; NaN for
         measures that are not of neighbours.
@@ -58,6 +64,8 @@ class LayerValues:
         Layers that are left out, since they are undefined somewhere.
     before_norm : bool
         Whether the last layer is known to be the state before the final norm.
+    few_windows : ndarray of bool, shape (checkpoints, layers), optional
+        Whether too few windows decide a value, so that its interval is withheld.
     """
 
     revisions: Sequence[str]
@@ -70,6 +78,7 @@ class LayerValues:
     same_token: np.ndarray | None = None
     undefined: int = 0
     before_norm: bool = False
+    few_windows: np.ndarray | None = None
 
     @property
     def means(self) -> np.ndarray:
@@ -176,6 +185,7 @@ def _make_curve(rows: pd.DataFrame) -> LayerValues:
     rows = rows.assign(place=rows["revision"].map(place)).sort_values(["place", "layer"])
     layers = np.unique(rows["layer"])
     shape = (len(place), len(layers))
+    few_windows = rows["effective_windows"] < np.minimum(FEWEST_WINDOWS, rows["windows"] / 2)
     return LayerValues(
         revisions=list(place),
         steps=rows["step"].to_numpy(np.float64)[:: len(layers)],
@@ -186,6 +196,7 @@ def _make_curve(rows: pd.DataFrame) -> LayerValues:
         same_token=rows["same_token"].to_numpy(np.float64).reshape(shape),
         before_norm="before_final_norm" in rows["selection"].iloc[-1],
         n=rows["n"].to_numpy(np.float64).reshape(shape).mean(axis=1),
+        few_windows=few_windows.to_numpy(bool).reshape(shape),
     )
 
 
@@ -225,6 +236,8 @@ class ClaimData:
         Models of which too little of the training was seen, and what was.
     suspects : dict of (str, str) to str
         Model and estimator of which values are beyond the conditions, and how many.
+    withheld : dict of (str, str) to tuple of str
+        Model and estimator of which values have no interval: how many, and why.
     """
 
     def __init__(
@@ -241,12 +254,14 @@ class ClaimData:
         self.curves_read: dict[tuple[str, str], LayerValues] = {}
         self.outside: dict[str, str] = {}
         self.suspects: dict[tuple[str, str], str] = {}
+        self.withheld: dict[tuple[str, str], tuple[str, str]] = {}
 
     def select_curves(self, *estimators: str) -> dict[str, list[LayerValues]]:
         """Return the values of some estimators, of each model for which all are measured.
 
         They have the checkpoints and layers that the claim is about. Layers that are undefined at one of these
-        checkpoints, or without a group, and checkpoints with many suspect layers are left out.
+        checkpoints, and checkpoints with many suspect layers are left out. A layer whose interval is withheld counts:
+        a mean with it has no interval either, and decides nothing.
 
         Raises
         ------
@@ -361,22 +376,34 @@ class ClaimData:
             if len(places) < 2:
                 return None
         values = curve.values[..., places, :, :]
-        undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
+        undefined = np.isnan(values[..., 0]).any(axis=tuple(range(values.ndim - 2)))
         wanted &= ~suspect[places].any(axis=0)  # few layers, at all steps
-        kept = wanted & ~undefined.any(axis=-1)
-        if (wanted & ~kept).sum() > MAX_SUSPECT_SHARE * wanted.sum():
-            kept = wanted & ~undefined[:, 0]  # what is left has no interval, and decides nothing
+        kept = wanted & ~undefined
         if not kept.any():
             return None
+        values = values[..., kept, :]
+        few_windows = None if curve.few_windows is None else curve.few_windows[places][:, kept]
+        if (wanted & ~kept).sum() > MAX_SUSPECT_SHARE * wanted.sum():
+            values = np.where(np.arange(values.shape[-1]) > 0, np.nan, values)
+            lacking = f"{wanted.sum() - kept.sum()} of {wanted.sum()} layers"
+            self.withheld[model, estimator] = lacking, MANY_UNDEFINED
+        elif (without := np.isnan(values).any(axis=(*range(values.ndim - 3), -1))).any():
+            is_few = few_windows is not None and few_windows[without].all()
+            reason = FEW_WINDOWS_DECIDE if is_few else LACKING_GROUPS
+            self.withheld[model, estimator] = (
+                f"{without.sum():,} of {without.size:,} values",
+                reason,
+            )
         return replace(
             curve,
             revisions=[curve.revisions[place] for place in places],
             steps=curve.steps[places],
             layers=curve.layers[kept],
-            values=values[..., kept, :],
+            values=values,
             near_duplicates=curve.near_duplicates[places][:, kept],
             n=curve.n[places],
             undefined=int(wanted.sum() - kept.sum()),
+            few_windows=few_windows,
         )
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
@@ -458,6 +485,7 @@ def _repeat_control(control: LayerValues, curve: LayerValues) -> LayerValues:
         near_duplicates=control.near_duplicates[at],
         same_token=None if control.same_token is None else control.same_token[at],
         n=control.n[at],
+        few_windows=None if control.few_windows is None else control.few_windows[at],
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 
 import numpy as np
@@ -164,8 +164,9 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     if not judgement.numbers:
         return ""
     words = _describe_curves(claim, judgement) or _describe_numbers(claim, judgement)
+    withheld = f", but {judgement.withheld}" if judgement.withheld else ""
     endings = {
-        ClaimVerdict.UNDECIDED: ", which leaves the claim undecided",
+        ClaimVerdict.UNDECIDED: f"{withheld}, which leaves the claim undecided",
         ClaimVerdict.DEPENDS: ", and other estimators say the opposite",
     }
     conclusion = claim.conclusion.get(judgement.verdict)
@@ -369,4 +370,9 @@ def _format_value(estimate: float, low: float, high: float) -> str:
 
 
 def _format_interval(low: float, high: float) -> str:
-    return "" if isnan(low) else f"{low:.3g} to {high:.3g}"
+    """Write an interval; one end may be unknown, where a value that could decide it has no interval."""
+    if isnan(low):
+        return ""
+    if low == -inf:
+        return f"up to {high:.3g}"
+    return f"from {low:.3g}" if high == inf else f"{low:.3g} to {high:.3g}"

@@ -83,6 +83,8 @@ class Judgement:
         Of the condition that is shown, or else of the one for `supported`.
     curves : mapping of (str, str) to LayerValues
         The values of each model and estimator that were read.
+    withheld : str
+        How many values have no interval, and why; empty if all have one.
     """
 
     verdict: ClaimVerdict
@@ -102,6 +104,7 @@ class Judgement:
     numbers: tuple[UnitNumber, ...] = ()
     results: tuple[CriterionResult, ...] = ()
     curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
+    withheld: str = ""
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
@@ -222,6 +225,9 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
     shown = [verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown]
     verdict = shown[0] if len(shown) == 1 else ClaimVerdict.UNDECIDED
     because = _explain_verdict(claim, verdict, units, families)
+    withheld = _describe_withheld(data)
+    if withheld and verdict not in DECIDED:
+        because = f"{capitalise(withheld)}. {because}"
     if data.outside:
         because += f" Outside the claim: {group_models(data.outside)}; {describe_scope(claim)}."
     if data.suspects:
@@ -265,7 +271,21 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
         numbers=tuple(numbers.values()),
         results=tuple(dict.fromkeys(results)),
         curves=data.curves_read,
+        withheld=withheld,
     )
+
+
+def _describe_withheld(data: ClaimData) -> str:
+    """Say which values have no interval, and why; empty if all have one."""
+    reasons: dict[str, list[str]] = {}
+    for (model, estimator), (count, reason) in data.withheld.items():
+        reasons.setdefault(reason, []).append(f"{count} of `{estimator}` of `{model}`")
+    sentences = [
+        f"{', '.join(values)} have no interval, {reason}" for reason, values in reasons.items()
+    ]
+    if not sentences:
+        return ""
+    return f"{'; '.join(sentences)}; nor has a mean or a difference with one of them"
 
 
 def _describe_suspects(data: ClaimData) -> str:
@@ -375,9 +395,11 @@ def _read_unit_number(unit: str, name: str, number: BoundedNumber) -> UnitNumber
 
 
 def _read_interval(number: BoundedNumber) -> tuple[float, float, float]:
-    """Return the estimate and the interval, NaN if it has none or if its bounds are infinite."""
-    low, high = (float(np.clip(end, *number.limits)) for end in number.bounds(TAIL, TAIL))
-    return float(number.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
+    """Return the estimate and the interval; NaN if it has none. One end may be infinite, but not both."""
+    ends = number.bounds(TAIL, TAIL)
+    low, high = (float(np.clip(end, *number.limits)) for end in ends)
+    has_interval = low < high and not np.isinf(ends).all()
+    return float(number.estimate), *((low, high) if has_interval else (nan, nan))
 
 
 def _estimate_margin(
@@ -386,6 +408,7 @@ def _estimate_margin(
     """Return estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
     margin = criteria.margin(criteria.drop_hurdles(condition), units, families)
     estimate, low, high = _read_interval(margin)
+    low, high = (end if np.isfinite(end) else nan for end in (low, high))
     is_upwards, bound = criteria.find_only_bound(condition) or (True, 0)
     if is_upwards:
         return bound + estimate, bound + low, bound + high, estimate - low
