@@ -84,7 +84,7 @@ def test_a_rule_names_numbers_that_the_statistic_has_and_holds_in_all_units():
         "arguments": {"share": 0.25},
     }
     with pytest.raises(InputError, match="names no number, but there are `growth`, `settling`"):
-        judged([curve({0: [1], 1: [2], 2: [2]})], growing | SIGNS)
+        judged([curve({1: [1], 2: [2], 3: [2]})], growing | SIGNS)
     assert (
         judged_models({"a": 1, "b": -1}, SIGNS).verdict == "undecided"
     )  # in all, if nothing is said
@@ -127,8 +127,8 @@ def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
     rule = conditions({"number": "height", "above": 0}, {"number": "height", "below": 0})
 
     def rising_from(first, spread):
-        of = curve({0: [first], 1: [0.3], 2: [0.2], 3: [0.1]})
-        of.values[0] = curve({0: [first]}, spread).values[0]
+        of = curve({1: [first], 2: [0.3], 3: [0.2], 6: [0.1]})
+        of.values[0] = curve({1: [first]}, spread).values[0]
         with np.errstate(invalid="ignore"):
             claim = {
                 "statistic": "rise_then_fall",
@@ -165,13 +165,13 @@ def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does(
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
-    found = judged([curve({0: [1, 1, 1, 5], 1: [2, 2, 2, np.nan]})], TRAINING)
+    found = judged([curve({1: [1, 1, 1, 5], 2: [2, 2, 2, np.nan]})], TRAINING)
     assert (found.verdict, numbers(found)["linearity"]) == ("supported", 1)
     assert "Left out as undefined: 1 layers" in found.because
 
 
 def test_a_mean_over_the_defined_half_of_the_layers_decides_nothing():
-    found = judged([curve({0: [1, 1, 1, 5], 1: [2, 2, np.nan, np.nan]})], TRAINING)
+    found = judged([curve({1: [1, 1, 1, 5], 2: [2, 2, np.nan, np.nan]})], TRAINING)
     assert (found.verdict, numbers(found)["linearity"]) == ("undecided", 1)
     assert "2 of 4 layers" in found.because
 
@@ -179,7 +179,7 @@ def test_a_mean_over_the_defined_half_of_the_layers_decides_nothing():
 @pytest.mark.parametrize("layers", [[3], [2, 3], [0, 1, 2, 3]])
 def test_a_layer_whose_interval_is_withheld_counts_in_the_mean_which_decides_nothing(layers):
     """A layer that a few windows decide has a value, and no interval: the mean is that of all layers."""
-    withheld = curve({0: [1, 1, 1, 5], 1: [2, 2, 2, 9]})
+    withheld = curve({1: [1, 1, 1, 5], 2: [2, 2, 2, 9]})
     few = np.zeros((2, 4), bool)
     few[1, layers] = True
     withheld.values[few, 1:] = np.nan
@@ -245,7 +245,7 @@ def test_statistics_of_training_on_numbers_by_hand():
         }
         return judged([along(by_step)], TRAINING | claim)
 
-    by_step = {0: 2, 1: 4, 4: 8, 8: 4}
+    by_step = {0.5: 2, 1: 4, 4: 8, 8: 4}
     settling = numbers(of("growth_then_settling", by_step, "growth", share=0.25))
     # The step in the middle lies 4 above the last one; a quarter of the growth is allowed.
     assert settling == {
@@ -257,7 +257,7 @@ def test_statistics_of_training_on_numbers_by_hand():
         "still_to_grow": -0.5,
     }
     on_the_way = numbers(
-        of("growth_then_settling", {0: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25)
+        of("growth_then_settling", {0.5: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25)
     )
     assert (on_the_way["still_to_grow"], on_the_way["settling"]) == (5 - 2, 2 - 6)
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
@@ -266,7 +266,7 @@ def test_statistics_of_training_on_numbers_by_hand():
     # The peak is at the step in the middle, and nothing turns back on the way.
     assert rise == {"height": pytest.approx(np.log(2)), "one_peak": pytest.approx(np.log(2))}
     # From 8 down to 4, and up to 5: over a half, this is taken from the height.
-    again = numbers(of("rise_then_fall", {0: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
+    again = numbers(of("rise_then_fall", {0.5: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
     assert again["height"] == pytest.approx(np.log(4))
     assert again["one_peak"] == pytest.approx(np.log(4) - 2 * np.log(5 / 4))
     fall = numbers(of("change_over_training", {1: 9, 2: 5, 3: 6, 4: 4}, "linearity", back=0.5))
@@ -278,9 +278,9 @@ def test_statistics_of_training_on_numbers_by_hand():
 
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
-    of = curve({0: [1], 2: [5], 9: [4]})
+    of = curve({0: [8], 1: [1], 2: [5], 9: [4]})
     assert numbers(judged([of], TRAINING))["linearity"] == 3
-    later = TRAINING | {"seen": {"from_step": 1, "from": 0.5}}
+    later = TRAINING | {"seen": {"from_step": 2, "from": 0.5}}
     assert numbers(judged([of], later))["linearity"] == -1
     assert numbers(judged([of])) == {"linearity": 4}
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from made_claims import CLAIMS, curve
@@ -14,7 +15,7 @@ from shape_of_learning.claims.verdict import judge
 RUNS = 1000
 
 
-STEPS = (0, 1, 9, 11, 40, 60, 100)
+STEPS = (1, 2, 9, 11, 40, 60, 100)
 WARM_UPS = {"d": 10, "d2": 10, "d3": 40}
 
 
@@ -125,6 +126,51 @@ def test_a_bell_with_blocks_that_few_windows_decide_is_undecided(blocks):
     assert f"{len(blocks)} of 10 values" in found.because
 
 
+@pytest.mark.parametrize("unmoved", [(0,), (0, 1, 2)])
+@pytest.mark.parametrize(
+    ("claim", "untrained", "trained"),
+    [
+        ("dimension_rises_then_falls", 31, [9, 16, 16, 12, 11, 10]),
+        ("dimension_rises_then_falls", 31, [9, 9, 9, 9, 9, 10]),
+        (GROWTH, 0.7, [0.1, 0.3, 0.5, 0.5, 0.5, 0.5]),
+        (GROWTH, 0.1, [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]),
+        ("pretraining_lowers_linearity", 0.5, [0.95, 0.9, 0.85, 0.8, 0.76, 0.75]),
+    ],
+)
+def test_untrained_weights_are_no_part_of_a_training(claim, untrained, trained, unmoved):
+    """Values of step 0, and of steps at which weights are still those of step 0, change no verdict."""
+    claim, steps = (
+        replace(CLAIMS[claim], models="decoders", min_models=1),
+        [100, *range(2000, 12000, 2000)],
+    )
+    models = {"d": EvidenceModel("d", "decoder", 4)}
+
+    def verdict(by_step, tables):
+        of = curve({step: [value] * 4 for step, value in by_step.items()}, 1e-4)
+        return judge(claim, Evidence(models, {("d", e): of for e in claim.estimators}, tables))
+
+    alone = dict(zip(steps, trained, strict=True))
+    rows = [
+        {"model": "d", "revision": f"step{s}", "shown": "yes", "loss": 3.0, "vocabulary": 1000,
+         "verdict": "not yet moved" if 0 < s < 100 else "ok"}
+        for s in (*unmoved, *steps)
+    ]  # fmt: skip
+    tables = {"verdicts": pd.DataFrame(rows)}
+    found = verdict(dict.fromkeys(unmoved, untrained) | alone, tables)
+    assert found.verdict == verdict(alone, {}).verdict
+    assert found.verdict in ("supported", "contradicted")
+    assert not {f"d@step{step}" for step in unmoved} & {*found.revisions}
+
+
+def test_a_training_of_which_only_untrained_weights_were_seen_early_is_outside_a_claim_on_its_beginning():
+    by_step = {step: [value] * 4 for step, value in ((0, 1), (50, 3), (70, 2), (100, 1))}
+    models = {"d": EvidenceModel("d", "decoder", 4)}
+    of = Evidence(models, {("d", "two_nn"): curve(by_step, 1e-4)})
+    found = judge(CLAIMS["dimension_rises_then_falls"], of)
+    assert found.verdict == "outside the claim"
+    assert "first step that counts 50" in found.because
+
+
 def test_pages_name_each_number_that_decides():
     for claim in CLAIMS.values():
         listed = [*list_criteria(claim.supported), *list_criteria(claim.contradicted)]
@@ -147,7 +193,7 @@ def test_a_reason_names_only_what_decides(values, named):
 
 def test_peaks_at_one_multiple_of_all_warm_ups_follow_them():
     """Six models, whose dimension peaks at eight times the warm-up, whichever that is."""
-    claim, steps = CLAIMS[WARM_UP], (0, 40, 80, 160, 320, 640, 1280, 2560)
+    claim, steps = CLAIMS[WARM_UP], (5, 40, 80, 160, 320, 640, 1280, 2560)
     known, curves = {}, {}
     for number, warm_up in enumerate((10, 10, 20, 40, 80, 80)):
         name = f"d{number}"
@@ -255,7 +301,7 @@ def test_a_training_whose_beginning_or_end_was_not_seen_votes_neither_way(claim,
 
 def of_estimators(**values):
     """The claim on the dimension, of one decoder whose estimators have these values by step."""
-    steps = [0, *range(10, 10 * len(values["two_nn"]), 10)]
+    steps = [0.1, *range(10, 10 * len(values["two_nn"]), 10)]
     curves = {
         ("d", name): curve({step: [v] * 4 for step, v in zip(steps, of, strict=True)}, 1e-4)
         for name, of in values.items()
@@ -279,7 +325,7 @@ def test_a_collapse_at_initialisation_is_no_rise():
 def test_a_suspect_layer_is_left_out_at_all_steps():
     """One layer of four collapses at the first step, and alone makes a rise."""
     steps = {
-        0: [2, 60, 60, 60],
+        1: [2, 60, 60, 60],
         **{s: [v] * 4 for s, v in ((10, 55), (20, 50), (60, 45), (100, 40))},
     }
     of = curve(steps, 1e-4)
@@ -294,7 +340,7 @@ def test_a_suspect_layer_is_left_out_at_all_steps():
 
 
 def test_copies_are_found_where_another_estimator_lacks_a_checkpoint():
-    steps = (0, 10, 20, 60, 100)
+    steps = (1, 10, 20, 60, 100)
     curves = {
         ("d", name): curve({s: [v] * 4 for s, v in zip(steps, of, strict=True) if v}, 1e-4)
         for name, of in {"two_nn": [2, 12, 9.8, 9, 8], "mada": [62, None, 30, 25, 22]}.items()
@@ -382,7 +428,7 @@ def test_linearity_falls_from_where_the_figure_begins():
     at_end = Evidence(known, {("d", e): end for e in claim.estimators})
     assert judge(claim, at_end).verdict == "outside the claim"
     # Half of the training, and not of what was seen of it.
-    short = curve({0: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
+    short = curve({1: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 40, last_step=100)}
     of = Evidence(models, {("d", "two_nn"): short})
     assert judge(CLAIMS["dimension_rises_then_falls"], of).verdict == "supported"

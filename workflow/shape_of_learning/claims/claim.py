@@ -144,8 +144,8 @@ class Claim:
         At which checkpoints it is judged: the last sound one, or sound ones with a step.
     seen : mapping
         Which part of a training must have been seen, in shares of it: a sound step not after ``from``, and one
-        not before ``to``. Steps before ``from_step`` do not count. A model without that part is outside the
-        claim.
+        not before ``to``. Steps before ``from_step``, step 0 and steps that have not yet moved do not count. A
+        model without that part is outside the claim.
     matters : str
         Why a smaller effect would not matter.
     changed : mapping

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shape_of_learning.checkpoints.verdicts import Kind
 from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.criteria import PAIR
@@ -30,6 +31,7 @@ MIN_LOSS_GAIN = 0.5
 # finds a dimension of 2, MADA 40 to 60, and TwoNN of one vector per token 60 to 85.
 DISAGREEMENT_FACTOR, MAX_COPIES = 10, 0.5
 ROBUST_ESTIMATORS = ("mada", "mom")
+UNTRAINED = "untrained weights (step 0, and steps at which weights have not moved yet) do not count"
 # Why values have no interval.
 FEW_WINDOWS_DECIDE = "since a few windows decide them"
 LACKING_GROUPS = "since they lack a value without one of the 16 groups of windows"
@@ -273,7 +275,8 @@ class ClaimData:
         curves = {name: self.find_curves(name, *estimators) for name in self.models}
         found = {name: of_model for name, of_model in curves.items() if of_model}
         named = [self.substitutes.get(estimator, estimator) for estimator in estimators]
-        at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
+        is_last = self.claim.checkpoints == "last"
+        at = "a sound checkpoint" if is_last else "two or more sound steps of the training"
         self.require(found, f"{list_names(named)} at {at}")
         return found
 
@@ -359,8 +362,7 @@ class ClaimData:
         many = suspect[:, wanted].mean(axis=-1) > MAX_SUSPECT_SHARE
         places = np.array([len(curve.steps) - 1])
         if self.claim.checkpoints == "training":
-            steps = self.claim.seen.get("from_step", 0)
-            places = np.flatnonzero(curve.steps >= steps)  # not of NaN
+            places = np.flatnonzero(self._find_training_steps(model, curve))
         if number := int(suspect[places][:, wanted].sum()):
             left_out = ", left out" if many[places].any() else ""
             self.suspects[model, estimator] = (
@@ -433,6 +435,20 @@ class ClaimData:
         of_copies = True if curve.same_token is None else ~(curve.same_token <= MAX_COPIES)
         return suspect | (apart & of_copies)
 
+    def _find_training_steps(self, model: str, curve: LayerValues) -> np.ndarray:
+        """Return which checkpoints count for how a training goes, (checkpoints,) of bool.
+
+        Untrained weights are no part of a training: neither step 0 nor steps whose weights have not moved since.
+        """
+        verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
+        unmoved: Collection[str] = ()
+        if "verdict" in verdicts:
+            is_unmoved = (verdicts["model"] == model) & (verdicts["verdict"] == Kind.NOT_YET_MOVED)
+            unmoved = set(verdicts.loc[is_unmoved, "revision"])
+        has_moved = np.array([revision not in unmoved for revision in curve.revisions])
+        first = self.claim.seen.get("from_step", 0)
+        return has_moved & (curve.steps > 0) & (curve.steps >= first)  # not of NaN
+
     def _has_no_training(self, model: str) -> bool:
         """Return whether a model is measured at one checkpoint only."""
         steps = (len(c.steps) for (name, *_), c in self.evidence.curves.items() if name == model)
@@ -465,12 +481,12 @@ def describe_scope(claim: Claim) -> str:
         return "the claim is about trained models"
     seen, first = claim.seen, claim.seen.get("from_step")
     if not seen:
-        return "the claim is about trainings"
+        return f"the claim is about trainings; {UNTRAINED}"
     begin = f"the first {100 * seen.get('from', 1):g} %" + (
         f" or at step {first:,}" if first else ""
     )
     end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
-    earlier = f"; steps before {first:,} do not count" if first else ""
+    earlier = f"; steps before {first:,} do not count" if first else f"; {UNTRAINED}"
     return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
 
 
