@@ -24,7 +24,14 @@ what, given = json.loads(sys.argv[1])
 try:
     if what == "fetch":
         from shape_of_learning.checkpoints.download import fetch
-        fetch(Path(given.pop("output")), "tiny", "main", **given)
+        from shape_of_learning.checkpoints.job import DownloadJob
+        from shape_of_learning.checkpoints.lock import LockedRevision
+        from shape_of_learning.checkpoints.shapes import Shape
+        pinned, tokenizer = (
+            given[name] and LockedRevision(**given[name]) for name in ("pinned", "tokenizer")
+        )
+        job = DownloadJob("tiny", "main", pinned, tokenizer, Shape(**given["shape"]))
+        fetch(job, Path(given["output"]))
         print("null")
     elif what == "named":
         from shape_of_learning.checkpoints.local import find_checkpoint

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import check_checkpoints
 from plans import run_of
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.lock import (
@@ -18,6 +19,7 @@ from shape_of_learning.checkpoints.lock import (
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.checkpoints.verdicts import format_verdict
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_rows
 from shape_of_learning.plan.entries import read_entries, read_models
 from shape_of_learning.plan.run import plan_curve
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
@@ -136,15 +138,21 @@ def verdicts_of(curve):
 
 
 def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
-    assert planned(tmp_path, "[0, 8]", LOCK).make_rows() == [
-        [0, 0, "step0", f"{'a':0>40}", "model.safetensors", 7, f"sha256:{'a':0>64}", "ok"],
-        [8, 800, "step8", "", "", None, "", "missing"],
+    def listed(lock):
+        check_checkpoints.main(
+            planned(tmp_path, "[0, 8]", lock).make_listing_job(), tmp_path / "table.csv"
+        )
+        return read_rows(tmp_path / "table.csv", check_checkpoints.COLUMNS)
+
+    assert listed(LOCK) == [
+        ["0", "0", "step0", f"{'a':0>40}", "model.safetensors", "7", f"sha256:{'a':0>64}", "ok"],
+        ["8", "800", "step8", "", "", "", "", "missing"],
     ]
     shards = {"2": weights("b")["files"], "1": weights("a")["files"]}
     files = {name: of["model.safetensors"] for name, of in shards.items()}
     in_shards = LOCK.revisions | {"step0": locked(0, commit=f"{'a':0>40}", files=files)}
-    first, _ = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=in_shards)).make_rows()
-    assert first[4:7] == ["1 2", 14, f"sha256:{'a':0>64} sha256:{'b':0>64}"]
+    first, _ = listed(changed(LOCK, revisions=in_shards))
+    assert first[4:7] == ["1 2", "14", f"sha256:{'a':0>64} sha256:{'b':0>64}"]
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):

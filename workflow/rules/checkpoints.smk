@@ -4,25 +4,20 @@ REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cle
 fine-tuning another checkpoint and the examples of a task.
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
-    <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
-    <results>/downloads/{model}/{revision}/       weights, tokenizer, configuration and checkpoint.json; what is kept
-                                                  lies in <resources>/checkpoints/, and this is a link to it
-    <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
-    <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
+    <results>/checkpoints/{model}.csv             the files that the lock lists, and a verdict on each revision
+    <results>/downloads/{model}/{revision}/       weights, tokenizer, configuration and checkpoint.json; a download that
+                                                  is kept lies in <resources>/checkpoints/, and this is a link to it
+    <results>/pretrained/{model}/step{N}/         the same of a pretraining, one folder per saved step
+    <results>/finetuned/{model}/step{N}/          the same of a fine-tuning; 16 steps are an epoch
     <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both
-STEPS: what no lock says is asked while the run is planned, and the bad revisions left out; locks are written as it
-starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model;
+STEPS: while the run is planned, the Hub is asked for what no lock holds, and bad revisions are left out; locks are
+written as the run starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model;
 judge_checkpoints when they have been measured.
 """
 
 
-def describe_download(model, revision):
-    """What a lock says of a revision that is to be fetched."""
-    return RUN.plan_curve(model).describe_download(revision)
-
-
 def name_download(model, revision):
-    """Where a download lies that is kept: its name has a digest of what is pinned, so that no run changes it."""
+    """Name the place of a download that is kept, with a digest of the pinned hashes, so that no run changes it."""
     if not SETTINGS["keep_checkpoints"]:
         return ""
     return name_shared_place(
@@ -31,7 +26,7 @@ def name_download(model, revision):
 
 
 def mark_temporary(weights):
-    """Weights that are deleted once they are measured, unless `keep_checkpoints` says otherwise."""
+    """Mark weights as temporary unless the configuration keeps checkpoints."""
     return weights if SETTINGS["keep_checkpoints"] else temp(weights)
 
 
@@ -41,25 +36,13 @@ def find_origin_weights(wildcards, input):
 
 
 def list_checkpoint_files(pattern):
-    """One file of each checkpoint of a model that is measured."""
+    """List one file of each checkpoint of a model that is measured."""
 
-    def files(model):
-        return [
-            pattern.format(model=model, revision=each.name) for each in RUN.list_checkpoints(model)
-        ]
+    def list_files(model):
+        checkpoints = RUN.list_checkpoints(model)
+        return [pattern.format(model=model, revision=place.name) for place in checkpoints]
 
-    return ask_plan(files, "model")
-
-
-def describe_judging(model):
-    """What is known of each checkpoint before it is measured, and what is done with bad ones."""
-    return {
-        "checkpoints": list(RUN.plan_curve(model).judged.values()),
-        "measured": [each.name for each in RUN.list_checkpoints(model)],
-        "policy": SETTINGS["bad_checkpoints"],
-        # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.
-        "from_scratch": RUN.models[model].kind in ("repository", "pretraining"),
-    }
+    return ask_plan(list_files, "model")
 
 
 def ask_origin(function):
@@ -74,7 +57,7 @@ rule resolve:
 
 
 rule check_checkpoints:
-    """Say of each revision of a model what its lock lists, and the verdict on it."""
+    """List the revisions of a model with the files in its lock, and the verdicts on them."""
     output:
         list_in_report(
             "<results>/checkpoints/{model}.csv",
@@ -93,7 +76,7 @@ rule check_checkpoints:
         "../../envs/checkpoints.yaml"
     params:
         code=lambda wildcards: digest_code("check_checkpoints"),
-        rows=ask_plan(lambda model: escape_for_report(RUN.plan_curve(model).make_rows()), "model"),
+        job=ask_job(lambda model: RUN.plan_curve(model).make_listing_job(), "model"),
     script:
         "../scripts/check_checkpoints.py"
 
@@ -124,8 +107,7 @@ rule fetch_checkpoint:
         downloads=1,
         shared=ask_plan(name_download, "model", "revision"),
     params:
-        revision=ask_plan(describe_download, "model", "revision"),
-        shape=ask_plan(lambda model: dict(vars(MODELS[model].shape)), "model"),
+        job=ask_job(RUN.make_download_job, "model", "revision"),
     script:
         "../scripts/fetch_checkpoint.py"
 
@@ -202,7 +184,7 @@ rule finetune_model:
 
 
 rule judge_checkpoints:
-    """Compare tensors and losses of the checkpoints of a model, beside what their files say."""
+    """Judge the checkpoints of a model by their files, tensors and losses."""
     input:
         losses=list_checkpoint_files("<results>/losses/{model}/{revision}.csv"),
         tensors=list_checkpoint_files("<results>/checkpoints/{model}/{revision}.tensors.csv"),
@@ -223,6 +205,6 @@ rule judge_checkpoints:
         "../../envs/metrics.yaml"
     params:
         code=lambda wildcards: digest_code("judge_checkpoints"),
-        verdicts=ask_plan(lambda model: escape_for_report(describe_judging(model)), "model"),
+        job=ask_job(RUN.make_judgement_job, "model"),
     script:
         "../scripts/judge_checkpoints.py"

@@ -79,9 +79,7 @@ rule provenance:
         code=lambda wildcards: digest_code("describe_run"),
         run=ask_plan(lambda: escape_for_report(describe_run())),
         configuration=lambda wildcards: escape_for_report(hide_secrets_in_settings(SETTINGS)),
-        locks=lambda wildcards: [
-            str(RUN.lock_file(name)) for name in RUN.list_models("repository")
-        ],
+        locks=lambda wildcards: [str(RUN.lock_file(name)) for name in RUN.list_models("repository")],
         results=subpath(output.crate, parent=True),
     script:
         "../scripts/describe_run.py"

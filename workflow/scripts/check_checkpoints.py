@@ -1,8 +1,9 @@
-"""Write down what a lock lists of each revision of a model, and the verdict on it, before any download."""
+"""Write down the files that a lock lists of each revision of a model, and the verdicts on them, before any download."""
 
 from pathlib import Path
-from typing import Any
 
+from shape_of_learning.checkpoints.job import ListingJob
+from shape_of_learning.checkpoints.verdicts import format_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.job import run_job
@@ -10,16 +11,22 @@ from shape_of_learning.job import run_job
 COLUMNS = ("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
 
 
-def main(model: str, rows: list[list[Any]], output: Path) -> None:
-    """Write one row per checkpoint; none has a commit if the lock does not pin it."""
-    if any(row[COLUMNS.index("commit")] is None for row in rows):
+def main(job: ListingJob, output: Path) -> None:
+    """Write one row per checkpoint; refuse a model with revisions that its lock does not pin."""
+    if any(checkpoint.commit is None for checkpoint in job.checkpoints):
         raise InputError(
-            f"model `{model}`: not all its revisions are pinned, because the Hub could not be reached when the "
+            f"model `{job.model}`: not all its revisions are pinned, because the Hub could not be reached when the "
             "run was planned; check the network, HF_ENDPOINT and HF_HUB_OFFLINE, and run the same command again"
         )
+    rows = []
+    for revision, step, tokens, commit, files, verdict in job.checkpoints:
+        size = sum(file.bytes for file in files.values()) if files else None
+        hashes = " ".join(file.hash for file in files.values())
+        listing = [" ".join(files), size, hashes]
+        rows.append([step, tokens, revision, commit, *listing, format_verdict(verdict)])
     write_table(output, COLUMNS, rows)
 
 
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
-        main(snakemake.wildcards.model, snakemake.params.rows, Path(snakemake.output[0]))
+        main(snakemake.params.job, Path(snakemake.output[0]))

@@ -10,12 +10,6 @@ if __name__ == "__main__":
     output = Path(snakemake.output[0])
     place = Path(snakemake.resources.shared or output)
     with run_job(snakemake.log[0]):
-        fetch(
-            place,
-            snakemake.wildcards.model,
-            snakemake.wildcards.revision,
-            **snakemake.params.revision,
-            shape=snakemake.params.shape,
-        )
+        fetch(snakemake.params.job, place)
         if place != output:
             link(place, output)

@@ -7,20 +7,21 @@ configuration's `bad_checkpoints`.
 
 from pathlib import Path
 
+from shape_of_learning.checkpoints.job import JudgementJob
 from shape_of_learning.checkpoints.verdicts import write_verdicts
 from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
-        known = snakemake.params.verdicts
+        job: JudgementJob = snakemake.params.job
         tables = zip(
             map(Path, snakemake.input.losses), map(Path, snakemake.input.tensors), strict=True
         )
         write_verdicts(
             Path(snakemake.output[0]),
-            snakemake.wildcards.model,
-            known["checkpoints"],
-            dict(zip(known["measured"], tables, strict=True)),
-            policy=known["policy"],
-            from_scratch=known["from_scratch"],
+            job.model,
+            job.checkpoints,
+            dict(zip(job.measured, tables, strict=True)),
+            policy=job.policy,
+            from_scratch=job.from_scratch,
         )

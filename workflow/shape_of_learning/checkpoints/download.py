@@ -12,12 +12,12 @@ from filelock import FileLock
 from huggingface_hub import constants, snapshot_download
 
 from shape_of_learning.checkpoints import hub
+from shape_of_learning.checkpoints.job import DownloadJob
 from shape_of_learning.checkpoints.lock import Files, LockedRevision, Place
 from shape_of_learning.checkpoints.record import find_changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
-    Shape,
     list_tokenizer_paths,
     parse_shape,
     read_configuration_file,
@@ -33,65 +33,53 @@ from shape_of_learning.files import atomic_write, compute_git_blob, remove
 DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
 
 
-def fetch(
-    destination: Path,
-    model: str,
-    revision: str,
-    pinned: Mapping[str, Any] | None,
-    tokenizer: Mapping[str, Any] | None,
-    shape: Mapping[str, Any],
-) -> None:
+def fetch(job: DownloadJob, destination: Path) -> None:
     """Download a checkpoint that a lock pins: configuration, weights and tokenizer, side by side in one folder.
 
     Parameters
     ----------
+    job : DownloadJob
+        All bytes must be those that are pinned; where a lock has no hashes of a tokenizer elsewhere, its commit
+        alone is pinned. The shape is compared with ``config.json`` before any weights are downloaded.
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. A download that is
         stopped is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
         waits, and takes the folder of this one.
-    model, revision : str
-        Names of the model and, within it, of the checkpoint.
-    pinned, tokenizer : mapping or None
-        Entries of the model's lock; None for a tokenizer that lies beside the weights. All bytes must be those
-        that are pinned; where a lock has no hashes of a tokenizer elsewhere, its commit alone is pinned.
-    shape : mapping
-        The shape in the model's entry, which ``config.json`` is compared with before any weights are downloaded.
 
     Raises
     ------
     InputError
         If the entry, the lock, the Hub or the network is wrong.
     """
-    where = f"model `{model}`"
-    if not pinned:
+    where, weights = f"model `{job.model}`", job.pinned
+    if weights is None:
         raise InputError(
-            f"{where}: `{revision}` cannot be fetched, because the Hub could not be reached when the run was "
+            f"{where}: `{job.revision}` cannot be fetched, because the Hub could not be reached when the run was "
             "planned; check the network, HF_ENDPOINT and HF_HUB_OFFLINE, and run the same command again"
         )
-    weights = LockedRevision(**pinned)
-    words = LockedRevision(**tokenizer) if tokenizer else weights
-    provenance = {"source": "hub", "model": model, **_describe_commit(weights)}
-    provenance |= {"subfolder": weights.subfolder, "tokenizer": _describe_commit(words)}
+    tokenizer = job.tokenizer or weights
+    provenance = {"source": "hub", "model": job.model, **_describe_commit(weights)}
+    provenance |= {"subfolder": weights.subfolder, "tokenizer": _describe_commit(tokenizer)}
     destination.parent.mkdir(parents=True, exist_ok=True)
     unfinished = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
         record = read_record(destination)
         if record and record | provenance == record and not find_changed_file(destination, record):
             return  # another run has made it
-        listed = words.small_files or hub.list_files(
-            words.repository, words.revision, words.commit, where=where
+        listed = tokenizer.small_files or hub.list_files(
+            tokenizer.repository, tokenizer.revision, tokenizer.commit, where=where
         )
-        paths = list_tokenizer_paths(listed, words.subfolder)
+        paths = list_tokenizer_paths(listed, tokenizer.subfolder)
         if not paths:
             raise InputError(
-                f"{where}: `{words.repository}` at revision `{words.revision}` has no tokenizer; name a "
+                f"{where}: `{tokenizer.repository}` at revision `{tokenizer.revision}` has no tokenizer; name a "
                 "repository that has it under `tokenizer` in the entry"
             )
         files = _download(weights, weights.settings_paths(), unfinished / "weights", where)
         config = read_configuration_file(files[0].parent)
         refuse_quantised(config, where)
-        refuse_contradiction(Shape(**shape), parse_shape(config, where), where)
-        files += _download(words, paths, unfinished / "tokenizer", where)
+        refuse_contradiction(job.shape, parse_shape(config, where), where)
+        files += _download(tokenizer, paths, unfinished / "tokenizer", where)
         files += _download(weights, map(weights.path, weights.files), unfinished / "weights", where)
         with atomic_write(destination) as folder:
             folder.mkdir()

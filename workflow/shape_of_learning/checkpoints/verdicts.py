@@ -82,6 +82,9 @@ class Kind(StrEnum):
     UNCONFIRMED = "known bad, not yet confirmed"
     UNKNOWN = "unknown"
 
+    # A report of Snakemake would take the `<` of the usual form for the begin of a tag.
+    __repr__ = str.__repr__
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.job import DrawnModel, FigureJob, TableJob, make_drawn_measures
@@ -398,6 +400,8 @@ def escape_for_report(value: Any) -> Any:
     if isinstance(value, tuple):
         inner = map(escape_for_report, value)
         return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update=escape_for_report(dict(value)))
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
             value, **{f.name: escape_for_report(getattr(value, f.name)) for f in fields(value)}

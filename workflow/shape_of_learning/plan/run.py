@@ -7,6 +7,12 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import Any
 
+from shape_of_learning.checkpoints.job import (
+    DownloadJob,
+    JudgementJob,
+    ListingJob,
+    PinnedCheckpoint,
+)
 from shape_of_learning.checkpoints.lock import (
     EMPTY,
     MAIN,
@@ -101,30 +107,21 @@ class CheckpointSeries:
         bad = unusable if flagged else {*self.list_bad()}
         return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
 
-    def describe_download(self, name: str) -> dict[str, Any]:
-        """Return what a download needs: the pinned revision, and the tokenizer if it has another repository."""
-        locked, tokenizer = self.lock.revisions.get(name), self.lock.tokenizer
-        return {
-            "pinned": locked.model_dump() if locked else None,
-            "tokenizer": tokenizer.model_dump() if tokenizer else None,
-        }
-
-    def make_rows(self) -> list[list[object]]:
-        """Make the rows of ``results/checkpoints/{model}.csv``; without a commit where nothing is pinned."""
-        rows: list[list[object]] = []
+    def make_listing_job(self) -> ListingJob:
+        """Make the job that lists the checkpoints with their files and verdicts."""
+        checkpoints = []
         for checkpoint in self.checkpoints:
             locked = self.lock.revisions.get(checkpoint.name)
-            files = dict(sorted(locked.files.items())) if locked else {}
-            size = sum(file.bytes for file in files.values()) if files else None
-            where = [
-                checkpoint.step,
-                checkpoint.tokens,
-                checkpoint.revision,
-                locked.commit if locked else None,
-            ]
-            listing = [" ".join(files), size, " ".join(file.hash for file in files.values())]
-            rows.append([*where, *listing, format_verdict(self.judged[checkpoint.name].verdict)])
-        return rows
+            pinned = PinnedCheckpoint(
+                revision=checkpoint.revision,
+                step=checkpoint.step,
+                tokens=checkpoint.tokens,
+                commit=locked.commit if locked else None,
+                files=dict(sorted(locked.files.items())) if locked else {},
+                verdict=self.judged[checkpoint.name].verdict,
+            )
+            checkpoints.append(pinned)
+        return ListingJob(self.model.name, tuple(checkpoints))
 
 
 def plan_curve(
@@ -490,6 +487,23 @@ class Run:
         assert isinstance(model, FinetuningEntry)
         revision = model.origin_revision or self.find_last_checkpoint(model.origin.name).name
         return {"model": model.origin.name, "revision": revision}
+
+    def make_download_job(self, name: str, revision: str) -> DownloadJob:
+        """Make the job that downloads a checkpoint as its lock pins it."""
+        lock = self.plan_curve(name).lock
+        pinned = lock.revisions.get(revision)
+        return DownloadJob(name, revision, pinned, lock.tokenizer, self.models[name].shape)
+
+    def make_judgement_job(self, name: str) -> JudgementJob:
+        """Make the job that judges the checkpoints of a model when they have been measured."""
+        return JudgementJob(
+            name,
+            checkpoints=tuple(self.plan_curve(name).judged.values()),
+            measured=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
+            policy=self.settings["bad_checkpoints"],
+            # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.
+            from_scratch=self.models[name].kind in ("repository", "pretraining"),
+        )
 
     def describe_weights(self, name: str, revision: str) -> str:
         """Return what decides the weights of a checkpoint; nothing if a job of this run makes them."""
