@@ -572,6 +572,25 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
         np.testing.assert_allclose(null_rows[column].dropna(), compared)
 
 
+def test_a_dimension_of_copies_is_marked_in_null_models_too():
+    """Of the nearest neighbours in untrained weights 73 % are the same token at one of the layers."""
+    of = {"model": "a", "revision": "main", "control": "untrained", "estimator": "two_nn"}
+    rows = made.rows_of_model("a", estimators=("two_nn",))
+    null = [
+        {**of, "layer": layer, "value": 2.0, "near_duplicates": 0.0, "same_token": share}
+        | {f"without_{group}": 2.0 for group in range(16)}
+        for layer, share in ((1, 0.73), (2, 0.3))
+    ]
+    inputs = made.inputs_of(["a"], "two_nn", rows=rows, controls=pd.DataFrame(null))
+    measures = tuple(replace(measure, suspect_above=0.1) for measure in inputs.measures)
+    drawing = made.draw("controls:controls_by_layer", replace(inputs, measures=measures))
+    table = drawing.table[drawing.table["control"] == "untrained"]
+    assert table.set_index("layer")["marked"].to_dict() == {1: True, 2: False}
+    assert style.SUSPECT in {
+        line.get_label() for a in drawing.figure.axes for line in a.get_lines()
+    }
+
+
 def test_a_single_layer_has_a_whole_number():
     rows = [r for r in made.rows_of_model("a", layers=1, estimators=["linearity"]) if r["layer"]]
     axes = made.draw("curves:overview", made.inputs_of(["a"], "linearity", rows=rows)).figure.axes[

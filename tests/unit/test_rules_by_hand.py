@@ -9,8 +9,11 @@ import pytest
 from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.criteria import list_criteria
-from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.evidence import ClaimData, Evidence
+from shape_of_learning.claims.page import describe_finding
 from shape_of_learning.claims.verdict import judge
+from shape_of_learning.metrics.registry import find_measure
+from shape_of_learning.metrics.suspects import COPIES, find_reasons
 
 RUNS = 1000
 
@@ -299,27 +302,98 @@ def test_a_training_whose_beginning_or_end_was_not_seen_votes_neither_way(claim,
     assert "first step that counts 11 of 100" in verdict(a=late).because
 
 
-def of_estimators(**values):
-    """The claim on the dimension, of one decoder whose estimators have these values by step."""
+def of_estimators(claim="dimension_rises_then_falls", same_token=(), **values):
+    """A claim on the dimension, of one decoder whose estimators have these values by step.
+
+    Of the neighbours at the first steps, so large a share is the same token.
+    """
     steps = [0.1, *range(10, 10 * len(values["two_nn"]), 10)]
+    shares = np.zeros((len(steps), 4))
+    shares[: len(same_token)] = np.array(same_token)[:, None] if same_token else 0
     curves = {
-        ("d", name): curve({step: [v] * 4 for step, v in zip(steps, of, strict=True)}, 1e-4)
+        ("d", name): replace(
+            curve({step: [v] * 4 for step, v in zip(steps, of, strict=True)}, 1e-4),
+            same_token=shares,
+        )
         for name, of in values.items()
     }
     models = {"d": EvidenceModel("d", "decoder", 40)}
     of = Evidence(models, curves, suspect_above={"two_nn": 0.1, "two_nn_authors": 0.1})
-    return judge(CLAIMS["dimension_rises_then_falls"], of)
+    return judge(CLAIMS[claim], of)
 
 
-def test_a_collapse_at_initialisation_is_no_rise():
-    """Where TwoNN finds 2 and MADA 62, neighbours are copies: what TwoNN says of that step is no dimension."""
-    falls = [62, 40, 30, 25, 22, 20]
-    found = of_estimators(two_nn=[2.1, 12, 9.8, 9, 8.5, 8], mada=falls, mom=falls)
+COLLAPSED, FALLS = [2.1, 12, 9.8, 9, 8.5, 8], [62, 40, 30, 25, 22, 20]
+
+
+def test_a_collapse_onto_copies_is_no_rise():
+    """Where most neighbours are the same token, TwoNN finds 2 and MADA 62: that is no dimension."""
+    found = of_estimators(two_nn=COLLAPSED, mada=FALLS, mom=FALLS, same_token=[0.73])
     assert found.verdict == "contradicted"
-    assert found.other_verdicts[0] == "two_nn: outside the claim"
-    assert "neighbours are copies" in found.because
-    alone = of_estimators(two_nn=[2.1, 12, 9.8, 9, 8.5, 8])
-    assert alone.verdict == "supported"  # nothing tells
+    assert "same token" in found.because
+    assert of_estimators(two_nn=COLLAPSED).verdict == "supported"
+
+
+@pytest.mark.parametrize("share", [0.51, 0.96])
+def test_a_dimension_of_copies_decides_nothing_alone(share):
+    """Most nearest neighbours are the same token throughout, whatever other estimators find there."""
+    values = [2.0, 2.9, 2.9, 2.0, 2.0, 2.0]
+    alone = of_estimators(two_nn=values, same_token=[share] * 6)
+    assert alone.verdict == "undecided"
+    assert "24 of 24" in alone.because
+    assert "same token" in describe_finding(CLAIMS["dimension_rises_then_falls"], alone)
+    authors = of_estimators(two_nn=values, two_nn_authors=values, same_token=[share] * 6)
+    assert authors.verdict == "undecided"
+    undecided = [2.0, 2.9, 2.05, 2.9, 2.9, 2.0]
+    assert of_estimators(two_nn=values, mada=undecided, same_token=[share] * 6).verdict in (
+        "contradicted",
+        "undecided",
+    )
+    # Together with an estimator that looks further out it is decided, and that one decides.
+    rises = [20, 29, 28, 22, 20, 20]
+    both = of_estimators(two_nn=values, mada=rises, same_token=[share] * 6)
+    assert both.verdict == "supported"
+    assert (
+        of_estimators(two_nn=values, mada=FALLS, same_token=[share] * 6).verdict == "contradicted"
+    )
+    assert of_estimators(two_nn=values, same_token=[0.49] * 6).verdict == "supported"
+
+
+def test_estimators_that_agree_but_for_one_of_copies_are_not_shown_to_disagree():
+    rises = [8, 14, 12, 10, 9, 8]
+    same = {"claim": "estimators_agree", "mada": rises, "mom": rises}
+    assert of_estimators(two_nn=FALLS[::-1], **same).verdict == "contradicted"
+    found = of_estimators(two_nn=FALLS[::-1], same_token=[0.7] * 6, **same)
+    assert found.verdict == "undecided"
+    assert "24 of 24" in found.because
+    opposed = same | {"mom": FALLS}
+    assert of_estimators(two_nn=rises, same_token=[0.7] * 6, **opposed).verdict == "contradicted"
+
+
+def test_a_dimension_near_the_width_decides_nothing_alone():
+    claim, steps = CLAIMS["dimension_rises_then_falls"], (1, 10, 20, 60, 100)
+    of = curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)
+    known = {("d", "two_nn"): of}
+    for width, verdict in ((768, "supported"), (64, "undecided")):
+        models = {"d": EvidenceModel("d", "decoder", 40, width=width)}
+        given = Evidence(models, known, suspect_above={"two_nn": 0.1})
+        assert judge(claim, given).verdict == verdict
+
+
+@pytest.mark.parametrize("same_token", [0.2, 0.49, 0.51, 0.9, np.nan])
+@pytest.mark.parametrize("near", [0.05, 0.11, np.nan])
+def test_claims_mistrust_the_values_that_tables_mark(near, same_token):
+    """The command, tables and figures have the reason `copies` where claims leave a value out."""
+    two_nn = find_measure("two_nn")
+    reasons = find_reasons(
+        two_nn.conditions, 12.0, 11.0, 13.0, near_duplicates=near, same_token=same_token, width=64
+    )
+    of = curve({1: [12.0] * 4, 200: [12.0] * 4}, 1e-4)
+    shares = {"near_duplicates": np.full((2, 4), near), "same_token": np.full((2, 4), same_token)}
+    given = {("d", "two_nn"): replace(of, **shares)}
+    models = {"d": EvidenceModel("d", "decoder", 40, width=64)}
+    claim = replace(CLAIMS["dimension_rises_then_falls"], statistic="mean_over_layers")
+    data = ClaimData(claim, Evidence(models, given, suspect_above={"two_nn": two_nn.suspect_above}))
+    assert bool(data.find_curves("d", "two_nn")) == (COPIES not in reasons)
 
 
 def test_a_suspect_layer_is_left_out_at_all_steps():
@@ -337,16 +411,6 @@ def test_a_suspect_layer_is_left_out_at_all_steps():
     assert judge(claim, Evidence(models, given)).verdict == "supported"
     known = Evidence(models, given, suspect_above={"two_nn": 0.1})
     assert judge(claim, known).verdict == "contradicted"
-
-
-def test_copies_are_found_where_another_estimator_lacks_a_checkpoint():
-    steps = (1, 10, 20, 60, 100)
-    curves = {
-        ("d", name): curve({s: [v] * 4 for s, v in zip(steps, of, strict=True) if v}, 1e-4)
-        for name, of in {"two_nn": [2, 12, 9.8, 9, 8], "mada": [62, None, 30, 25, 22]}.items()
-    }
-    of = Evidence({"d": EvidenceModel("d", "decoder", 40)}, curves, suspect_above={"two_nn": 0.1})
-    assert judge(CLAIMS["dimension_rises_then_falls"], of).verdict == "contradicted"
 
 
 def test_what_estimators_answer_differently_depends_on_the_estimator():

@@ -125,7 +125,7 @@ class Claim:
         What it is a statistic of, as in the paper; none if it is of other tables.
     other_estimators : sequence of sequence of str
         Estimators of the same quantity, which take the places of `estimators`. If one of them decides the opposite,
-        the claim depends on the estimator.
+        the claim depends on the estimator; if values by `estimators` are suspect, these decide.
     robustness : mapping of str to sequence of str
         Further estimators in these places, such as those ``held out``, whose verdicts are reported beside that of
         the claim.
@@ -156,7 +156,8 @@ class Claim:
     applies_to : str
         A group of models that it is judged by in a run that has none of the models that are named.
     on_estimators : bool
-        Whether it is on what estimators say, so that suspect values count.
+        Whether it is on what estimators say. Suspect values count then, but the verdict must be the same without their
+        estimator.
     average_over : {"block_outputs", "all_layers"}
         Which layers count.
     of_blocks : bool
@@ -280,6 +281,8 @@ class EvidenceModel:
         As in its entry; a model without one is a family of its own.
     training : str
         Models with the same one differ only in a seed.
+    width : int
+        Coordinates of its hidden states; 0 if unknown.
     """
 
     name: str
@@ -292,6 +295,7 @@ class EvidenceModel:
     last_step: int | None = None
     family: str = ""
     training: str = ""
+    width: int = 0
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """The values of sound checkpoints, and which of them one claim is judged by."""
 
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from shape_of_learning.checkpoints.verdicts import Kind
 from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.criteria import PAIR
+from shape_of_learning.metrics.suspects import are_copies, is_near_width
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, FEWEST_WINDOWS, GROUPS, TIDY_COLUMNS
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
@@ -27,10 +27,6 @@ MAX_SUSPECT_SHARE = 0.25
 # Nats per token by which a trained model is better than a guess, at least. The frequencies of tokens, which a model
 # learns first, are worth about three.
 MIN_LOSS_GAIN = 0.5
-# An order of magnitude, chosen here. In an untrained GPT-NeoX 73 % of the nearest neighbours are the same token: TwoNN
-# finds a dimension of 2, MADA 40 to 60, and TwoNN of one vector per token 60 to 85.
-DISAGREEMENT_FACTOR, MAX_COPIES = 10, 0.5
-ROBUST_ESTIMATORS = ("mada", "mom")
 UNTRAINED = "untrained weights (step 0, and steps at which weights have not moved yet) do not count"
 # Why values have no interval.
 FEW_WINDOWS_DECIDE = "since a few windows decide them"
@@ -225,6 +221,8 @@ class ClaimData:
         Estimators that are read in the place of the claim's.
     control : str
         The control whose values stand for those of the models; none if empty.
+    with_suspects : bool
+        Whether suspect values count, although they decide nothing alone.
 
     Attributes
     ----------
@@ -248,8 +246,11 @@ class ClaimData:
         evidence: Evidence,
         substitutes: Mapping[str, str] | None = None,
         control: str = "",
+        *,
+        with_suspects: bool = False,
     ) -> None:
         self.claim, self.evidence = claim, evidence
+        self.with_suspects = with_suspects or claim.on_estimators
         self.substitutes, self.control = substitutes or {}, control
         self.models = {name: evidence.models[name] for name in claim.list_models(evidence.models)}
         self.checkpoints: dict[tuple[str, str], None] = {}
@@ -359,7 +360,8 @@ class ClaimData:
             curve = _repeat_control(curve, own)
         suspect = self._find_suspects(model, estimator, curve)
         wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
-        many = suspect[:, wanted].mean(axis=-1) > MAX_SUSPECT_SHARE
+        is_left_out = suspect & (not self.with_suspects)
+        many = is_left_out[:, wanted].mean(axis=-1) > MAX_SUSPECT_SHARE
         places = np.array([len(curve.steps) - 1])
         if self.claim.checkpoints == "training":
             places = np.flatnonzero(self._find_training_steps(model, curve))
@@ -379,7 +381,10 @@ class ClaimData:
                 return None
         values = curve.values[..., places, :, :]
         undefined = np.isnan(values[..., 0]).any(axis=tuple(range(values.ndim - 2)))
-        wanted &= ~suspect[places].any(axis=0)  # few layers, at all steps
+        doubtful = wanted & is_left_out[places].any(axis=0)
+        if doubtful.sum() > MAX_SUSPECT_SHARE * wanted.sum():
+            return None
+        wanted &= ~doubtful  # few layers, at all steps
         kept = wanted & ~undefined
         if not kept.any():
             return None
@@ -403,37 +408,21 @@ class ClaimData:
             layers=curve.layers[kept],
             values=values,
             near_duplicates=curve.near_duplicates[places][:, kept],
+            same_token=None if curve.same_token is None else curve.same_token[places][:, kept],
             n=curve.n[places],
             undefined=int(wanted.sum() - kept.sum()),
             few_windows=few_windows,
         )
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
-        """Return where the nearest neighbours are copies, (checkpoints, layers) of bool.
-
-        More than a share of the vectors has a near-duplicate; or most nearest neighbours are the same token,
-        and estimators that look further out find a dimension of another order of magnitude.
-        """
+        """Return which values tables, figures and the terminal mark as suspect, too, (checkpoints, layers) of bool."""
         limit = self.evidence.suspect_above.get(estimator)
-        if limit is None or self.claim.on_estimators:
+        if limit is None:
             return np.zeros(curve.near_duplicates.shape, bool)
-        suspect = curve.near_duplicates > limit
-        further = [self.evidence.curves.get((model, name)) for name in ROBUST_ESTIMATORS]
-        known = [other for other in further if other and np.array_equal(other.layers, curve.layers)]
-        if not known or self.control:
-            return suspect
-        others = np.full((len(known), *suspect.shape), np.nan)
-        for number, other in enumerate(known):
-            at = {revision: place for place, revision in enumerate(other.revisions)}
-            places = [place for place, revision in enumerate(curve.revisions) if revision in at]
-            others[number, places] = _average_draws(other)[[at[curve.revisions[p]] for p in places]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # where none has a value
-            median = np.nanmedian(others, axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            apart = np.abs(np.log(_average_draws(curve) / median)) > np.log(DISAGREEMENT_FACTOR)
-        of_copies = True if curve.same_token is None else ~(curve.same_token <= MAX_COPIES)
-        return suspect | (apart & of_copies)
+        same_token = np.nan if curve.same_token is None else curve.same_token
+        width = self.evidence.models[model].width if model in self.evidence.models else 0
+        suspect: np.ndarray = are_copies(limit, curve.near_duplicates, same_token)
+        return suspect | is_near_width(_average_draws(curve), width)
 
     def _find_training_steps(self, model: str, curve: LayerValues) -> np.ndarray:
         """Return which checkpoints count for how a training goes, (checkpoints,) of bool.

@@ -171,7 +171,8 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     }
     conclusion = claim.conclusion.get(judgement.verdict)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
-    return f"{capitalise(words)}{ending}."
+    suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
+    return f"{capitalise(words)}{ending}.{suspects}"
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:

@@ -9,7 +9,6 @@ import pandas as pd
 
 from shape_of_learning.claims.claim import ClaimGrid, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.evidence import (
-    ROBUST_ESTIMATORS,
     Evidence,
     LayerValues,
     group_curves,
@@ -84,13 +83,7 @@ class MeasuredChoices:
         limits = {
             n: self._suspect_above[o] for n, o in substitutes.items() if o in self._suspect_above
         }
-        further = {
-            (model, name): self._curves[model, name, *options]
-            for name in set(ROBUST_ESTIMATORS) - set(substitutes)
-            for model in self._models
-            if (model, name, *options) in self._curves
-        }
-        return Evidence(self._models, curves | further, suspect_above=limits)
+        return Evidence(self._models, curves, suspect_above=limits)
 
 
 def judge_specifications(grid: ClaimGrid, measured: MeasuredChoices) -> Specified:

@@ -13,6 +13,7 @@ from shape_of_learning.claims.bounds import ROUNDING, TAIL, BoundedNumber, apart
 from shape_of_learning.claims.claim import (
     DECIDED,
     TOGETHER,
+    UNJUDGED,
     Claim,
     ClaimVerdict,
     Condition,
@@ -30,6 +31,7 @@ from shape_of_learning.claims.evidence import (
     list_names,
 )
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.suspects import COPIES, NEAR_THE_WIDTH
 
 OTHER_SEEDS = " and other seeds"
 
@@ -85,6 +87,10 @@ class Judgement:
         The values of each model and estimator that were read.
     withheld : str
         How many values have no interval, and why; empty if all have one.
+    suspects : str
+        How many values are suspect, and why; empty if none is.
+    is_suspect : bool
+        Whether it rests on suspect values, so that it decides nothing alone.
     """
 
     verdict: ClaimVerdict
@@ -105,6 +111,8 @@ class Judgement:
     results: tuple[CriterionResult, ...] = ()
     curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
     withheld: str = ""
+    suspects: str = ""
+    is_suspect: bool = False
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
@@ -121,7 +129,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     -------
     Judgement
         By the paper's estimators. If others of the same quantity decide the opposite, the claim `depends
-        on the estimator`; if the paper's are suspect, the others decide.
+        on the estimator`; if the paper's are suspect, the others decide, and if these do not, the claim is undecided.
 
     Raises
     ------
@@ -132,14 +140,15 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
 
     def judge_with(names: Sequence[str]) -> Judgement:
         substitutes = dict(zip(claim.estimators, names, strict=True))
-        return judge_by(claim, ClaimData(claim, evidence, substitutes))
+        return _judge_with_suspects(claim, evidence, substitutes)
 
-    data = ClaimData(claim, evidence)
-    by_paper = judge_by(claim, data)
+    by_paper = judge_with(claim.estimators)
+    if claim.on_estimators and by_paper.suspects:
+        by_paper = _judge_without_suspects(claim, evidence, by_paper)
     by_others = {" and ".join(names): judge_with(names) for names in claim.other_estimators}
     further = {f"also {name}": judge_with(names) for name, names in claim.robustness.items()}
     by_all = {" and ".join(claim.estimators): by_paper, **by_others}
-    joined = _join_verdicts(by_paper, by_all, is_suspect=bool(data.suspects))
+    joined = _join_verdicts(by_paper, by_all)
     if claim is not written and joined.verdict != ClaimVerdict.NOT_MEASURED:
         note = f" Judged by this run's models ({claim.models}), since it has none that the claim names."
         joined = replace(joined, because=joined.because + note)
@@ -153,9 +162,47 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     return replace(joined, other_verdicts=(*others, *controls))
 
 
-def _join_verdicts(
-    by_paper: Judgement, by_all: Mapping[str, Judgement], *, is_suspect: bool
+def _judge_with_suspects(
+    claim: Claim, evidence: Evidence, substitutes: Mapping[str, str]
 ) -> Judgement:
+    """Judge without suspect values; if too few are left, with them, which decides nothing."""
+    data = ClaimData(claim, evidence, substitutes)
+    found = judge_by(claim, data)
+    if not data.suspects or found.verdict not in UNJUDGED:
+        return found
+    with_all = judge_by(claim, ClaimData(claim, evidence, substitutes, with_suspects=True))
+    if not with_all.numbers:
+        return found
+    says = f"they say {with_all.verdict}" if with_all.verdict in DECIDED else "they tell nothing"
+    return replace(
+        with_all,
+        verdict=ClaimVerdict.UNDECIDED,
+        because=f"Suspect values decide nothing alone, and {says}. {with_all.because}",
+        p_supported=nan,
+        p_contradicted=nan,
+        is_suspect=True,
+    )
+
+
+def _judge_without_suspects(claim: Claim, evidence: Evidence, by_all: Judgement) -> Judgement:
+    """Keep a verdict on what several estimators say if it is the same without those whose values are suspect."""
+    data = ClaimData(claim, evidence)
+    evaluate_statistic(claim, data)
+    trusted = [name for name in claim.estimators if name not in {e for _, e in data.suspects}]
+    verdict = ClaimVerdict.UNDECIDED
+    if len(trusted) > 1:
+        without = replace(claim, estimators=trusted)
+        verdict = judge_by(without, ClaimData(without, evidence)).verdict
+    if by_all.verdict not in DECIDED or verdict == by_all.verdict:
+        return by_all
+    reason = (
+        f"It is {by_all.verdict} with suspect values, which decide nothing alone, and not by "
+        f"{list_names(trusted) or 'any other estimator'}. {by_all.because}"
+    )
+    return replace(by_all, verdict=ClaimVerdict.UNDECIDED, because=reason, is_suspect=True)
+
+
+def _join_verdicts(by_paper: Judgement, by_all: Mapping[str, Judgement]) -> Judgement:
     """Return the verdict of the paper's estimator, unless others contradict it or decide in its place."""
     named = {
         verdict: list_names(
@@ -167,11 +214,8 @@ def _join_verdicts(
         supported, contradicted = named.values()
         reason = f"Supported by {supported}, contradicted by {contradicted}."
         return replace(by_paper, verdict=ClaimVerdict.DEPENDS, because=reason)
-    measured = [judgement for judgement in by_all.values() if judgement.numbers]
-    if is_suspect and not by_paper.numbers and measured:
-        other = next(
-            (judgement for judgement in measured if judgement.verdict in DECIDED), measured[0]
-        )
+    other = next((judgement for judgement in by_all.values() if judgement.verdict in DECIDED), None)
+    if by_paper.is_suspect and other is not None:
         which = list_names(
             [name for name, judgement in by_all.items() if judgement.verdict == other.verdict]
         )
@@ -220,8 +264,9 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
             for name, number in of_unit.items()
         }
     except NotMeasured as reason:
-        suspect = f"; {_describe_suspects(data)}" if data.suspects else ""
-        return Judgement(reason.verdict, f"{capitalise(reason)}{suspect}.")
+        suspects = _describe_suspects(data)
+        because = f"{capitalise(reason)}{f'; {suspects}' if suspects else ''}."
+        return Judgement(reason.verdict, because, suspects=suspects)
     shown = [verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown]
     verdict = shown[0] if len(shown) == 1 else ClaimVerdict.UNDECIDED
     because = _explain_verdict(claim, verdict, units, families)
@@ -272,6 +317,7 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
         results=tuple(dict.fromkeys(results)),
         curves=data.curves_read,
         withheld=withheld,
+        suspects=_describe_suspects(data),
     )
 
 
@@ -289,13 +335,17 @@ def _describe_withheld(data: ClaimData) -> str:
 
 
 def _describe_suspects(data: ClaimData) -> str:
+    """Say how many values of which estimator are suspect, and why; empty if none is."""
     by_estimator: dict[str, dict[str, str]] = {}
     for (model, estimator), count in data.suspects.items():
         by_estimator.setdefault(estimator, {})[model] = count
     whose = "; ".join(
         f"by `{estimator}` {group_models(models)}" for estimator, models in by_estimator.items()
     )
-    return f"suspect values, whose neighbours are copies: {whose}"
+    if not whose:
+        return ""
+    causes = f"{COPIES.cause}, or {NEAR_THE_WIDTH.cause}"
+    return f"suspect values ({causes}): {whose}"
 
 
 def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:

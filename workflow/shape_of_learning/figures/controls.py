@@ -21,6 +21,7 @@ from shape_of_learning.figures.tables import (
     select_layers,
 )
 from shape_of_learning.metrics.intervals import interval
+from shape_of_learning.metrics.suspects import are_copies
 from shape_of_learning.metrics.tidy import GROUPS
 
 MODEL = "model itself"
@@ -59,13 +60,14 @@ COMPARED = " beside the model"  # suffix of the row of panels that compares
 JACKKNIFE_COLUMNS = [f"without_{group}" for group in range(GROUPS)]
 COLUMNS = ["model", "revision", "step", "tokens", "estimator", "control"]
 MARKS = ["hollow", "marked", "bare"]
+SHARES = ["near_duplicates", "same_token"]  # of an average, the largest of its layers
 
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per control, by layer."""
     of_model = select_layers(inputs).assign(control=MODEL)
     checkpoints = of_model[CHECKPOINT].drop_duplicates()
-    controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT))
+    controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT), inputs)
     names = [measure.name for measure in inputs.measures if not measure.has_interval]
     controls.loc[controls["estimator"].isin(names), ["low", "high"]] = np.nan
     table = pd.concat([of_model, controls], ignore_index=True)
@@ -82,15 +84,15 @@ def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") 
     controls = controls[is_shown | (controls["control"] == "untrained")]
     keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
     means = (
-        controls.groupby(keys, sort=False, dropna=False)[["value", *JACKKNIFE_COLUMNS]]
-        .mean()
+        controls.groupby(keys, sort=False, dropna=False)
+        .agg(dict.fromkeys(["value", *JACKKNIFE_COLUMNS], "mean") | dict.fromkeys(SHARES, "max"))
         .reset_index()
     )
     is_untrained = means["control"] == "untrained"
     steps = of_model[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
     untrained = means[is_untrained].drop(columns=["revision", "step", "tokens"])
     means = pd.concat([means[~is_untrained], untrained.merge(steps, on="model")], ignore_index=True)
-    table = pd.concat([of_model, _add_intervals(means)], ignore_index=True)
+    table = pd.concat([of_model, _add_intervals(means, inputs)], ignore_index=True)
     return _make_drawing(inputs, table, "step", of_model, AVERAGED_LAYERS_IN_WORDS[average_over])
 
 
@@ -99,12 +101,21 @@ def _select_controls(inputs: FigureInputs) -> pd.DataFrame:
     rows = inputs.tables["controls"]
     names = [measure.name for measure in inputs.measures]
     models = [model.name for model in inputs.models]
-    return rows[rows["estimator"].isin(names) & rows["model"].isin(models)]
+    rows = rows[rows["estimator"].isin(names) & rows["model"].isin(models)]
+    return rows.reindex(
+        columns=list(dict.fromkeys([*rows, *SHARES]))
+    )  # unknown shares mark nothing
 
 
-def _add_intervals(rows: pd.DataFrame) -> pd.DataFrame:
+def _add_intervals(rows: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
+    """Add intervals, and mark values whose nearest neighbours are copies, as in tables of estimates."""
     low, high = interval(rows["value"].to_numpy(float), rows[JACKKNIFE_COLUMNS].to_numpy(float))
-    return rows.assign(low=low, high=high, bare=False, hollow=False, marked=False)
+    limits = {measure.name: measure.suspect_above for measure in inputs.measures}
+    marked = [
+        bool(are_copies(limits[row.estimator], row.near_duplicates, row.same_token))
+        for row in rows.itertuples()
+    ]
+    return rows.assign(low=low, high=high, bare=False, hollow=False, marked=marked)
 
 
 def _make_drawing(

@@ -55,6 +55,8 @@ class DrawnMeasure:
         Whether the value depends on the number of vectors per dimension, as scores of fits do.
     parameters : mapping
         The arguments of its function besides the data.
+    suspect_above : float or None
+        The largest share of vectors with a near-duplicate; None if copies do not matter.
     """
 
     name: str
@@ -64,6 +66,7 @@ class DrawnMeasure:
     has_interval: bool = True
     per_dimension: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    suspect_above: float | None = None
 
 
 class FigureJob(NamedTuple):
@@ -120,6 +123,7 @@ def make_drawn_measures(measures: Iterable[Measure]) -> tuple[DrawnMeasure, ...]
             has_interval=measure.has_interval,
             per_dimension=measure.depends_on_n and measure.family == "linearity",
             parameters=measure.arguments,
+            suspect_above=measure.suspect_above,
         )
         for measure in measures
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Above this share of vectors with a near-duplicate TwoNN, which discards a tenth, cannot discard them all.
 NEAR_DUPLICATES = 0.1
@@ -70,6 +70,29 @@ class Conditions(NamedTuple):
     near_duplicates: float | None = None
 
 
+def are_copies(limit: float | None, near_duplicates: Any, same_token: Any) -> Any:
+    """Return whether nearest neighbours are mostly the same token or copies, of numbers or arrays.
+
+    This is the one definition of a TwoNN that says more about the text than about the model: on the terminal, in
+    tables, figures and the explorer, and for claims.
+
+    Parameters
+    ----------
+    limit : float or None
+        The largest share of vectors with a near-duplicate; None if copies do not matter.
+    near_duplicates, same_token : float or ndarray of float64
+        As in ``tables/estimates.csv``; NaN if unknown.
+    """
+    if limit is None:
+        return (near_duplicates != near_duplicates) & False
+    return (near_duplicates > limit) | (same_token > SAME_TOKEN)
+
+
+def is_near_width(value: Any, width: int) -> Any:
+    """Return whether an intrinsic dimension is near the number of coordinates; a `width` of 0 is unknown."""
+    return (value >= NEAR_WIDTH * width) & (width > 0)
+
+
 def find_reasons(
     conditions: Conditions,
     value: float,
@@ -101,10 +124,9 @@ def find_reasons(
     """
     if math.isnan(value):
         return []
-    limit = conditions.near_duplicates
     applies = {
-        COPIES: limit is not None and (near_duplicates > limit or same_token > SAME_TOKEN),
-        NEAR_THE_WIDTH: conditions.is_dimension and width > 0 and value >= NEAR_WIDTH * width,
+        COPIES: are_copies(conditions.near_duplicates, near_duplicates, same_token),
+        NEAR_THE_WIDTH: conditions.is_dimension and is_near_width(value, width),
         WIDE_INTERVAL: conditions.is_positive and high - low > WIDE * value,
         FEW_WINDOWS: conditions.has_interval and math.isnan(low),
     }

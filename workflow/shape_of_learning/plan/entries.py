@@ -441,6 +441,7 @@ class Entry(Section):
             family=self.family,
             role=self.shape.role,
             layers=self.shape.layers,
+            width=self.shape.hidden_size,
             warmup_steps=self.warmup_steps,
             last_step=last or None,
             **self.treatment,
