@@ -10,9 +10,12 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.protocol import Weights
 from shape_of_learning.tasks.examples import Example, Task, write_task
 from shape_of_learning.training import finetune as module
 from shape_of_learning.training import recipe as constants
+from shape_of_learning.training.job import FinetuningJob
 from shape_of_learning.training.pretrain import train_tokenizer
 from shape_of_learning.training.recipe import FinetuningRecipe, space_pretraining_steps
 from shape_of_learning.training.train import train
@@ -98,20 +101,29 @@ def test_step_0_is_its_origin_and_the_last_step_has_learnt_the_task(finished):
 
 def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(tmp_path):
     origin = save_origin(tmp_path / "origin", "encoder")
-    task, output = tmp_path / "words.csv", (tmp_path / "model", tmp_path / "table.csv")
+    task, steps, table = (tmp_path / name for name in ("words.csv", "model", "table.csv"))
     write_task(task, TASK)
-    names = {"model": "plain", "revision": "main"}
-    arguments = f"'tuned', {names}, {origin!r}, '', '', 'encoder', {task!r}, {TUNING}, {output!r}"
-    in_another_process("finetune_model", arguments)
+    weights = Weights("plain", "main", Shape("encoder", 2, 32, 32), is_download=False)
+    job = FinetuningJob("tuned", weights, FinetuningRecipe(**TUNING))
+    in_another_process(
+        "finetune_model",
+        job,
+        checkpoint=origin,
+        tokenizer=origin,
+        task=task,
+        steps=steps,
+        table=table,
+    )
     again = tuned(origin, "encoder", tmp_path / "again")
     for step in (f"step{step}" for step in SAVED):
         for name in ("model.safetensors", "config.json"):
-            assert (output[0] / step / name).read_bytes() == (again / step / name).read_bytes()
-    said = record(output[0] / "step32")
-    assert (said["task"]["name"], said["task"]["train"], said["origin"]) == ("words", 80, names)
-    files = {path.name for path in (output[0] / "step32").iterdir()}
+            assert (steps / step / name).read_bytes() == (again / step / name).read_bytes()
+    said = record(steps / "step32")
+    assert (said["task"]["name"], said["task"]["train"]) == ("words", 80)
+    assert said["origin"] == {"model": "plain", "revision": "main"}
+    files = {path.name for path in (steps / "step32").iterdir()}
     assert set(said["files"]) == files - {"checkpoint.json"}
-    row = pd.read_csv(output[1]).iloc[-1]
+    row = pd.read_csv(table).iloc[-1]
     told = row[["revision", "origin", "origin_revision", "task", "metric", "seed", "score"]]
     assert told.tolist() == ["step32", "plain", "main", "words", "accuracy", 3, said["score"]]
 

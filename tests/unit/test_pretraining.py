@@ -12,6 +12,7 @@ import transformers
 from shape_of_learning.embeddings.hooks import record_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import pretrain as module
+from shape_of_learning.training.job import PretrainingJob
 from shape_of_learning.training.recipe import space_pretraining_steps
 from trainings import RECIPE, TEXT, in_another_process, recipe, record
 
@@ -82,9 +83,8 @@ def test_the_held_out_loss_falls_from_that_of_guessing(trained):
 def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     again, table = tmp_path / "again", tmp_path / "table.csv"
-    plan = {"architecture": architecture_of(trained), **RECIPE}
-    arguments = f"'tiny', {tmp_path / 'text.txt'!r}, {plan}, {again!r}, {table!r}"
-    in_another_process("pretrain_model", arguments)
+    job = PretrainingJob("tiny", recipe(architecture_of(trained)))
+    in_another_process("pretrain_model", job, text=tmp_path / "text.txt", steps=again, table=table)
     assert different_files(trained, again) == []
     rows = pd.read_csv(table)
     assert rows.revision.tolist() == [f"step{step}" for step in STEPS]

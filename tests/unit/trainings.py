@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -35,11 +36,14 @@ def record(folder: Path) -> dict:
     return json.loads((folder / "checkpoint.json").read_text())
 
 
-def in_another_process(script: str, arguments: str) -> None:
-    """Call `main` of a script where hashes and the number of threads are others."""
+def in_another_process(script: str, job: object, **paths: Path) -> None:
+    """Call `main` of a script where hashes and the number of threads are others; the job comes as from Snakemake."""
     folders = f"{WORKFLOW}{os.pathsep}{WORKFLOW / 'scripts'}"
     variables = {"PYTHONPATH": folders, "OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "1"}
-    program = f"from pathlib import Path, PosixPath; import {script}; {script}.main({arguments})"
+    arguments = f"pickle.loads({pickle.dumps(job)!r}), **{paths!r}"
+    program = (
+        f"import pickle; from pathlib import PosixPath; import {script}; {script}.main({arguments})"
+    )
     subprocess.run(
         [sys.executable, "-c", program], env=os.environ | variables, capture_output=True, check=True
     )

@@ -31,8 +31,14 @@ def mark_temporary(weights):
 
 
 def find_origin_weights(wildcards, input):
-    origin = RUN.find_origin(wildcards.model)
-    return weights_folder(origin["model"], origin["revision"], input.get("checkpoint", []))
+    """Find the folder of the checkpoint that a fine-tuning begins with."""
+    return weights_folder(*RUN.find_origin(wildcards.model), input.get("checkpoint", []))
+
+
+def find_origin_tokenizer(wildcards, input):
+    """Find the tokenizer of the checkpoint that a fine-tuning begins with."""
+    model, _ = RUN.find_origin(wildcards.model)
+    return tokenizer_folder(model, find_origin_weights(wildcards, input))
 
 
 def list_checkpoint_files(pattern):
@@ -43,11 +49,6 @@ def list_checkpoint_files(pattern):
         return [pattern.format(model=model, revision=place.name) for place in checkpoints]
 
     return ask_plan(list_files, "model")
-
-
-def ask_origin(function):
-    """What a function of a model and a revision says of the checkpoint that a fine-tuning begins with."""
-    return ask_plan(lambda model: function(*RUN.find_origin(model).values()), "model")
 
 
 rule resolve:
@@ -136,7 +137,7 @@ rule pretrain_model:
         **request_resources(needs.estimate_training),
     params:
         code=lambda wildcards: digest_code("pretrain_model"),
-        recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
+        job=ask_job(RUN.make_pretraining_job, "model"),
     script:
         "../scripts/pretrain_model.py"
 
@@ -144,11 +145,10 @@ rule pretrain_model:
 rule finetune_model:
     """Train a checkpoint further on a task and save it at log-spaced steps.
 
-    Its threads are part of the recipe, since they decide how sums are rounded. Where the checkpoint lies is no
-    parameter; what is in it is.
+    Its threads are part of the recipe, since they decide how sums are rounded.
     """
     input:
-        checkpoint=ask_origin(weights_input),
+        checkpoint=ask_plan(lambda model: weights_input(*RUN.find_origin(model)), "model"),
         task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
         description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
@@ -167,18 +167,10 @@ rule finetune_model:
     resources:
         **request_resources(needs.estimate_training),
         checkpoint=find_origin_weights,
+        tokenizer=find_origin_tokenizer,
     params:
         code=lambda wildcards: digest_code("finetune_model"),
-        is_download=ask_origin(lambda model, revision: MODELS[model].kind == "repository"),
-        weights=ask_origin(RUN.describe_weights),
-        tokenizer=ask_origin(lambda model, revision: tokenizer_folder(model, "")),
-        origin=ask_plan(RUN.find_origin, "model"),
-        role=lambda wildcards: MODELS[wildcards.model].shape.role,
-        recipe=lambda wildcards: {
-            key: value
-            for key, value in MODELS[wildcards.model].recipe.items()
-            if key not in ("of", "task")
-        },
+        job=ask_job(RUN.make_finetuning_job, "model"),
     script:
         "../scripts/finetune_model.py"
 

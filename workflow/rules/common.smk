@@ -20,7 +20,7 @@ import shape_of_learning
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
 from shape_of_learning.job import hide_bars
-from shape_of_learning.embeddings.protocol import SamplingProtocol, Weights
+from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.entries import FolderEntry
@@ -219,17 +219,6 @@ def make_sampling_protocol(model):
         seed=SEED,
         precision=MODELS[model].precision or SETTINGS["forward"]["precision"],
         last_layer=SETTINGS["forward"]["last_layer"],
-    )
-
-
-def make_weights(model, revision):
-    """Say which weights a job reads."""
-    return Weights(
-        model,
-        revision,
-        MODELS[model].shape,
-        is_download=MODELS[model].kind == "repository",
-        identity=RUN.describe_weights(model, revision),
     )
 
 

@@ -22,7 +22,7 @@ def list_control_kinds(model, revision):
 def make_controls_job(model, revision):
     place = RUN.find_checkpoint(model, revision)
     return ControlsJob(
-        make_weights(model, revision),
+        RUN.make_weights(model, revision),
         place.step,
         place.tokens,
         make_sampling_protocol(model),

@@ -150,7 +150,7 @@ def list_measured_choices():
 def make_choices_job(model, revision):
     sampling = make_sampling_protocol(model)
     return ChoicesJob(
-        make_weights(model, revision),
+        RUN.make_weights(model, revision),
         RUN.find_checkpoint(model, revision).step,
         texts=tuple(dict.fromkeys(SETTINGS["choices"]["text"])),
         sampling=replace(sampling, last_layer="both"),

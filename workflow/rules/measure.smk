@@ -31,7 +31,7 @@ def make_measure_job(model, revision, family, layer):
 
 def make_dump_job(model, revision):
     return DumpJob(
-        make_weights(model, revision),
+        RUN.make_weights(model, revision),
         make_sampling_protocol(model),
         RUN.make_matrix_protocol(model, revision),
     )
@@ -39,7 +39,7 @@ def make_dump_job(model, revision):
 
 def make_checkpoint_job(model, revision):
     return CheckpointJob(
-        make_weights(model, revision),
+        RUN.make_weights(model, revision),
         make_sampling_protocol(model),
         RUN.make_matrix_protocol(model, revision),
         strip_presentation(RUN.list_measures(model, revision)),

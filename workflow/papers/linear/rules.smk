@@ -33,7 +33,7 @@ def make_edit_job(model):
         )
     revision = RUN.find_last_checkpoint(model).name
     sampling = replace(make_sampling_protocol(model), windows=0, last_layer="after_final_norm")
-    return EditJob(make_weights(model, revision), sampling, SETTINGS["block_editing"])
+    return EditJob(RUN.make_weights(model, revision), sampling, SETTINGS["block_editing"])
 
 
 def find_edited_weights(wildcards, input):

@@ -766,6 +766,10 @@ class PretrainingEntry(TrainedEntry):
         written = self.pretraining.model_dump(exclude_defaults=True)
         return {"layers": self.layers, "hidden_size": self.hidden_size, **written}
 
+    def make_recipe(self, seed: int) -> PretrainingRecipe:
+        """Make the recipe with the seed of a run; InputError if its settings do not fit together."""
+        return validate_yaml(PretrainingRecipe, {**self.recipe, "seed": seed}, self._where)
+
     @property
     def tokens_per_step(self) -> int:  # type: ignore[override]
         return self.pretraining.batch_size * self.pretraining.context
@@ -799,7 +803,7 @@ class PretrainingEntry(TrainedEntry):
         return {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
 
     def complete(self, find_model: "FindModel") -> Self:
-        validate_yaml(PretrainingRecipe, {**self.recipe, "seed": 0}, self._where)
+        self.make_recipe(seed=0)
         if (name := self.pretraining.twin_of) is None:
             return self
         where = f"{self._where}: `pretraining.twin_of`"
@@ -853,6 +857,10 @@ class FinetuningEntry(TrainedEntry):
     @cached_property
     def recipe(self) -> Mapping[str, Any]:
         return self.finetuning.model_dump()
+
+    def make_recipe(self) -> FinetuningRecipe:
+        """Return the recipe without the checkpoint and the task."""
+        return FinetuningRecipe.model_validate(self.finetuning, from_attributes=True)
 
     @cached_property
     def saved_steps(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from shape_of_learning.checkpoints.lock import (
 )
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, format_verdict, judge_listing
 from shape_of_learning.claims.claim import Claim, EvidenceModel
-from shape_of_learning.embeddings.protocol import MatrixProtocol
+from shape_of_learning.embeddings.protocol import MatrixProtocol, Weights
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure, strip_presentation
@@ -35,6 +35,7 @@ from shape_of_learning.plan.entries import (
     Entry,
     FinetuningEntry,
     HubEntry,
+    PretrainingEntry,
     WrittenEntries,
     expand_seeds,
     find_origins,
@@ -58,6 +59,7 @@ from shape_of_learning.plan.papers import (
 )
 from shape_of_learning.plan.settings import TaskEntry, add_sections, choose_measures
 from shape_of_learning.plan.steps import OfferedSteps
+from shape_of_learning.training.job import FinetuningJob, PretrainingJob
 from shape_of_learning.validation import make_unknown_name_error, validate_yaml
 
 
@@ -481,12 +483,35 @@ class Run:
         good = [checkpoint for checkpoint in measured if checkpoint.name not in bad]
         return (good or measured)[-1]
 
-    def find_origin(self, name: str) -> dict[str, str]:
+    def find_origin(self, name: str) -> tuple[str, str]:
         """Find the model and the revision that a fine-tuning begins with."""
         model = self.models[name]
         assert isinstance(model, FinetuningEntry)
         revision = model.origin_revision or self.find_last_checkpoint(model.origin.name).name
-        return {"model": model.origin.name, "revision": revision}
+        return model.origin.name, revision
+
+    def make_pretraining_job(self, name: str) -> PretrainingJob:
+        """Make the job that pretrains a model."""
+        model = self.models[name]
+        assert isinstance(model, PretrainingEntry)
+        return PretrainingJob(name, model.make_recipe(self.settings["seed"]))
+
+    def make_finetuning_job(self, name: str) -> FinetuningJob:
+        """Make the job that fine-tunes a model."""
+        model = self.models[name]
+        assert isinstance(model, FinetuningEntry)
+        origin = self.make_weights(*self.find_origin(name))
+        return FinetuningJob(name, origin, model.make_recipe())
+
+    def make_weights(self, name: str, revision: str) -> Weights:
+        """Describe the weights of a checkpoint that a job reads."""
+        return Weights(
+            name,
+            revision,
+            self.models[name].shape,
+            is_download=self.models[name].kind == "repository",
+            identity=self.describe_weights(name, revision),
+        )
 
     def make_download_job(self, name: str, revision: str) -> DownloadJob:
         """Make the job that downloads a checkpoint as its lock pins it."""
