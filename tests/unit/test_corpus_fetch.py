@@ -18,6 +18,7 @@ import pytest
 from mirrors import Mirror, served
 from shape_of_learning.corpus import fetch as module
 from shape_of_learning.corpus.fetch import fetch
+from shape_of_learning.corpus.job import SourceJob
 from shape_of_learning.errors import InputError
 
 # Incompressible, so that the archive is about as long as its content.
@@ -38,7 +39,7 @@ PACKED[".zip"] = lambda content: zipped(enwik8=content)
 
 
 def get(output: Path, *urls: object, sha256: str | None = SHA256, **facts: str) -> None:
-    fetch("enwik8", [str(url) for url in urls], output, sha256=sha256, **facts)
+    fetch(SourceJob("enwik8", sha256=sha256, **facts), [str(url) for url in urls], output)
 
 
 def dead_url() -> str:

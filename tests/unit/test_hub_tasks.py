@@ -30,11 +30,13 @@ DATA = {
 MAKE = """
 import json, pathlib, sys
 from shape_of_learning.errors import InputError
+from shape_of_learning.tasks.entry import ExamplesJob, TaskEntry
 from shape_of_learning.tasks.examples import write_task
 from shape_of_learning.tasks.sources import make_task
 for name, entry in json.loads(sys.argv[1]).items():
     try:
-        write_task(pathlib.Path(sys.argv[2], f"{name}.csv"), make_task(name, entry, text=None, seed=0))
+        job = ExamplesJob(name, TaskEntry(**entry), seed=0)
+        write_task(pathlib.Path(sys.argv[2], f"{name}.csv"), make_task(job, text=None))
     except InputError as error:
         print(json.dumps([name, str(error)]))
 """

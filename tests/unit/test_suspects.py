@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from shape_of_learning.figures.captions import count_blocks
-from shape_of_learning.findings import find_all_sentences, find_sentences
+from shape_of_learning.findings import NamedCheckpoint, find_all_sentences, find_sentences
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.suspects import (
     COPIES,
@@ -121,7 +121,7 @@ def test_two_models_have_a_sentence_each_on_anisotropy_and_one_on_both_dimension
         found += rows_of("two_nn", [9, 8], reason=reason)
         return [row | {"model": model, "revision": "main"} for row in found]
 
-    models = [("a", "A", "main"), ("b", "B", "main")]
+    models = [NamedCheckpoint("a", "A", "main"), NamedCheckpoint("b", "B", "main")]
     sentences = find_all_sentences(rows("a", "") + rows("b", "copies"), models)
     assert len(sentences) == 3
     assert "do not trust TwoNN in 1 of 1 blocks of B" in sentences[-1]

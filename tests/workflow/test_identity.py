@@ -86,6 +86,16 @@ def test_one_changed_field_of_a_job_is_a_reason(copy):
     assert {"judge_claims", "draw_figure", "judge_checkpoints"} <= rules_with_changed_params(copy)
     copy.write("changes.yaml", {"measurement": {"neighbours": 130}})
     assert {MEASURE, "measure_controls"} <= rules_with_changed_params(copy)
+    # A job shows a change of its own only while those before it have none.
+    recipe = {**tiny_runs.RECIPE, "learning_rate": 0.004}
+    for rule, settings, model in (
+        ("clean_corpus", {"corpus": {"first_bytes": 10**6}}, {}),
+        ("pretrain_model", {}, {"pretraining": recipe}),
+        ("write_findings", {}, {"label": "Small"}),
+    ):
+        copy.write("config/models/tiny.yaml", {"tiny": {**tiny_runs.MODEL, **model}})
+        copy.write("changes.yaml", settings)
+        assert rule in rules_with_changed_params(copy)
 
 
 def rules_with_changed_params(copy: Checkout) -> set[str]:

@@ -5,32 +5,47 @@ OUTPUTS:
     <results>/corpus/{source}/raw          the verified source, unpacked; where its hash is configured, it lies in
                                            <resources>/corpus/, which other runs may share, and this is a link to it
     <results>/corpus/{source}/text.txt     articles without markup, or the text as it is
-    <results>/corpus/{source}/alphabet.json  its characters, and what cleaning changed
+    <results>/corpus/{source}/alphabet.json  its characters, and the changes by cleaning
 STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 """
 
 from shape_of_learning.corpus.fetch import find_local_file
+from shape_of_learning.corpus.job import CleaningJob, SourceJob
 
 SOURCES = SETTINGS["corpus"]["sources"]
 
 
 def find_source_file(wildcards):
-    """The first address of a source, where that is a file of this machine: a changed one is fetched anew."""
+    """Find the first address of a source if it is a file of this machine, since a changed file is fetched again."""
     local = find_local_file(SOURCES[wildcards.source]["urls"][0])
     return [local] if local is not None and local.is_file() else []
 
 
 def name_pinned_source(wildcards):
-    """Where a source lies whose hash is configured; nothing of others, which may differ from run to run."""
+    """Name the place of a source whose hash is configured; other sources may differ from run to run."""
     entry = SOURCES[wildcards.source]
     pin = entry.get("sha256") or entry.get("git_blob") or ""
     return f"{name_shared_place('corpus', wildcards.source, pin)}.raw" if pin else ""
 
 
-rule fetch_corpus:
-    """Download from the first address that answers, and verify.
+def make_source_job(source):
+    entry = SOURCES[source]
+    return SourceJob(source, entry.get("member"), entry.get("sha256"), entry.get("git_blob"))
 
-    Addresses are a resource, which Snakemake does not compare: one more is no reason to fetch anew.
+
+def make_cleaning_job(source):
+    entry, corpus = SOURCES[source], SETTINGS["corpus"]
+    return CleaningJob(
+        entry["format"],
+        alphabet_size=corpus["alphabet_size"] or entry.get("alphabet_size"),
+        first_bytes=corpus["first_bytes"],
+    )
+
+
+rule fetch_corpus:
+    """Download a source from the first address that answers, and verify it.
+
+    Addresses are a resource, which Snakemake does not compare: one more is no reason to fetch it again.
     """
     input:
         find_source_file,
@@ -42,7 +57,7 @@ rule fetch_corpus:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
         source=match_any(name for name, entry in SOURCES.items() if "urls" in entry),
-    retries: 0  # the script tries again what may pass
+    retries: 0  # the script itself tries again after faults that may pass
     localrule: True
     conda:
         "../../envs/corpus.yaml"
@@ -50,9 +65,7 @@ rule fetch_corpus:
         urls=lambda wildcards: "\n".join(SOURCES[wildcards.source]["urls"]),
         shared=name_pinned_source,
     params:
-        member=lambda wildcards: SOURCES[wildcards.source].get("member"),
-        sha256=lambda wildcards: SOURCES[wildcards.source].get("sha256"),
-        git_blob=lambda wildcards: SOURCES[wildcards.source].get("git_blob"),
+        job=ask_job(make_source_job, "source"),
     script:
         "../scripts/fetch_corpus.py"
 
@@ -77,7 +90,7 @@ rule write_python_topics:
 
 
 rule clean_corpus:
-    """Keep the text of articles, and of its characters as many as the source says."""
+    """Keep the text of articles, and the most frequent of its characters."""
     input:
         raw="<results>/corpus/{source}/raw",
     output:
@@ -98,10 +111,6 @@ rule clean_corpus:
         origin=lambda wildcards: SOURCES[wildcards.source].get("urls", [wildcards.source])[0],
     params:
         code=lambda wildcards: digest_code("clean_corpus"),
-        format=lambda wildcards: SOURCES[wildcards.source]["format"],
-        alphabet_size=lambda wildcards: (
-            SETTINGS["corpus"]["alphabet_size"] or SOURCES[wildcards.source].get("alphabet_size")
-        ),
-        first_bytes=SETTINGS["corpus"]["first_bytes"],
+        job=ask_job(make_cleaning_job, "source"),
     script:
         "../scripts/clean_corpus.py"

@@ -44,7 +44,7 @@ rule write_findings:
         "../../envs/metrics.yaml"
     params:
         code=lambda wildcards: digest_code("write_findings"),
-        models=lambda wildcards: shown.list_models(RUN),
+        job=ask_job(lambda: shown.make_findings_job(RUN)),
     script:
         "../scripts/write_findings.py"
 

@@ -3,17 +3,17 @@
 REQUIRED INPUTS: for a built-in task the cleaned corpus; for one of the Hub none.
 OUTPUTS:
     <results>/tasks/{task}.csv         its examples
-    <results>/tasks/{task}.json        how they are judged, their numbers, the table's digest
-STEPS: make_task, for the tasks that something asks for.
+    <results>/tasks/{task}.json        the metric that judges predictions, numbers of examples, the table's digest
+STEPS: make_task, for each task of a fine-tuning.
 """
 
-TASKS = SETTINGS["tasks"]
+from shape_of_learning.tasks.entry import ExamplesJob
 
 
 rule make_task:
-    """Make the examples of a task: from the corpus or the Hub."""
+    """Make the examples of a task from the corpus or the Hub."""
     input:
-        lambda wildcards: list(CLEAN_CORPUS.values()) if "builtin" in TASKS[wildcards.task] else [],
+        lambda wildcards: list(CLEAN_CORPUS.values()) if RUN.tasks[wildcards.task].builtin else [],
     output:
         table="<results>/tasks/{task}.csv",
         description="<results>/tasks/{task}.json",
@@ -22,13 +22,12 @@ rule make_task:
     benchmark:
         "<benchmarks>/tasks/{task}.tsv"
     wildcard_constraints:
-        task=match_any(TASKS),
+        task=match_any(RUN.tasks),
     localrule: True
     conda:
         "../../envs/tasks.yaml"
     params:
         code=lambda wildcards: digest_code("make_task"),
-        entry=lambda wildcards: TASKS[wildcards.task],
-        seed=SEED,
+        job=ask_job(lambda task: ExamplesJob(task, RUN.tasks[task], SEED), "task"),
     script:
         "../scripts/make_task.py"

@@ -1,21 +1,25 @@
 """Turn a corpus file into plain text.
 
-A MediaWiki export is cleaned to the running text of its articles; text is taken as it is. Where the source says how
-many characters it has, the most frequent ones are kept. What is changed is counted and said.
+A MediaWiki export is cleaned to the running text of its articles; text is taken as it is. If the alphabet has a size,
+the most frequent characters are kept. Changes are counted and logged.
 """
 
 from pathlib import Path
 
 from shape_of_learning.corpus.clean import clean
-from shape_of_learning.job import read_parameters, run_job
+from shape_of_learning.corpus.job import CleaningJob
+from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
+        job: CleaningJob = snakemake.params.job
         clean(
             Path(snakemake.input.raw),
             Path(snakemake.output.text),
             Path(snakemake.output.alphabet),
+            format=job.format,
+            alphabet_size=job.alphabet_size,
+            first_bytes=job.first_bytes,
             processes=snakemake.threads,
             origin=snakemake.resources.origin,
-            **read_parameters(snakemake),
         )

@@ -63,21 +63,36 @@ def find_sentences(label: str, rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def find_all_sentences(rows: Iterable[Row], models: Sequence[Sequence[str]]) -> list[str]:
-    """Say what stands out in several models: first the anisotropy of each, then their dimensions.
+class NamedCheckpoint(NamedTuple):
+    """A checkpoint on which sentences are written: names in tables, and the printed name of the model."""
+
+    model: str
+    label: str
+    revision: str
+
+
+class FindingsJob(NamedTuple):
+    """The checkpoints whose findings are written."""
+
+    checkpoints: tuple[NamedCheckpoint, ...]
+
+
+def find_all_sentences(rows: Iterable[Row], checkpoints: Sequence[NamedCheckpoint]) -> list[str]:
+    """Say what stands out in several models: first the anisotropy of each model, then their dimensions.
 
     Parameters
     ----------
     rows : iterable of mapping
         As of :func:`find_sentences`, of any checkpoints.
-    models : sequence of (name, label, revision)
+    checkpoints : sequence of NamedCheckpoint
+        One of each model.
     """
-    listed = list(rows)
+    rows_by_checkpoint: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        rows_by_checkpoint.setdefault((row["model"], row["revision"]), []).append(row)
     curves = [
-        _read_curves(
-            label, [row for row in listed if (row["model"], row["revision"]) == (name, revision)]
-        )
-        for name, label, revision in models
+        _read_curves(label, rows_by_checkpoint.get((model, revision), []))
+        for model, label, revision in checkpoints
     ]
     together = [curves] if len(curves) <= MOST_TOGETHER else [[curve] for curve in curves]
     sentences = [*map(_say_anisotropy, curves), *map(_say_dimension, together)]

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, find_descriptor, format_row, is_stream
-from shape_of_learning.findings import find_all_sentences
+from shape_of_learning.findings import NamedCheckpoint, find_all_sentences
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.suspects import REASONS, Reason, read_reasons
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
@@ -101,7 +101,9 @@ def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
         keys = ("name", "label", "axis", "description")
         measures.append({key: getattr(measure, key) for key in keys})
     last_revisions = {str(row["model"]): str(row["revision"]) for row in objects}
-    checkpoints = [(name, name, revision) for name, revision in last_revisions.items()]
+    checkpoints = [
+        NamedCheckpoint(name, name, revision) for name, revision in last_revisions.items()
+    ]
     description = {
         "models": [{"name": name, "label": name} for name in last_revisions],
         "measures": measures,

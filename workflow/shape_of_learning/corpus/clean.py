@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
 
 from shape_of_learning.corpus.changes import describe_changes
+from shape_of_learning.corpus.job import CorpusFormat
 from shape_of_learning.corpus.mediawiki import CleanedPage, Export, clean_page, is_redirect
 from shape_of_learning.corpus.namespaces import InvisibleNamespaces
 from shape_of_learning.errors import InputError
@@ -20,7 +20,6 @@ from shape_of_learning.files import atomic_write, compute_sha256
 
 logger = logging.getLogger(__name__)
 
-CorpusFormat = Literal["mediawiki", "text"]
 BLOCK_BYTES = 1 << 20
 # Pages that a process cleans at a time: longer than their transfer, shorter than the whole.
 PAGES_AT_A_TIME = 32

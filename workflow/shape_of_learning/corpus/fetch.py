@@ -20,6 +20,7 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.corpus.job import SourceJob
 from shape_of_learning.errors import InputError, hide_secrets
 from shape_of_learning.files import compute_git_blob, compute_sha256
 
@@ -39,32 +40,17 @@ HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding
 DAMAGED = (zipfile.BadZipFile, LZMAError, zlib.error, EOFError, RuntimeError)
 
 
-def fetch(
-    source: str,
-    urls: Sequence[str],
-    output: Path,
-    *,
-    member: str | None = None,
-    sha256: str | None = None,
-    git_blob: str | None = None,
-) -> None:
-    r"""Download the file of a source, unpack and verify it.
+def fetch(job: SourceJob, urls: Sequence[str], output: Path) -> None:
+    """Download the file of a source, unpack and verify it.
 
     Parameters
     ----------
-    source : str
-        Key in ``corpus.sources``, for messages.
+    job : SourceJob
     urls : sequence of str
         http, https and file URLs and paths, tried in order, and again if a connection breaks or a server is
         busy. Files with the suffix zip, gz, bz2 or xz are unpacked.
     output : Path
         If another run is writing it, this run waits and takes its file.
-    member : str, optional
-        Name of the file in a zip archive.
-    sha256 : str, optional
-        Hexadecimal digest of the unpacked file.
-    git_blob : str, optional
-        Name that git gives to its content: SHA-1 of ``blob SIZE\0`` and the content.
 
     Raises
     ------
@@ -74,33 +60,31 @@ def fetch(
     from filelock import FileLock
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    expectation = {"member": member, "sha256": sha256, "git_blob": git_blob}
     with FileLock(output.with_name(f".{output.name}.lock")):
-        if (sha256 or git_blob) and output.exists():
+        is_pinned = job.sha256 or job.git_blob
+        if is_pinned and output.exists():
             with suppress(ValueError):
-                return _require(output, sha256, git_blob)
-        url = _download_first(source, urls, output, expectation)
-        if not sha256 and not git_blob:
+                return _require(output, job)
+        url = _download_first(job, urls, output)
+        if not is_pinned:
             logger.warning(
                 "corpus %r from %s was accepted without a check of its content; set "
                 "corpus.sources.%s.sha256 to %s",
-                source,
+                job.source,
                 hide_secrets(url),
-                source,
+                job.source,
                 compute_sha256(output),
             )
     return None
 
 
-def _download_first(
-    source: str, urls: Sequence[str], output: Path, expectation: Mapping[str, str | None]
-) -> str:
+def _download_first(job: SourceJob, urls: Sequence[str], output: Path) -> str:
     """Download from the first address that has the file, and return the address."""
     failures: dict[str, str] = {}
     remaining = list(urls)
     for pause in (0, *PAUSES_SECONDS):
         time.sleep(pause)
-        unreachable = _find_unreachable_servers(source, remaining)
+        unreachable = _find_unreachable_servers(job.source, remaining)
         retries = []
         for url in remaining:
             if url in unreachable:
@@ -108,7 +92,7 @@ def _download_first(
                 retries.append(url)
                 continue
             try:
-                _download(url, output, expectation)
+                _download(job, url, output)
             except (OSError, ValueError, *DAMAGED) as error:
                 if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
                     raise
@@ -120,14 +104,14 @@ def _download_first(
         if set(retries) <= unreachable.keys():  # a job does not wait for a network
             break
         remaining = retries
-    raise InputError(hide_secrets(_explain_failures(source, failures, unreachable)))
+    raise InputError(hide_secrets(_explain_failures(job.source, failures, unreachable)))
 
 
-def _download(url: str, output: Path, expectation: Mapping[str, str | None]) -> None:
+def _download(job: SourceJob, url: str, output: Path) -> None:
     """Download from one address, unpack and verify."""
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-        file = _download_and_unpack(url, expectation["member"], Path(folder))
-        _require(file, expectation["sha256"], expectation["git_blob"])
+        file = _download_and_unpack(url, job.member, Path(folder))
+        _require(file, job)
         file.replace(output)
 
 
@@ -250,12 +234,12 @@ def _copy(url: str, output: str, _: object) -> None:
     shutil.copyfile(find_local_file(url) or url, output)
 
 
-def _require(file: Path, sha256: str | None, git_blob: str | None) -> None:
+def _require(file: Path, job: SourceJob) -> None:
     """Raise ValueError if a file has another digest than expected."""
-    if sha256 is not None and (digest := compute_sha256(file)) != sha256:
-        raise ValueError(f"its SHA-256 is {digest}, but {sha256} is expected")
-    if git_blob is not None and (digest := compute_git_blob(file)) != git_blob:
-        raise ValueError(f"its git blob is {digest}, but {git_blob} is expected")
+    if job.sha256 is not None and (digest := compute_sha256(file)) != job.sha256:
+        raise ValueError(f"its SHA-256 is {digest}, but {job.sha256} is expected")
+    if job.git_blob is not None and (digest := compute_git_blob(file)) != job.git_blob:
+        raise ValueError(f"its git blob is {digest}, but {job.git_blob} is expected")
 
 
 def _format_reason(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.job import DrawnModel, FigureJob, TableJob, make_drawn_measures
+from shape_of_learning.findings import FindingsJob, NamedCheckpoint
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.entries import Entry
@@ -241,13 +242,15 @@ def collect_curves(papers: Iterable[Paper]) -> dict[str, dict[str, str]]:
     return {kind: columns for paper in papers for kind, columns in paper.curves.items()}
 
 
-def list_models(run: Run) -> list[tuple[str, str, str]]:
-    """List name, label and last checkpoint of the models that others have trained, or of all if there is none."""
-    by_others = [name for name in run.measured if run.models[name].kind in ("repository", "path")]
-    return [
-        (name, run.models[name].label, run.find_last_checkpoint(name).name)
-        for name in by_others or run.measured
-    ]
+def make_findings_job(run: Run) -> FindingsJob:
+    """Name the last checkpoints of the models that others have trained, or of all models if there are none."""
+    published = [name for name in run.measured if run.models[name].kind in ("repository", "path")]
+    return FindingsJob(
+        tuple(
+            NamedCheckpoint(name, run.models[name].label, run.find_last_checkpoint(name).name)
+            for name in published or run.measured
+        )
+    )
 
 
 def _describe_model(model: Entry) -> dict[str, str]:

@@ -57,8 +57,9 @@ from shape_of_learning.plan.papers import (
     collect_sections,
     collect_tables,
 )
-from shape_of_learning.plan.settings import TaskEntry, add_sections, choose_measures
+from shape_of_learning.plan.settings import add_sections, choose_measures
 from shape_of_learning.plan.steps import OfferedSteps
+from shape_of_learning.tasks.entry import TaskEntry
 from shape_of_learning.training.job import FinetuningJob, PretrainingJob
 from shape_of_learning.validation import make_unknown_name_error, validate_yaml
 
@@ -345,6 +346,8 @@ class Run:
         Figures and tables of this run -> the models that they show.
     every_measure : mapping of str to Measure
         Those of ``measurements.csv``, and what figures draw besides, with their settings.
+    tasks : mapping of str to TaskEntry
+        Section ``tasks`` of the configuration.
     claims : mapping of str to mapping of str to Claim
         Those of each paper of the run that has any.
     notices : list of Notice
@@ -363,6 +366,7 @@ class Run:
     tables: Mapping[str, TableSpecification]
     shown: Mapping[str, tuple[str, ...]]
     every_measure: Mapping[str, Measure]
+    tasks: Mapping[str, TaskEntry]
     claims: Mapping[str, Mapping[str, Claim]]
     notices: list[Notice]
     locks: Path
@@ -831,6 +835,7 @@ def read_run(
         tables=tables,
         shown=shown,
         every_measure=measures,
+        tasks=typed.tasks,
         claims={paper.name: paper.claims for paper in chosen if paper.claims},
         notices=notices,
         locks=locks,

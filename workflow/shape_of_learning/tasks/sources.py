@@ -14,6 +14,7 @@ import numpy as np
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.tasks.entry import ExamplesJob, HubTask, TaskEntry
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, check_task, select_examples
 
 Record = Mapping[str, Any]
@@ -29,35 +30,32 @@ CHARACTERS = range(40, 301)  # shorter ones say little, and longer ones are ofte
 FEWEST_WORDS = 5
 
 
-def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: int) -> Task:
+def make_task(job: ExamplesJob, text: Path | None) -> Task:
     """Make the task that an entry of section ``tasks`` describes.
 
     Parameters
     ----------
-    name : str
-        Its key.
-    entry : mapping
-        With ``builtin`` or ``hub``, as ``docs/reference/configuration.md`` has it.
-    text : Path, optional
-        The cleaned corpus, of which a ``builtin`` one is made.
-    seed : int
-        Decides what is drawn.
+    job : ExamplesJob
+    text : Path or None
+        The cleaned corpus, of which a ``builtin`` task is made.
 
     Raises
     ------
     InputError
         As its source, and if it is nothing to learn: see :func:`.check_task`.
     """
-    where, most = f"task `{name}`", entry.get("most") or {}
+    where = f"task `{job.task}`"
+    most = {str(split): number for split, number in (job.entry.most or {}).items()}
     if text is not None:
         return check_task(
-            make_topic_task(read_text(text), seed=seed, most=most, corpus=text), where
+            make_topic_task(read_text(text), seed=job.seed, most=most, corpus=text), where
         )
-    task = make_hub_task(name, entry)
+    task = make_hub_task(job.task, job.entry)
     chosen = []
     for split in SPLITS:
         examples = task.split(split)
-        order = random_stream(seed, f"most of task {name} {split}").permutation(len(examples))
+        random = random_stream(job.seed, f"most of task {job.task} {split}")
+        order = random.permutation(len(examples))
         chosen += select_examples(examples, order.tolist(), most.get(split))
     return check_task(replace(task, examples=chosen), where)
 
@@ -175,44 +173,43 @@ def _normalise_sentence(sentence: str) -> str:
     return " ".join(sentence.lower().split())
 
 
-def make_hub_task(name: str, entry: Mapping[str, Any]) -> Task:
+def make_hub_task(name: str, entry: TaskEntry) -> Task:
     """Make a task of two splits of a data set, both as they were published.
 
     Parameters
     ----------
     name : str
         Key in section ``tasks``.
-    entry : mapping
-        Its value: ``hub``, with ``dataset``, ``config``, ``revision``, ``text``, ``text_2``, ``label`` and
-        ``split``, which names the published split of each of ours; and ``metric``.
+    entry : TaskEntry
+        Its value, with ``hub``.
 
     Raises
     ------
     InputError
         As :func:`download_dataset`; or if a split or a column is not there.
     """
-    where, hub = f"task `{name}`", entry["hub"]
+    where, hub = f"task `{name}`", entry.hub
+    assert hub is not None
     builder = download_dataset(hub, where)
     examples: list[Example] = []
     for split in SPLITS:
-        published, there = hub["split"][split], list(builder.info.splits)
-        if published not in there:
+        published, names = getattr(hub.split, split), list(builder.info.splits)
+        if published not in names:
             raise InputError(
-                f"{where}: `{hub['dataset']}` has no split `{published}`, which its entry gives as "
-                f"`hub.split.{split}`; there are {', '.join(there)}"
+                f"{where}: `{hub.dataset}` has no split `{published}`, which its entry gives as "
+                f"`hub.split.{split}`; there are {', '.join(names)}"
             )
         records = builder.as_dataset(split=published)
         examples += read_examples(records, hub, split, f"{where}, split `{published}`")
-    return Task(entry.get("metric") or "accuracy", examples)
+    return Task(entry.metric or "accuracy", examples)
 
 
-def download_dataset(hub: Mapping[str, Any], where: str) -> Any:
+def download_dataset(hub: HubTask, where: str) -> Any:
     """Download a data set, or find it in the user's cache; nothing that a repository brings is run.
 
     Parameters
     ----------
-    hub : mapping
-        As above.
+    hub : HubTask
     where : str
         How an error names the task.
 
@@ -240,12 +237,12 @@ def download_dataset(hub: Mapping[str, Any], where: str) -> Any:
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # which another host than the Hub keeps
     datasets.utils.logging.set_verbosity_error()
     datasets.disable_progress_bars()
-    dataset, config, revision = hub["dataset"], hub["config"], hub["revision"]
+    dataset, revision = hub.dataset, hub.revision
     with hub_errors(dataset, revision, where=where, key="hub.dataset"):
         try:
             # The prefix keeps a local folder of this name from being taken.
             builder = datasets.load_dataset_builder(
-                f"hf://datasets/{dataset}", name=config, revision=revision
+                f"hf://datasets/{dataset}", name=hub.config, revision=revision
             )
             if builder.hash == revision:
                 builder.download_and_prepare()
@@ -266,7 +263,7 @@ def download_dataset(hub: Mapping[str, Any], where: str) -> Any:
 
 
 def read_examples(
-    records: Iterable[Record], fields: Mapping[str, Any], split: str, where: str
+    records: Iterable[Record], hub: HubTask, split: str, where: str
 ) -> Iterator[Example]:
     """Yield the examples of records; the group of each is a digest of its texts, so that equal ones share it.
 
@@ -276,7 +273,8 @@ def read_examples(
         If a record lacks a column, or its label is no number.
     """
     for number, record in enumerate(records, start=1):
-        columns = {key: fields[key] for key in ("text", "text_2", "label") if fields.get(key)}
+        columns = {"text": hub.text, "text_2": hub.text_2, "label": hub.label}
+        columns = {key: column for key, column in columns.items() if column}
         for key, column in columns.items():
             if column not in record:
                 raise InputError(
