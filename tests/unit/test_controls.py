@@ -20,6 +20,7 @@ from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import average_windows
 from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
 from tiny_models import TEXT, save_tiny_model
 
@@ -106,6 +107,16 @@ def test_a_gaussian_is_of_the_selected_rows():
         assert abs(GaussianStates(states, how)[0]).max() < 100
     states.vectors[1] = np.nan
     assert np.isnan(GaussianStates(states, how)[0]).any()
+
+
+def test_a_gaussian_of_means_has_their_covariance_and_not_that_of_tokens():
+    """The mean of 100 independent tokens has a hundredth of their variance."""
+    states = Cloud(np.random.default_rng(1))
+    protocol = MeasuringProtocol("m", 20, 3, 10, 5, Selection(sequence="mean"))
+    found = average_windows(GaussianStates(states, protocol)[0], states.rows["windows"])
+    means = average_windows(states.vectors, states.rows["windows"])
+    assert found.var(0).sum() == pytest.approx(means.var(0).sum(), rel=0.5)
+    assert found.var(0).sum() < states.vectors.var(0).sum() / 10
 
 
 def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):

@@ -13,6 +13,7 @@ from shape_of_learning.estimators.spread import spectrum
 from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
@@ -205,3 +206,24 @@ def test_too_few_vectors_are_refused_before_a_model_is_run():
     for name in ("two_nn", "anisotropy", "total_variance"):
         with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):
             selections.require_batches(few, states.rows, [ALL[name]])
+
+
+@pytest.mark.parametrize("sequence", ["last_token", "mean"])
+def test_one_vector_of_each_window_is_measured(sequence):
+    """400 windows of ten tokens: as many vectors, and groups of windows leave out as many of them each."""
+    X = np.random.default_rng(0).standard_normal((4000, 8)).astype("f4")
+    states = MadeStates(X, windows=400)
+    per_window = X.reshape(400, 10, 8)
+    vectors = per_window[:, -1] if sequence == "last_token" else per_window.mean(1, dtype=float)
+    protocol = MeasuringProtocol("m", 400, 0, 400, 20, Selection(sequence=sequence))
+    chosen = [ALL[name] for name in ("anisotropy", "two_nn", "rankme")]
+    for measure in chosen:
+        _, of_layer = measure_layer(states, 0, measure.family, [measure], protocol)
+        given = {"dimension": lambda X: nearest_distances(X, 20), "spectrum": spectrum}
+        data = given.get(measure.family, lambda X: X)(vectors.astype("f4"))
+        assert of_layer.n == 400
+        assert (
+            of_layer.selection == {"last_token": "last_token", "mean": "mean_of_window"}[sequence]
+        )
+        assert of_layer.value == pytest.approx(measure.load()(data), rel=1e-6)
+        assert np.isfinite(of_layer.jackknife_values).all()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,3 +196,26 @@ def test_intervals_are_those_of_student_and_the_error_of_a_mean_is_the_textbook_
     assert quantile() == pytest.approx(2.131449546, rel=1e-9)  # t(0.975, 15)
     bounds = (3 - 2.131449546 * error, 3 + 2.131449546 * error)
     assert interval(3.0, left_out) == pytest.approx(bounds)
+
+
+def test_a_window_is_its_last_token_or_the_mean_of_those_that_are_left():
+    rows = {
+        "windows": np.array([0, 0, 0, 3, 3]),
+        "positions": np.array([0, 1, 2, 0, 1]),
+        "token_ids": np.arange(5),
+        "special": np.array([True, False, True, True, False]),
+    }
+    without_special = {"special_tokens": "drop"}
+    last = selections.Selection(sequence="last_token")
+    assert selections.choose_rows(last, rows, GROUPS).tolist() == [2, 4]
+    last = selections.Selection(sequence="last_token", **without_special)
+    assert selections.choose_rows(last, rows, GROUPS).tolist() == [1, 4]
+    mean = selections.Selection(sequence="mean", **without_special)
+    protocol = selections.MeasuringProtocol("m", 100, 0, 3, 2, mean)
+    assert selections.count_vectors(protocol, rows, mean) == 2
+    state = np.array([[0.0], [2.0], [7.0], [1.0], [5.0]], np.float32)
+    means = selections.average_windows(state, rows["windows"])
+    assert means.tolist() == [[3.0], [3.0]]
+    tensor = torch.from_numpy(state).bfloat16()
+    assert selections.average_windows(tensor, rows["windows"]).dtype == torch.bfloat16
+    assert selections.average_windows(tensor, rows["windows"]).tolist() == [[3.0], [3.0]]

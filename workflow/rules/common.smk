@@ -281,6 +281,7 @@ def make_measuring_protocol(model):
             token_types=measurement["token_types"],
             massive_tokens=measurement["massive_tokens"],
             same_window=measurement["same_window"],
+            sequence=measurement["sequence"],
         ),
     )
 

@@ -54,7 +54,7 @@ rule measure_controls:
         "<logs>/controls/{model}/{revision}.log",
     benchmark:
         "<benchmarks>/controls/{model}/{revision}.tsv"
-    priority: 1
+    priority: 2  # before other checkpoints, since it takes long and its weights wait for it
     conda:
         "../../envs/models.yaml"
     threads: forward_threads

@@ -32,7 +32,8 @@ WIDE = 10_000  # characters of a line, if the output is no terminal
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/fd/0"), Path("/dev/fd/1")
 # Advice that needs a configuration, and its replacement in errors of commands.
 CONFIGURATION_WORDS = {
-    " (with `measurement.token_types: one` only one vector of each token type is measured)": "",
+    " (with `measurement.token_types: one` only one vector of each token type is measured, with "
+    "`measurement.sequence` one of each window)": "",
     ", or set `embeddings.dump: true`": "",
     ", set `precision: bfloat16` in the model's entry or lower": ", or lower",
     "set `precision: bfloat16` in the model's entry, take": "take",

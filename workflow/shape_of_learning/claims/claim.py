@@ -21,6 +21,9 @@ OPTION_WORDS = {
     ("text", "resampled"): "other windows",
     ("token_types", "all"): "all vectors",
     ("token_types", "one"): "one vector of each type",
+    ("sequence", "all"): "a vector of each token",
+    ("sequence", "last_token"): "the last token of each window",
+    ("sequence", "mean"): "the mean of each window",
     **{(rows, "keep"): "kept" for rows in ("first_token", "special_tokens", "massive_tokens")},
     **{(rows, "drop"): "left out" for rows in ("first_token", "special_tokens", "massive_tokens")},
 }

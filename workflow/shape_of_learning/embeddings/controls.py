@@ -8,7 +8,7 @@ import numpy as np
 
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.metrics.protocol import MeasuringProtocol
-from shape_of_learning.metrics.selections import HiddenStates, choose_measured_rows
+from shape_of_learning.metrics.selections import HiddenStates, average_windows, choose_measured_rows
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 
@@ -86,12 +86,17 @@ class GaussianStates:
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
         protocol = self._protocol
         rows = choose_measured_rows(protocol, self.rows, protocol.selection, [values])
-        sample = values[rows]
+        sample, windows = values[rows], np.asarray(self.rows["windows"])
         if not np.isfinite(sample).all():
             return values.astype(np.float32)
+        place = np.arange(len(values))
+        if protocol.selection.sequence == "mean":  # all tokens of a window have its one vector
+            sample = average_windows(sample, windows[rows])
+            _, place = np.unique(windows, return_inverse=True)
         mean = sample.mean(axis=0)
         residuals = sample - mean
         variances, directions = np.linalg.eigh(residuals.T @ residuals / (len(sample) - 1))
         stream = random_stream(protocol.seed, f"gaussian, state {state}", model=protocol.model)
-        coordinates = stream.normal(size=values.shape) * np.sqrt(np.clip(variances, 0, None))
-        return np.asarray(coordinates @ directions.T + mean, np.float32)
+        shape = (place.max() + 1, values.shape[1])
+        coordinates = stream.normal(size=shape) * np.sqrt(np.clip(variances, 0, None))
+        return np.asarray(coordinates @ directions.T + mean, np.float32)[place]

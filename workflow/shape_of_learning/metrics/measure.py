@@ -22,8 +22,10 @@ from shape_of_learning.metrics.measure_entry import (
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.selections import (
     HiddenStates,
+    average_windows,
     choose_first_windows,
     choose_measured_rows,
+    count_vectors,
     group_by_selection,
     group_windows,
     require_batches,
@@ -78,15 +80,18 @@ def measure_layer(
         arrays = [states[number] for number in numbers]
         selected = replace(protocol, selection=selection)
         kept = choose_measured_rows(protocol, states.rows, selection, arrays)
-        if len(kept) < protocol.batch_vectors:
-            with_massive_tokens = choose_measured_rows(protocol, states.rows, selection)
-            if len(with_massive_tokens) >= protocol.batch_vectors:
-                # Without its massive tokens the sample is smaller than a batch; it is then one batch.
-                size = max(len(kept), protocol.neighbours + 1)
-                selected = replace(selected, batch_vectors=size)
         if len(kept) < len(arrays[0]):
             arrays = [array[kept] for array in arrays]
         rows = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
+        if selection.sequence == "mean":
+            arrays = [average_windows(array, rows["windows"]) for array in arrays]
+            windows = np.unique(rows["windows"])
+            rows = {"windows": windows, "token_ids": windows}  # no two of them are one token
+        vectors = len(rows["windows"])
+        if vectors < protocol.batch_vectors <= count_vectors(protocol, states.rows, selection):
+            # Without its massive tokens the sample is smaller than a batch; it is then one batch.
+            size = max(vectors, protocol.neighbours + 1)
+            selected = replace(selected, batch_vectors=size)
         batches = make_batches(arrays, rows, group, selected)
         effective = {
             moments: _count_effective_windows(arrays, rows["windows"], moments)
@@ -325,16 +330,19 @@ def divide_sample(
             variant.massive_tokens,
             variant.same_window,
             windows_share=float(variant.windows_share),
+            sequence=variant.sequence,
         )
         for selection, group in group_by_selection(varied, choice):
             kept = choose_measured_rows(protocol, rows, selection)
-            if len(kept) > protocol.neighbours:
-                vectors = min(size, len(kept))
+            number = count_vectors(protocol, rows, selection)
+            if number > protocol.neighbours:
+                vectors = min(size, number)
                 names = tuple(measure.name for measure in group)
                 key = (
                     kept.tobytes(),
                     selection.massive_tokens,
                     selection.same_window,
+                    selection.sequence,
                     vectors,
                     names,
                 )

@@ -26,6 +26,7 @@ ROW_SWITCHES = {
     "first_token": ("keep", "drop"),
     "token_types": ("all", "one"),
     "massive_tokens": ("keep", "drop"),
+    "sequence": ("all", "last_token", "mean"),
     "last_layer": ("before_final_norm",),
 }
 Value = bool | int | float | str
@@ -41,7 +42,7 @@ class SampleVariant:
     ----------
     text : str
         ``"own"``, the windows of the run; ``"resampled"``, as many other windows of the same text; or a source.
-    first_token, special_tokens, token_types, massive_tokens, same_window : str
+    first_token, special_tokens, token_types, massive_tokens, same_window, sequence : str
         As in section ``measurement``.
     windows_share, batch_share : str
         Numbers: the share of the windows, and the size of a batch as a share of the run's size.
@@ -53,6 +54,7 @@ class SampleVariant:
     token_types: str = "all"
     massive_tokens: str = "keep"
     same_window: str = "keep"
+    sequence: str = "all"
     windows_share: str = "1"
     batch_share: str = "1"
 

@@ -31,6 +31,9 @@ class Selection:
         Whether the last layer is measured before the final norm, though the run measures it after the norm.
     windows_share : float
         The share of windows whose tokens are measured: the first windows of each group.
+    sequence : {"all", "last_token", "mean"}
+        A vector for each token that the other choices leave, or one for each window: that of its last token, or the
+        mean of its tokens.
     """
 
     special_tokens: str = "keep"
@@ -40,6 +43,7 @@ class Selection:
     same_window: str = "keep"
     before_final_norm: bool = False
     windows_share: float = 1.0
+    sequence: str = "all"
 
     def set_rows(self, rows: Mapping[str, str]) -> "Selection":
         """Override choices by the `rows` of a :class:`.Measure`."""
@@ -57,6 +61,8 @@ class Selection:
             "without_massive_tokens": self.massive_tokens == "drop",
             "neighbours_in_other_windows": self.same_window == "drop",
             "before_final_norm": self.before_final_norm,
+            "last_token": self.sequence == "last_token",
+            "mean_of_window": self.sequence == "mean",
         }
         return "+".join(part for part, applies in parts.items() if applies) or "all"
 

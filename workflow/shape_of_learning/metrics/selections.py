@@ -61,7 +61,7 @@ def choose_rows(
     Returns
     -------
     ndarray of int64, shape (m,)
-        Ascending numbers of the chosen tokens.
+        Ascending numbers of the chosen tokens; for the mean of a window, of those that it is the mean of.
 
     Examples
     --------
@@ -85,7 +85,60 @@ def choose_rows(
     if selection.massive_tokens == "drop" and len(chosen):
         massive = [find_massive(state[chosen]) for state in states]
         chosen = chosen[~np.any(massive, axis=0)] if massive else chosen
+    if selection.sequence == "last_token":
+        chosen = chosen[find_last_tokens(np.asarray(rows["windows"])[chosen])]
     return chosen
+
+
+def find_last_tokens(windows: np.ndarray) -> np.ndarray:
+    """Find the last token of each window.
+
+    Examples
+    --------
+    >>> find_last_tokens(np.array([0, 0, 0, 2, 2]))
+    array([2, 4])
+    """
+    _, last = np.unique(windows[::-1], return_index=True)
+    return np.sort(len(windows) - 1 - last)
+
+
+def average_windows(state: Any, windows: np.ndarray) -> Any:
+    """Average the vectors of each window.
+
+    Parameters
+    ----------
+    state : ndarray or torch.Tensor, shape (n, d)
+    windows : ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    ndarray or torch.Tensor, shape (number of windows, d)
+        Means in the order of the windows' numbers, of the type of `state`; their sums are in float64.
+
+    Examples
+    --------
+    >>> average_windows(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 2]))
+    array([[2.],
+           [5.]])
+    """
+    _, place, sizes = np.unique(windows, return_inverse=True, return_counts=True)
+    if isinstance(state, np.ndarray):
+        sums = np.zeros((len(sizes), state.shape[1]))
+        np.add.at(sums, place, state)
+        return (sums / sizes[:, None]).astype(state.dtype)
+    sums = state.double().new_zeros(len(sizes), state.shape[1])
+    sums.index_add_(0, sums.new_tensor(place).long(), state.double())
+    return (sums / sums.new_tensor(sizes)[:, None]).to(state.dtype)
+
+
+def count_vectors(
+    protocol: MeasuringProtocol, rows: Mapping[str, np.ndarray], selection: Selection
+) -> int:
+    """Count the vectors of a selection, massive tokens among them."""
+    chosen = choose_measured_rows(protocol, rows, selection)
+    if selection.sequence == "mean":
+        return len(np.unique(np.asarray(rows["windows"])[chosen]))
+    return len(chosen)
 
 
 def choose_measured_rows(
@@ -105,8 +158,7 @@ def require_batches(
     """Raise InputError if the sample has less than a batch for one of the measures."""
     batched = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
     for selection, _ in group_by_selection(batched, protocol.selection):
-        chosen = choose_measured_rows(protocol, rows, selection)
-        require_one_batch(len(chosen), protocol.batch_vectors)
+        require_one_batch(count_vectors(protocol, rows, selection), protocol.batch_vectors)
 
 
 def group_by_selection(
@@ -228,5 +280,6 @@ def require_one_batch(vectors: int, size: int) -> None:
         raise InputError(
             f"the windows give {vectors} vectors, fewer than one batch of {size}; raise "
             "`sampling.windows` or lower `measurement.batch_vectors` (with "
-            "`measurement.token_types: one` only one vector of each token type is measured)"
+            "`measurement.token_types: one` only one vector of each token type is measured, with "
+            "`measurement.sequence` one of each window)"
         )

@@ -28,7 +28,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
-from shape_of_learning.metrics.selections import HiddenStates
+from shape_of_learning.metrics.selections import HiddenStates, average_windows, find_last_tokens
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
 from shape_of_learning.one_model.measurement import (
     CheckpointName,
@@ -582,12 +582,8 @@ class PooledStates:
     def __init__(self, states: HiddenStates, pool: str):
         self._states, self._pool = states, pool
         self.layers = states.layers
-        self._windows, self._first = np.unique(states.rows["windows"], return_inverse=True)
-        number = len(self._windows)
-        # Of several rows with one index, the last assignment stays.
-        last = np.full(number, -1)
-        last[self._first] = np.arange(len(self._first))
-        self._last, self._sizes = last, np.bincount(self._first)
+        self._windows = states.rows["windows"]
+        number = len(np.unique(self._windows))
         self.rows: Mapping[str, np.ndarray] = {
             "windows": np.arange(number),
             "positions": np.zeros(number, np.int64),
@@ -599,11 +595,8 @@ class PooledStates:
         """Return one hidden state of shape (windows, hidden)."""
         values = self._states[state]
         if self._pool == "last":
-            return values[self._last]
-        values = _convert_array(values)
-        sums = np.zeros((len(self._windows), values.shape[1]))
-        np.add.at(sums, self._first, values)
-        return (sums / self._sizes[:, None]).astype(values.dtype)
+            return values[find_last_tokens(self._windows)]
+        return average_windows(values, self._windows)
 
 
 def _number_groups(groups: Any, vectors: int) -> np.ndarray:

@@ -113,6 +113,9 @@ def describe_protocol(run: Run) -> list[str]:
         tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
+    if measurement["sequence"] != "all":
+        vector = {"last_token": "that of its last token", "mean": "the mean of its tokens"}
+        tokens += f" One vector is measured of each window, {vector[measurement['sequence']]}."
     return [
         f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "

@@ -144,6 +144,7 @@ Shares = Annotated[
 ]
 Switch = Literal["keep", "drop"]
 TokenTypes = Literal["all", "one"]
+Sequences = Literal["all", "last_token", "mean"]
 AverageOver = Literal["block_outputs", "all_layers"]
 LastLayer = Literal["after_final_norm", "before_final_norm"]
 some = (Field(min_length=1), unique)
@@ -239,6 +240,10 @@ class Measurement(Section):
         (of a block, in its input or output), among those that the three keys above leave
     same_window
         `keep` or `drop` neighbours of a vector that are in its own window
+    sequence
+        `all`: a vector for each token that the keys above leave. `last_token` or `mean`: one for each window, of
+        its last such token, or the mean of them. Then there are as many vectors as windows, so raise
+        `sampling.windows` to `measurement.batch_vectors`, or lower that one
     estimators
         list of the measures in `measurements.csv`, `estimates.csv` and `changes.csv`. Other measures that a
         figure draws are also measured for its models, and are also in `estimates.csv`
@@ -253,6 +258,7 @@ class Measurement(Section):
     token_types: TokenTypes = "all"
     massive_tokens: Switch = "keep"
     same_window: Switch = "keep"
+    sequence: Sequences = "all"
     estimators: Annotated[Words, Field(min_length=1)] = [*DEFAULT_MEASURES]
     parameters: dict[str, dict[str, Any]] = {}
 
@@ -324,6 +330,8 @@ class Choices(Section):
         list of options of `measurement.massive_tokens`; with both, everything is measured twice
     same_window
         list of options of `measurement.same_window`; with both, neighbours are searched twice
+    sequence
+        list of options of `measurement.sequence`
     windows_share
         list of shares of the windows, the same in each of their 16 groups: rounded to whole windows of
         each, and one at least, so that 16 windows are not halved
@@ -348,6 +356,7 @@ class Choices(Section):
     token_types: Annotated[list[TokenTypes], *some] = ["all", "one"]
     massive_tokens: Annotated[list[Switch], *some] = ["keep"]
     same_window: Annotated[list[Switch], *some] = ["keep", "drop"]
+    sequence: Annotated[list[Sequences], *some] = ["all"]
     windows_share: Shares = [1.0, 0.5]
     batch_share: Shares = [1.0]
     average_over: Annotated[list[AverageOver], *some] = ["block_outputs", "all_layers"]
