@@ -1,7 +1,7 @@
-"""Write what the reference pages have from the code, and the schemas for editors: `make reference`.
+"""Write the tables of the reference that come from the code, and the schemas for editors: `make reference`.
 
-Types, defaults, bounds and words are those of shape_of_learning/plan, settings.py and entries.py, of
-training/recipe.py and of checkpoints/verdicts.py; those of a paper's sections are in its settings.py.
+Types, defaults, bounds and words stand in plan/settings.py, plan/entries.py, tasks/entry.py, training/recipe.py and
+checkpoints/verdicts.py; those of a paper's sections stand in its settings.py.
 """
 
 import json
@@ -19,6 +19,7 @@ from shape_of_learning.metrics.measure_entry import FAMILIES, WEIGHTS, Measure
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan import entries, settings
 from shape_of_learning.plan.papers import collect_sections, read_papers
+from shape_of_learning.tasks import entry as task_entry
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 CONFIG = REFERENCE.parents[1] / "config"
@@ -146,7 +147,7 @@ def schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def model_named(name: str) -> type[BaseModel]:
     """Find a model by its name."""
-    known = [vars(module) for module in (settings, entries)]
+    known = [vars(module) for module in (settings, entries, task_entry)]
     known.append({section.__name__: section for section in SECTIONS.values()})
     return next(models[name] for models in known if name in models)
 

@@ -7,19 +7,10 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning.files import compute_sha256, read_yaml
-from shape_of_learning.provenance import describe_run
+from shape_of_learning.provenance.crate import describe_run
+from shape_of_learning.provenance.job import ProvenanceJob
 
-RUN = {
-    "name": "",
-    "source": "text",
-    "inputs": [
-        "corpus/text/alphabet.json",
-        "checkpoints/hub/step 1.tensors.csv",
-        "checkpoints/hub/not measured.tensors.csv",
-    ],
-    "papers": [("A paper", "Nobody 2026")],
-    "titles": {"figures/it's 100 % #1?": "Figure 1 of A paper"},
-}
+INPUTS = ("corpus/text/alphabet.json", "checkpoints/hub/step 1.tensors.csv")
 WRITTEN = {
     "figures/it's 100 % #1?.pdf": "drawing",
     "figures/it's 100 % #1?.md": "What it shows.",
@@ -60,8 +51,16 @@ def results(tmp_path_factory):
     lock = folder.parent / "hub.yaml"
     lock.write_text("revisions: {}\n")
     outputs = [folder / name for name in WRITTEN if name.startswith(("figures", "tables"))]
-    crate, settings = folder / "ro-crate-metadata.json", {"run": None, "corpus": {"source": "text"}}
-    describe_run(outputs, [lock], folder / "benchmarks", RUN, settings, crate)
+    job = ProvenanceJob(
+        name="",
+        source="text",
+        inputs=(*INPUTS, "checkpoints/hub/not measured.tensors.csv"),
+        locks=(str(lock),),
+        papers=(("A paper", "Nobody 2026"),),
+        titles={"figures/it's 100 % #1?": "Figure 1 of A paper"},
+        configuration={"run": None, "corpus": {"source": "text"}},
+    )
+    describe_run(job, outputs, folder / "ro-crate-metadata.json")
     return folder
 
 
@@ -85,7 +84,7 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
     assert by_name[verdicts]["sha256"] == compute_sha256(results / verdicts)
     assert len(found["#run"]["result"]) == 3
     inputs = [found[each["@id"]] for each in found["#run"]["object"]]
-    assert [each["name"] for each in inputs] == [*RUN["inputs"][:2], "provenance/locks/hub.yaml"]
+    assert [each["name"] for each in inputs] == [*INPUTS, "provenance/locks/hub.yaml"]
     assert {each["@type"] for each in inputs} == {"File"}
     assert [each["sha256"] for each in inputs] == [
         compute_sha256(results / each["name"]) for each in inputs

@@ -1,4 +1,4 @@
-"""The description of a run: what it was computed from and by, and the digest of each of its results.
+"""The description of a run: its inputs and software, and the digest of each of its results.
 
 REQUIRED INPUTS: all results; the benchmarks of their jobs.
 OUTPUTS:
@@ -11,10 +11,11 @@ STEPS: provenance.
 """
 
 from shape_of_learning.errors import hide_secrets_in_settings
+from shape_of_learning.provenance.job import ProvenanceJob
 
 
 def list_results(wildcards):
-    """All that `all` asks for, but for its description."""
+    """List all that target `all` asks for, except for the description."""
     return [
         *expand("<results>/tables/{table}.csv", table=GATHERED),
         *(["<results>/tables/weights.csv"] if RUN.list_weight_tables() else []),
@@ -28,31 +29,37 @@ def list_results(wildcards):
     ]
 
 
-def describe_run():
-    """What the plan knows of the run."""
-    targets = [*(("figures", each) for each in DRAWN), *(("tables", each) for each in WRITTEN)]
-    of_papers = {
-        f"{folder}/{each}": f"{RUN.name_in_paper(each)} of {RUN.find_paper(each).title}"
-        for folder, each in targets
-    }
-    of_claims = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
-    claims = plan_choices().claims if SETTINGS["choices"]["judged"] else []
-    of_choices = {f"figures/specification_{claim}": name_specification(claim) for claim in claims}
-    shown = {RUN.find_paper(each).name for _, each in targets}
-    return {
-        "name": SETTINGS["run"] or "",
-        "source": SETTINGS["corpus"]["source"],
-        "inputs": [
-            f"corpus/{SETTINGS['corpus']['source']}/alphabet.json",
+def title_results():
+    """Name figures, tables and pages of verdicts as readers do, by their paths without suffix."""
+    targets = [*(("figures", name) for name in DRAWN), *(("tables", name) for name in WRITTEN)]
+    titles = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
+    for claim in plan_choices().claims if SETTINGS["choices"]["judged"] else []:
+        titles[f"figures/specification_{claim}"] = name_specification(claim)
+    for folder, name in targets:
+        titles[f"{folder}/{name}"] = f"{RUN.name_in_paper(name)} of {RUN.find_paper(name).title}"
+    return titles
+
+
+def make_provenance_job():
+    """Describe the run by its plan."""
+    source = SETTINGS["corpus"]["source"]
+    papers = {RUN.find_paper(name).name for name in (*DRAWN, *WRITTEN)}
+    return ProvenanceJob(
+        name=SETTINGS["run"] or "",
+        source=source,
+        inputs=(
+            f"corpus/{source}/alphabet.json",
             *(
-                f"checkpoints/{model}/{each.name}.tensors.csv"
+                f"checkpoints/{model}/{checkpoint.name}.tensors.csv"
                 for model in RUN.measured
-                for each in RUN.list_checkpoints(model)
+                for checkpoint in RUN.list_checkpoints(model)
             ),
-        ],
-        "papers": [(paper.title, paper.citation) for paper in RUN.papers if paper.name in shown],
-        "titles": {**of_claims, **of_choices, **of_papers},
-    }
+        ),
+        locks=tuple(str(RUN.lock_file(name)) for name in RUN.list_models("repository")),
+        papers=tuple((paper.title, paper.citation) for paper in RUN.papers if paper.name in papers),
+        titles=title_results(),
+        configuration=hide_secrets_in_settings(SETTINGS),
+    )
 
 
 rule provenance:
@@ -77,9 +84,6 @@ rule provenance:
         "../../envs/provenance.yaml"
     params:
         code=lambda wildcards: digest_code("describe_run"),
-        run=ask_plan(lambda: escape_for_report(describe_run())),
-        configuration=lambda wildcards: escape_for_report(hide_secrets_in_settings(SETTINGS)),
-        locks=lambda wildcards: [str(RUN.lock_file(name)) for name in RUN.list_models("repository")],
-        results=subpath(output.crate, parent=True),
+        job=ask_job(make_provenance_job),
     script:
         "../scripts/describe_run.py"

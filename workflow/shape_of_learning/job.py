@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from shape_of_learning.errors import (
     InputError,
@@ -44,11 +43,6 @@ def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
         _fail(shorten_error(error))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-
-
-def read_parameters(snakemake: Any) -> dict[str, Any]:
-    """Return the parameters of a rule without digests of code and weights, which Snakemake alone reads."""
-    return {key: value for key, value in snakemake.params.items() if key not in ("code", "weights")}
 
 
 def hide_bars() -> None:

@@ -1,4 +1,4 @@
-"""What a run was computed from and by: an RO-Crate of its results.
+"""An RO-Crate of a run: its results, the inputs and the software that they were computed with.
 
 The crate follows the profile Workflow Run Crate (https://w3id.org/ro/wfrun/workflow/0.5). Its root is the
 folder of the results, so that this folder, packed as it is, is a valid crate.
@@ -10,7 +10,7 @@ import mimetypes
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,59 +22,47 @@ from rocrate.rocrate import ROCrate
 
 from shape_of_learning.corpus.changes import read_losses
 from shape_of_learning.files import compute_sha256, write_table
+from shape_of_learning.provenance.job import ProvenanceJob
 
-WORKFLOW = Path(__file__).parents[1]
-LICENSE = "Whoever publishes this run says under which licence; the workflow's own is BSD-3-Clause."
+WORKFLOW = Path(__file__).parents[2]
+LICENSE = (
+    "The publisher of this run decides on its licence; the licence of the workflow is BSD-3-Clause."
+)
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
     "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
 }
-# The context of RO-Crate 1.1 lacks it.
+# The context of RO-Crate 1.1 lacks this term.
 TERMS = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
-# Those that not every system's list of types has.
+# Not every system has these in its list of types.
 FORMATS = {".md": "text/markdown", ".csv": "text/csv", ".yaml": "application/yaml"}
 JOB_COLUMNS = ("job", "seconds", "cpu_seconds", "max_rss_mb")
 
 
-def describe_run(
-    outputs: Sequence[Path],
-    locks: Sequence[Path],
-    benchmarks: Path,
-    run: Mapping[str, Any],
-    configuration: Mapping[str, Any],
-    crate_file: Path,
-) -> None:
-    """Write the description of a run into the folder of its results, and what it refers to into ``provenance/``.
+def describe_run(job: ProvenanceJob, results: Sequence[Path], crate_file: Path) -> None:
+    """Write the description of a run into the folder of its results, and further files into ``provenance/`` there.
 
     Parameters
     ----------
-    outputs : sequence of Path
-        All results, which get a digest each.
-    locks : sequence of Path
-        Locks of the models; those that there are, are copied.
-    benchmarks : Path
-        Folder of what Snakemake measured of the jobs.
-    run : mapping
-        What the plan says: ``name`` (empty for a run without one), ``source`` (the corpus), ``inputs`` (files
-        that say by digests what it was computed from; those that there are, are listed), ``papers`` (title and
-        citation of each) and ``titles`` (of results, by their paths without suffix).
-    configuration : mapping
-        All settings, as ``--configfile`` takes them.
+    job : ProvenanceJob
+    results : sequence of Path
+        All results, whose digests are written.
     crate_file : Path
-        ``ro-crate-metadata.json`` in the folder of the results.
+        ``ro-crate-metadata.json`` in the folder of the results, which also has the folder ``benchmarks``.
     """
-    folder = crate_file.parent / "provenance"
+    top = crate_file.parent
+    folder = top / "provenance"
     (folder / "locks").mkdir(parents=True, exist_ok=True)
     snakefile = Path(shutil.copyfile(WORKFLOW / "Snakefile", folder / "Snakefile"))
-    digests = write_digests(folder / "outputs.sha256", crate_file.parent, outputs)
-    write_jobs(folder / "jobs.csv", benchmarks)
+    digests = write_digests(folder / "outputs.sha256", top, results)
+    write_jobs(folder / "jobs.csv", top / "benchmarks")
     settings = folder / "configuration.yaml"
-    settings.write_text(yaml.safe_dump(dict(configuration), sort_keys=False), encoding="utf-8")
-    inputs = [crate_file.parent / each for each in run["inputs"]]
-    for lock in filter(Path.exists, locks):
+    settings.write_text(yaml.safe_dump(dict(job.configuration), sort_keys=False), encoding="utf-8")
+    inputs = [top / name for name in job.inputs]
+    for lock in filter(Path.exists, map(Path, job.locks)):
         inputs.append(Path(shutil.copyfile(lock, folder / "locks" / lock.name)))
-    crate = _Crate(crate_file.parent, run)
+    crate = _Crate(top, job)
     workflow = crate.add_workflow(
         dest_path="provenance/Snakefile",
         main=True,
@@ -86,7 +74,7 @@ def describe_run(
             "version": describe_workflow(),
         },
     )
-    results = [crate.add_listed_file(path, digest) for path, digest in digests.items()]
+    listed_results = [crate.add_listed_file(path, digest) for path, digest in digests.items()]
     for path in (folder / "outputs.sha256", folder / "jobs.csv", settings):
         crate.add_listed_file(path)
     ended = datetime.now(UTC).isoformat(timespec="seconds")
@@ -96,28 +84,27 @@ def describe_run(
         name="The run",
         endTime=ended,
         instrument=workflow,
-        # A checkpoint without a table was planned for another target.
         object=[crate.add_listed_file(path) for path in inputs if path.exists()],
-        result=results,
+        result=listed_results,
         agent=crate.add_environment(),
     )
     crate.describe_root(datePublished=ended, mentions=[action])
-    crate.metadata.write(crate_file.parent)
+    crate.metadata.write(top)
 
 
-def write_digests(path: Path, results: Path, outputs: Sequence[Path]) -> dict[Path, str]:
-    """Write the SHA-256 of all outputs as ``sha256sum --check`` reads them in the folder `results`."""
-    digests = {output: compute_sha256(output) for output in outputs}
+def write_digests(path: Path, folder: Path, results: Sequence[Path]) -> dict[Path, str]:
+    """Write the SHA-256 of all results as ``sha256sum --check`` reads them in a folder, and return them."""
+    digests = {result: compute_sha256(result) for result in results}
     lines = [
-        f"{digests[digest]}  {digest.relative_to(results).as_posix()}\n"
-        for digest in sorted(digests)
+        f"{digests[result]}  {result.relative_to(folder).as_posix()}\n"
+        for result in sorted(digests)
     ]
     path.write_text("".join(lines), encoding="utf-8")
     return digests
 
 
 def write_jobs(path: Path, benchmarks: Path) -> None:
-    """List time and memory of each job, as Snakemake measured them; empty where a job was too short."""
+    """Write time and memory of the jobs as Snakemake measured them; cells are empty if a job was too short."""
     rows = []
     for file in sorted(benchmarks.rglob("*.tsv")):
         *_, last = csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t")
@@ -127,7 +114,7 @@ def write_jobs(path: Path, benchmarks: Path) -> None:
 
 
 def describe_workflow() -> str:
-    """Version, commit and state of this checkout, in words."""
+    """Describe this checkout: version, commit, and whether files have changed since."""
     from shape_of_learning import __version__
 
     options = ("--always", "--dirty", "--abbrev=40", "--exclude=*")
@@ -137,26 +124,26 @@ def describe_workflow() -> str:
 
 
 class _Crate(ROCrate):
-    """A crate that knows the run, and the folder of its results."""
+    """A crate of one run, in the folder of its results."""
 
-    def __init__(self, results: Path, run: Mapping[str, Any]) -> None:
+    def __init__(self, results: Path, job: ProvenanceJob) -> None:
         super().__init__(version="1.1")
         self.metadata.extra_terms.update(TERMS)
-        self.results, self.run = results, run
+        self.results, self.job = results, job
 
     def add_entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
-        given = {key: value for key, value in properties.items() if value not in (None, "", [])}
-        return self.add(ContextEntity(self, identifier, properties={"@type": kind, **given}))
+        """Add an entity with those of its properties that are not empty."""
+        filled = {key: value for key, value in properties.items() if value not in (None, "", [])}
+        return self.add(ContextEntity(self, identifier, properties={"@type": kind, **filled}))
 
     def describe_root(self, **properties: Any) -> None:
-        """Say of the results what they are, by which papers and to which profiles."""
-        of_run = f" of the run `{self.run['name']}`" if self.run["name"] else ""
-        papers = self.run["papers"]
+        """Describe the results: their content, their papers and the profiles that the crate follows."""
+        run = f" of the run `{self.job.name}`" if self.job.name else ""
+        titles = "; ".join(title for title, _ in self.job.papers) or "no paper"
         properties |= {
-            "name": f"Results{of_run} of shape-of-learning",
-            "description": "Figures, tables and verdicts of "
-            f"{'; '.join(title for title, _ in papers) or 'no paper'}, measured on {self.run['source']}; "
-            "what they were computed from, and by what.",
+            "name": f"Results{run} of shape-of-learning",
+            "description": f"Figures, tables and verdicts of {titles}, measured on {self.job.source}, with the "
+            "inputs and the software that they were computed with.",
             "license": LICENSE,
             "conformsTo": [
                 self.add_entity(url, "CreativeWork", name=name, version=url.rpartition("/")[2])
@@ -164,29 +151,30 @@ class _Crate(ROCrate):
             ],
             "citation": [
                 self.add_entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
-                for n, (title, citation) in enumerate(papers, start=1)
+                for n, (title, citation) in enumerate(self.job.papers, start=1)
             ],
         }
         for key, value in properties.items():
             self.root_dataset[key] = value
 
     def add_listed_file(self, path: Path, digest: str = "") -> Entity:
-        where = path.relative_to(self.results).as_posix()
+        """Add a file in the folder of the results, with its title, caption, digest, size and format."""
+        name = path.relative_to(self.results).as_posix()
         caption = path.with_suffix(".md")
         description = read_losses(path) if path.name == "alphabet.json" else ""
         if caption.exists():
             description = caption.read_text(encoding="utf-8").strip()
         facts = {
-            "name": self.run["titles"].get(where.removesuffix(path.suffix), where),
+            "name": self.job.titles.get(name.removesuffix(path.suffix), name),
             "description": description,
             "sha256": digest or compute_sha256(path),
             "contentSize": str(path.stat().st_size),
-            "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(where)[0],
+            "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(name)[0],
         }
-        return self.add_file(dest_path=where, properties={k: v for k, v in facts.items() if v})
+        return self.add_file(dest_path=name, properties={k: v for k, v in facts.items() if v})
 
     def add_environment(self) -> Entity:
-        """The packages that this job sees; other jobs say theirs in their logs."""
+        """Add the packages that this job sees; the logs of other jobs name theirs."""
         packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
         return self.add_entity(
             "#environment",
@@ -194,5 +182,7 @@ class _Crate(ROCrate):
             name="The environment that described the run",
             softwareVersion=f"Python {platform.python_version()}",
             operatingSystem=platform.platform(),
-            softwareRequirements=[f"{name} {of}" for name, of in sorted(packages.items())],
+            softwareRequirements=[
+                f"{name} {version}" for name, version in sorted(packages.items())
+            ],
         )
