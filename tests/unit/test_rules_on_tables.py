@@ -13,7 +13,7 @@ from shape_of_learning.claims.verdict import decide, judge
 RUNS = 1000
 
 
-def directions(before, after, *costs):
+def directions(before, after, *costs, width=40):
     """A fine-tuning of two seeds with so many elongated directions, and costs of their removal at both ends."""
     models, spectra, probes = {}, [], []
     for seed in (0, 1):
@@ -22,7 +22,7 @@ def directions(before, after, *costs):
         for step, number, cost in ((0, before, costs[0]), (9, after, costs[1])):
             row = {"model": name, "revision": f"s{step}", "step": step, "layer": 2, "sample": "x"}
             spectra += [row | {"median": 1.0, "place": p + 1, "eigenvalue": 20.0 if p < number else 1.0}
-                        for p in range(40)]  # fmt: skip
+                        for p in range(width)]  # fmt: skip
             of = row | {"clusters": 1, "fitted_on": "training"}
             probes.append(of | {"adjustment": "none", "directions": 0, "score": 0.9})
             probes += [of | {"adjustment": "without_directions", "directions": d, "score": 0.9 - cost}
@@ -40,6 +40,13 @@ def test_far_more_directions_are_twice_as_many_and_removal_no_longer_helps():
     assert directions(2, 3, 0, 0.03) == "contradicted"
     assert directions(20, 2, 0, 0.05) == "contradicted"
     assert directions(8, 14, 0, 0.05) == "undecided"
+    # Twice as many of few are few.
+    assert directions(0, 1, 0, 0.05) == "undecided"
+    assert directions(1, 3, 0, 0.05) == "undecided"
+    assert directions(0, 3, 0, 0.05) == "undecided"
+    assert directions(1, 5, 0, 0.05) == "supported"
+    assert directions(1, 8, 0, 0.05, width=768) == "undecided"
+    assert directions(1, 9, 0, 0.05, width=768) == "supported"
     # It helps at both ends, or hurts at both: the former is not what the paper says, the latter half of it.
     assert directions(8, 19, -0.10, -0.05) == "contradicted"
     assert directions(8, 19, 0.10, 0.15) == "undecided"
@@ -66,6 +73,10 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
 
     assert verdict(a=[-1, -1.1, -0.9], b=[1, -1, 1]).verdict == "supported"
     assert verdict(a=[1, 1.1, 0.9], b=[1, 1.1, 1]).verdict == "contradicted"
+    assert (
+        verdict(a=[0.01, 0.02, 0.015], b=[1, 1.1, 1]).verdict == "supported"
+    )  # a hundredth is none
+    assert verdict(a=[0.1, 0.12, 0.14], b=[1, 1.1, 1]).verdict == "undecided"
     assert verdict(a=[1, 1.1, 0.9]).verdict == "undecided"  # one refutes no "not necessarily"
     # All seeds fall by chance in one of eight fine-tunings with three.
     assert verdict(a=[-1, -0.1, -3], b=[1, 1.1, 0.9]).verdict == "undecided"
@@ -77,8 +88,8 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
 
 
 def test_chance_makes_few_verdicts_on_fine_tunings_false():
-    """Ten of three seeds each, whose true change is a hair above none, or of one of them a hair below."""
-    changes = 0.1 + np.random.default_rng(0).normal(size=(10, RUNS, 3))
+    """Ten of three seeds each, whose true change is a hair above what matters, or of one of them a hair below."""
+    changes = 0.1 + 0.1 + np.random.default_rng(0).normal(size=(10, RUNS, 3))
     clear = np.concatenate([changes[:1] - 0.2, changes[1:] + 100])
     for false, values in (("supported", changes), ("contradicted", clear)):
         units = {f"m{i}": {"change": bound_repetitions(of)} for i, of in enumerate(values)}

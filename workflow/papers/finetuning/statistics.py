@@ -14,6 +14,7 @@ MASSIVE = {
     "massive_by_types": "share_between_token_types",
     "massive_by_frequency": "share_between_frequency_bands",
 }
+FEW = 4  # directions
 ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 
 
@@ -66,14 +67,20 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     -------
     Units
         Of each family, means over its seeds: ``doublings``, how often the number of elongated directions of
-        the last layer doubles, with one added before and after; ``cost_before`` and ``cost_after``, the probe
+        the last layer doubles, with one added before and after; ``beyond_few``, how many more there are, less a
+        hundredth of all directions, or less `FEW` if that is more; ``cost_before`` and ``cost_after``, the probe
         score with no direction removed less the mean of those without so many `directions`.
     """
 
+    def count(before: pd.DataFrame, rows: pd.DataFrame) -> int:
+        return int((rows["eigenvalue"] > ELONGATED * before["median"].iloc[0]).sum())
+
     def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        bound = ELONGATED * before["median"].iloc[0]
-        numbers = [1 + (of["eigenvalue"] > bound).sum() for of in (before, after)]
-        return float(np.log2(numbers[1] / numbers[0]))
+        return float(np.log2((1 + count(before, after)) / (1 + count(before, before))))
+
+    def beyond_few(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        few = max(FEW, len(before) / 100)
+        return count(before, after) - count(before, before) - few
 
     def cost(rows: pd.DataFrame) -> float:
         is_whole = rows["adjustment"] == "none"
@@ -82,7 +89,10 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
     is_meant = f"adjustment == 'none' or ({removals})"
-    more = _average_change(data, "finetuning_spectra", "place > 0", doublings)
+    more, several = (
+        _average_change(data, "finetuning_spectra", "place > 0", change)
+        for change in (doublings, beyond_few)
+    )
     before, after = (
         _average_change(data, "finetuning_probes", is_meant, of)
         for of in (lambda before, after: cost(before), lambda before, after: cost(after))
@@ -90,6 +100,7 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     return {
         family: {
             "doublings": more[family],
+            "beyond_few": several[family],
             "cost_before": before[family],
             "cost_after": after[family],
         }

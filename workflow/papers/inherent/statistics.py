@@ -15,7 +15,13 @@ from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import ClaimData, NotMeasured, has_last_layer
 
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
-FEWEST_OF_CHANGES = 6  # steps, for five changes
+FEWEST_OF_CHANGES = 12  # steps, so that decays leave something of the changes
+DECAYS = (
+    0.05,
+    0.15,
+    0.5,
+)  # in shares of the training, which a mixture of them fits at any speed between
+MOST_TURN = 1e6  # standard deviations
 
 
 def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
@@ -77,10 +83,18 @@ def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -
 
 
 def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: int) -> Units:
-    """Correlate changes of a measure of the output embeddings with changes of the loss.
+    """Correlate changes of a measure of the output embeddings with changes of the loss, and test whether both turn.
 
-    From each step to the next, from `from_step` on. Values themselves drift: of two independent curves that
-    rise and fall throughout, the correlation is beyond .8 in nine of ten.
+    From each step to the next, from `from_step` on. Neither values nor changes of independent curves are uncorrelated
+    where both saturate: of the values, the correlation is beyond .8 in nine of ten, and of the changes, which decay, in
+    half. So what decaying changes of any speed explain (:data:`DECAYS`) is taken from both.
+
+    Returns
+    -------
+    Units
+        Of each model ``correlation``, of what is left of the changes; ``isotropy_turns`` and ``quality_turns``, how far
+        a step between the ends lies above both ends or below both, in standard deviations of the fluctuation from step
+        to step, which second differences tell. What only rises, or only falls, does not rise and fall.
     """
     losses = pd.concat(data.select_rows("verdicts").values())[["model", "revision", "loss"]]
     units = {}
@@ -93,12 +107,35 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: in
                 f"`{name}` has both `{estimators[0]}` and a loss at {len(both)} of its steps from step "
                 f"{from_step:,} on, and {FEWEST_OF_CHANGES} are needed"
             )
-        value, loss = both.sort_values("step")[["value", "loss"]].diff().iloc[1:].to_numpy().T
+        steps, value, loss = both.sort_values("step")[["step", "value", "loss"]].to_numpy(float).T
+        share = (steps[1:] - steps[0]) / (steps[-1] - steps[0])
+        changes = [_remove_decay(np.diff(of), share) for of in (value, loss)]
         with np.errstate(invalid="ignore"):  # undefined where one does not vary
-            units[name] = {
-                "correlation": bound_correlation(np.corrcoef(value, loss)[0, 1], len(value))
-            }
+            correlation = np.corrcoef(np.stack(changes))[0, 1]
+        units[name] = {
+            "correlation": bound_correlation(correlation, len(share) - len(DECAYS)),
+            "isotropy_turns": bound_exactly(_find_turn(value)),
+            "quality_turns": bound_exactly(_find_turn(loss)),
+        }
     return units
+
+
+def _remove_decay(changes: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return what a constant and decays over a `share` of the training leave of changes."""
+    decays = np.stack([np.ones_like(share), *(np.exp(-share / decay) for decay in DECAYS)], axis=1)
+    rest: np.ndarray = changes - decays @ np.linalg.lstsq(decays, changes, rcond=None)[0]
+    return rest
+
+
+def _find_turn(values: np.ndarray) -> float:
+    """Return how far a value between the ends lies beyond both, in standard deviations of the fluctuation."""
+    fluctuation = np.sqrt(
+        np.mean(np.diff(values, 2) ** 2) / 6
+    )  # the second difference of noise has six variances
+    above = np.minimum(values[1:-1] - values[0], values[1:-1] - values[-1]).max()
+    below = np.minimum(values[0] - values[1:-1], values[-1] - values[1:-1]).max()
+    turn = max(above, below, 0.0)
+    return float(min(turn / fluctuation, MOST_TURN)) if fluctuation > 0 else 0.0
 
 
 def _weights(data: ClaimData, estimator: str) -> dict[str, float]:

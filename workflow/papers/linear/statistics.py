@@ -17,6 +17,8 @@ from shape_of_learning.claims.bounds import (
     bound_by_jackknife,
     bound_exactly,
     bound_repetitions,
+    make_undecided,
+    stay_below,
 )
 from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import (
@@ -26,6 +28,7 @@ from shape_of_learning.claims.evidence import (
     pair_models,
     select_common_layers,
 )
+from shape_of_learning.claims.statistics import MOST_LAYERS
 
 CHANGES = ("dropped", "replaced")
 ORDERS = ("most_linear_first", "least_linear_first")
@@ -42,8 +45,27 @@ def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
     }
 
 
+def increments_less_outputs(data: ClaimData, estimators: tuple[str, str]) -> Units:
+    """Return the linearity of increments less that of outputs of each model.
+
+    Returns
+    -------
+    Units
+        Of each model ``difference``, the mean over blocks; and ``of_layers``, what three quarters of the blocks do not
+        exceed.
+    """
+    units = {}
+    for name, curves in data.select_curves(*estimators).items():
+        increment, whole = select_common_layers(curves)
+        units[name] = {
+            "difference": bound_by_jackknife((increment - whole).mean(axis=-2)),
+            "of_layers": stay_below(bound_by_jackknife(increment - whole), MOST_LAYERS),
+        }
+    return units
+
+
 def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) -> Units:
-    """Return norm ratios of blocks, and how they go with what the residual connection adds to linearity.
+    """Return norm ratios of blocks, and what the residual connection adds to their linearity.
 
     Parameters
     ----------
@@ -54,15 +76,20 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
     Returns
     -------
     Units
-        Of each model ``norm_ratio``, its mean over blocks, and ``rank_correlation``, over its blocks, of the
-        ratio and the first linearity less the second.
+        Of each model ``norm_ratio``, its mean over blocks; ``ratio_of_most``, which three quarters of the blocks do not
+        exceed; ``gain``, the mean of the first linearity less the second; and ``rank_correlation``, over its blocks, of
+        the ratio and this difference, unknown where all blocks are alike.
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
         ratio, whole, increment = select_common_layers(curves)
         correlation = bound_by_jackknife(_rank_correlation(ratio, whole - increment))
+        if np.isnan(correlation.estimate).any():
+            correlation = make_undecided(correlation)
         units[name] = {
             "norm_ratio": bound_by_jackknife(ratio.mean(axis=-2)),
+            "ratio_of_most": stay_below(bound_by_jackknife(ratio), MOST_LAYERS),
+            "gain": bound_by_jackknife((whole - increment).mean(axis=-2)),
             "rank_correlation": replace(correlation, limits=(-1, 1)),
         }
     return units
@@ -74,8 +101,9 @@ def change_over_training(data: ClaimData, estimators: Sequence[str], back: float
     Returns
     -------
     Units
-        Of each model and estimator, ``ESTIMATOR``, the change; and ``ESTIMATOR_throughout``, this change and
-        the largest rise on the way over `back`, below zero where no more than this share of a fall comes back.
+        Of each model and estimator, ``ESTIMATOR``, the change; ``ESTIMATOR_throughout``, this change and
+        the largest rise on the way over `back`, below zero where no more than this share of a fall comes back;
+        and ``ESTIMATOR_of_layers``, the change that three quarters of the layers do not exceed.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, curves in data.select_curves(*estimators).items():
@@ -88,6 +116,8 @@ def change_over_training(data: ClaimData, estimators: Sequence[str], back: float
             units[name][estimator] = bound_by_jackknife(change)
             throughout = bound_by_jackknife(change[..., None, :] + rises / back).greatest()
             units[name][f"{estimator}_throughout"] = throughout
+            of_layers = bound_by_jackknife(of.values[..., -1, :, :] - of.values[..., 0, :, :])
+            units[name][f"{estimator}_of_layers"] = stay_below(of_layers, MOST_LAYERS)
     return units
 
 
@@ -99,7 +129,7 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
     Units
         Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, by
         the order of linearity. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio
-        less that by the reverse order.
+        less that by the reverse order, unknown where that is not measured.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, rows in data.select_rows("edits").items():
@@ -107,31 +137,51 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
         perplexity = rows.set_index(["order", "kind", "k"])["perplexity"].to_dict()
         parts = units[name] = {}
         for kind in CHANGES:
-            ratio = []
-            for order in ORDERS:
-                if (order, kind, changed) not in perplexity:
-                    raise NotMeasured(
-                        f"{changed} {kind} blocks of `{name}`, {order.replace('_', ' ')}, are not "
-                        "measured (`most_blocks`, `orders` and `kinds` of `block_editing`)"
-                    )
-                ratio.append(perplexity[order, kind, changed] / perplexity[order, kind, 0])
-            parts[kind] = bound_exactly(ratio[0])
-            less = ratio[0] - ratio[1] if ratio[0] != ratio[1] else 0.0  # of two infinite ones
-            parts[f"{kind}_over_reverse"] = bound_exactly(less)
+            ratio, reverse = (
+                perplexity.get((order, kind, changed), np.nan)
+                / perplexity.get((order, kind, 0), np.nan)
+                for order in ORDERS
+            )
+            less = ratio - reverse if ratio != reverse else 0.0  # of two infinite ones
+            parts[kind] = _bound_if_known(ratio)
+            parts[f"{kind}_over_reverse"] = _bound_if_known(less)
+        if all(np.isnan(parts[kind].estimate) for kind in CHANGES):
+            raise NotMeasured(
+                f"{changed} changed blocks of `{name}`, most linear first, are not measured "
+                "(`most_blocks`, `orders` and `kinds` of `block_editing`)"
+            )
     return units
+
+
+def _bound_if_known(value: float) -> BoundedNumber:
+    return make_undecided(bound_exactly(value)) if np.isnan(value) else bound_exactly(value)
 
 
 def twins_less_originals(
     data: ClaimData, estimators: tuple[str], regulariser: str, pairs: int
 ) -> Units:
-    """Return the mean over layers of a twin less that of its original, averaged over pairs of one seed each."""
-    values = {}
+    """Compare a twin with its original at each layer, averaged over pairs of one seed each.
+
+    Returns
+    -------
+    Units
+        Of each treatment ``difference``, the mean over layers of the twin less the original; and ``of_layers``, what
+        three quarters of the layers do not exceed.
+    """
+    values, of_layers = {}, {}
     for name, (twin,) in data.select_curves(*estimators).items():
         for original in data.find_curves(data.models[name].origin, *estimators):
             if original.steps[-1] == twin.steps[-1]:
                 of_twin, of_original = select_common_layers([twin, original])
-                values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
-    return _average_pairs(data, values, regulariser, pairs, f"`{estimators[0]}`")
+                difference = (of_twin - of_original)[..., 0]
+                values[name] = difference.mean(axis=-1)
+                of_layers[name] = stay_below(bound_exactly(difference), MOST_LAYERS).estimate
+    what = f"`{estimators[0]}`"
+    most = _average_pairs(data, of_layers, regulariser, pairs, what)
+    return {
+        treatment: {**numbers, "of_layers": most[treatment]["difference"]}
+        for treatment, numbers in _average_pairs(data, values, regulariser, pairs, what).items()
+    }
 
 
 def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> Units:

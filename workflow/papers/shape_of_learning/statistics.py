@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -20,6 +21,7 @@ from shape_of_learning.claims.bounds import (
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Units
 from shape_of_learning.claims.evidence import ClaimData, pair_models, subtract_each
+from shape_of_learning.claims.statistics import MOST_LAYERS
 from shape_of_learning.errors import InputError
 
 FEWEST_OF_RANGE = 3  # blocks
@@ -27,91 +29,140 @@ FEWEST_OF_PEAK = 5  # one with two on each side
 OUTER = 0.2  # of the layers, at each end
 FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
+MOST_PAIRS = 0.75  # of the pairs of steps
 
 
 def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
-    """Test whether a profile rises to a layer of its middle and falls from it (:func:`peak`).
+    """Test whether a profile is a bell whose highest block lies in the middle.
 
-    The middle is the layers without a fifth of them at each end, two at least, above each of which its height
-    is measured. So a plateau with a low layer at each end has none, and neither has a fall from the second
-    layer on.
+    The outer blocks are a fifth of them at each end, two at least; the middle is the blocks that are not outer and lie
+    between a quarter and three quarters of the depth.
+
+    Returns
+    -------
+    Units
+        Of each model, of the best block of the middle: ``over_ends``, how far it lies above the first block and
+        above the last one, whichever is less; ``one_peak``, this height less the deepest dip on the way over `dip`
+        (:func:`peak`); ``height``, how far it lies above the highest outer block; and ``place``, how far above the
+        highest block that is not in the middle.
     """
     units = {}
     for name, values in _profiles(data, estimators, FEWEST_OF_PEAK).items():
         number = values.shape[-2]
         outer = max(2, round(OUTER * number))
-        middle, ends = range(outer, number - outer), [*range(outer), *range(number - outer, number)]
-        units[name] = peak(values, middle, ends, dip)
+        ends = [*range(outer), *range(number - outer, number)]
+        # Counted from 1, there is a block more: that after the final norm.
+        quarter = (number + 1) / 4
+        middle = [
+            place for place in range(outer, number - outer) if quarter < place + 1 < 3 * quarter
+        ]
+        elsewhere = [place for place in range(number) if place not in middle]
+        bell = peak(values, middle, [0, -1], dip)
+        units[name] = {
+            "over_ends": bell["height"],
+            "one_peak": bell["one_peak"],
+            "height": _rise_above(values, middle, ends),
+            "place": _rise_above(values, middle, elsewhere),
+        }
     return units
 
 
 def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Return the range of a decoder's profile less that of an encoder's, for each pair.
-
-    The range is the largest difference of two blocks, with bounds that allow for its choice, so that noise alone
-    makes no profile uneven.
-    """
-    ranges = {}
-    for name, values in _profiles(data, estimators, FEWEST_OF_RANGE).items():
-        differences = subtract_each(values, values)
-        pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
-        ranges[name] = bound_by_jackknife(pairs).greatest()
-    return {
-        pair: {"range_over_range": apart(decoder, encoder)}
-        for pair, (decoder, encoder) in pair_models(data, ranges, "decoder", "encoder").items()
-    }
-
-
-def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) -> Units:
-    """Return the growth over training, and whether little of it is left for the second half.
+    """Compare how uneven the profiles of a decoder and of an encoder are, for each pair.
 
     Returns
     -------
     Units
-        Of each model ``growth``, the mean over layers at the last step less that at the first. Each less
-        `share` of the size of this change: ``falls_back``, how far the highest step lies above the last one;
-        ``below_start``, how far the lowest one lies below the first; ``still_to_grow``, how far the lowest one
-        of the second half of training lies below the last; and ``moving_on``, the largest of these three. And
-        ``settling``, which is below zero where one of them may be above it: the second half begins before the
-        middle here, and after it above, where no checkpoint is in the middle. A model without a checkpoint
-        in the first half is left out.
+        Of the decoder less the encoder: ``range``, the largest difference of two blocks, with bounds that allow for its
+        choice, so that noise alone makes no profile uneven; and ``spread``, the standard deviation over blocks, which
+        one spike hardly moves.
+    """
+    ranges, spreads = {}, {}
+    for name, values in _profiles(data, estimators, FEWEST_OF_RANGE).items():
+        differences = subtract_each(values, values)
+        pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
+        ranges[name] = bound_by_jackknife(pairs).greatest()
+        spreads[name] = bound_by_jackknife(values.std(axis=-2))
+    of_pairs = [pair_models(data, of, "decoder", "encoder") for of in (ranges, spreads)]
+    return {
+        pair: {"range": apart(*of_pairs[0][pair]), "spread": apart(*of_pairs[1][pair])}
+        for pair in of_pairs[0]
+    }
+
+
+def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) -> Units:
+    """Return the growth over training, and whether little of it is left for the last quarter.
+
+    Returns
+    -------
+    Units
+        Of each model ``growth``, the mean over layers at the last step less that at the first; and ``of_layers``,
+        what three quarters of the layers grow by. Each less `share` of the size of the change of the mean:
+        ``falls_back``, how far the highest step of the second half of training lies above the last one;
+        ``below_start``, how far the lowest step lies below the first; ``still_to_grow``, how far the lowest step of
+        the last quarter lies below the last one; and ``moving_on``, the largest of these three. And ``settling``,
+        which is below zero where one of them may be above it: where no checkpoint is at the middle, or at three
+        quarters, the part begins with the checkpoint before it here, and with the one after it above. A model
+        without a checkpoint in the first half is left out.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
-    for name, (steps, (curve,)) in _select_curves(data, *estimators).items():
-        middle = _find_end(data, name, steps) / 2
-        if steps[0] <= middle:
+    for name, (steps, (curve,), (layers,)) in _select_curves(data, *estimators).items():
+        end = _find_end(data, name, steps)
+        if steps[0] <= end / 2:
             last, first = curve[..., -1:, :], curve[..., :1, :]
-            before = max(place for place, step in enumerate(steps) if step <= middle)
-            after = min(place for place, step in enumerate(steps) if step >= middle)
+            (half, half_perhaps), (late, late_perhaps) = (
+                _find_beginnings(steps, part * end) for part in (1 / 2, 3 / 4)
+            )
             allowed = share * np.abs(last - first)
             kinds = {
-                "falls_back": curve - last - allowed,
+                "falls_back": curve[..., half:, :] - last - allowed,
                 "below_start": first - curve - allowed,
-                "still_to_grow": last - curve[..., after:, :] - allowed,
+                "still_to_grow": last - curve[..., late:, :] - allowed,
             }
             surely = np.concatenate([*kinds.values()], axis=-2)
-            perhaps = np.concatenate([surely, last - curve[..., before:, :] - allowed], axis=-2)
+            perhaps = [
+                surely,
+                curve[..., half_perhaps:, :] - last - allowed,
+                last - curve[..., late_perhaps:, :] - allowed,
+            ]
+            growth_of_layers = bound_by_jackknife(layers[..., -1, :, :] - layers[..., 0, :, :])
             units[name] = {
                 "growth": bound_by_jackknife((last - first)[..., 0, :]),
-                "settling": bound_by_jackknife(-perhaps).least(),
+                "of_layers": growth_of_layers.reached_by(MOST_LAYERS),
+                "settling": bound_by_jackknife(-np.concatenate(perhaps, axis=-2)).least(),
                 "moving_on": bound_by_jackknife(surely).greatest(),
-                **{part: bound_by_jackknife(each).greatest() for part, each in kinds.items()},
+                **{part: bound_by_jackknife(of).greatest() for part, of in kinds.items()},
             }
     data.require(units, "a sound step in the first half of its training")
     return units
 
 
+def _find_beginnings(steps: Sequence[float], at: float) -> tuple[int, int]:
+    """Return the places of the first step not before a point of a training, and of the last one not after it."""
+    after = min((place for place, step in enumerate(steps) if step >= at), default=len(steps) - 1)
+    return after, max(place for place, step in enumerate(steps) if step <= at)
+
+
 def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
     """Test whether a curve rises to a step of the first half of training and falls from it (:func:`peak`).
 
-    In logarithms of means over layers, above the first step and the last one, whichever is less.
+    In logarithms of means over layers, above the first step and the last one, whichever is less. ``of_layers`` is how
+    far three quarters of the layers lie above their own ends at the step where the mean is highest above its own.
     """
     units = {}
-    for name, (steps, (curve,)) in _select_curves(data, *estimators).items():
+    for name, (steps, (curve,), (layers,)) in _select_curves(data, *estimators).items():
         half = _find_end(data, name, steps) / 2
         early = [place for place in range(1, len(steps) - 1) if steps[place] <= half]
         if early:
-            units[name] = peak(np.log(curve), early, [0, -1], dip)
+            logarithm, of_layers = np.log(curve), np.log(layers)
+            heights = logarithm[..., early, :] - logarithm[..., [0, -1], :].max(-2, keepdims=True)
+            best = np.array(early)[heights[..., 0].argmax(axis=-1)]
+            top = np.take_along_axis(of_layers, best[..., None, None, None], -3)
+            above = np.moveaxis(top - of_layers[..., [0, -1], :, :], -3, -2)
+            units[name] = {
+                **peak(logarithm, early, [0, -1], dip),
+                "of_layers": bound_by_jackknife(above).least().reached_by(MOST_LAYERS),
+            }
     data.require(units, "a sound step between the first one and the middle of its training")
     return units
 
@@ -143,7 +194,7 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
     units: dict[str, dict[str, BoundedNumber]] = {}
     peaks: dict[str, list[tuple[BoundedNumber, float]]] = defaultdict(list)
     for name, end in ends.items():
-        steps, (curve,) = curves[name]
+        steps, (curve,), _ = curves[name]
         before = [place for place, step in enumerate(steps) if step <= end][-1:]
         after = [place for place, step in enumerate(steps) if step >= end][:1]
         around = sorted({*before, *after})
@@ -159,14 +210,14 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
                 peaks[training].append((_find_peak(logarithm, steps), -np.log(end)))
     data.require(units, "sound steps beside the ends and those around the end of the warm-up")
     none = make_undecided(bound_exactly(math.nan))
-    together = (
-        {
-            "multiples_apart": _ranges_apart([[shift(*of) for of in p] for p in peaks.values()]),
+    together = dict.fromkeys(("multiples_apart", "most_apart", "steps_apart"), none)
+    if len(peaks) > 1:
+        multiples = [[shift(*of) for of in p] for p in peaks.values()]
+        together = {
+            "multiples_apart": _ranges_apart(multiples),
+            "most_apart": _nearest_apart(multiples, len(peaks) // 2 + 1),
             "steps_apart": _ranges_apart([[of for of, _ in p] for p in peaks.values()]),
         }
-        if len(peaks) > 1
-        else {"multiples_apart": none, "steps_apart": none}
-    )
     return {**units, ALL_TOGETHER: together}
 
 
@@ -181,7 +232,7 @@ def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
             f"claim `{data.claim.name}`: `{data.claim.statistic}` is of two models, and needs both; "
             "name two under `models`"
         )
-    apart = subtract_each(*(np.log(curve) for _, (curve,) in curves.values()))
+    apart = subtract_each(*(np.log(curve) for _, (curve,), _ in curves.values()))
     peak, end = (
         bound_by_jackknife(apart).least().greatest(),
         bound_by_jackknife(apart[..., -1, -1, :]),
@@ -198,23 +249,26 @@ def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
         Of each model the least change on which all agree, negative where two contradict each other:
         ``direction``, of the changes from the first step to the middle one and from there to the last, the
         lesser; ``rank``, of the changes between any two of up to eight steps from the first to the last, what
-        three quarters of them reach. Changes are logarithms of ratios.
+        three quarters of them reach; ``shared``, the largest of these. Changes are logarithms of ratios. And
+        ``agreement``, the sum of these least changes over the sum of the mean sizes of all changes: 1 if curves are
+        proportional, whatever their shape.
     """
     units = {}
-    for name, (steps, curves) in _select_curves(data, *estimators).items():
+    for name, (steps, curves, _) in _select_curves(data, *estimators).items():
         logarithms = np.stack([np.log(curve) for curve in curves], axis=-2)
         last = len(steps) - 1
-        thirds = [(0, last // 2), (last // 2, last)]
+        halves = [(0, last // 2), (last // 2, last)]
         number = min(len(steps), MOST_STEPS_OF_RANKS)
         spaced = np.linspace(0, last, number).round().astype(int).tolist()
         pairs = list(combinations(spaced, 2))
+        agreed = stack_bounds([_agreed_change(logarithms, pair) for pair in pairs])
         units[name] = {
             "direction": stack_bounds(
-                [_agreed_change(logarithms, pair) for pair in thirds]
+                [_agreed_change(logarithms, pair) for pair in halves]
             ).least(),
-            "rank": _three_quarters(
-                stack_bounds([_agreed_change(logarithms, pair) for pair in pairs])
-            ),
+            "rank": agreed.reached_by(MOST_PAIRS),
+            "shared": agreed.greatest(),
+            "agreement": _agreement(logarithms, pairs),
         }
     return units
 
@@ -274,8 +328,8 @@ def _profiles(data: ClaimData, estimators: Sequence[str], fewest: int) -> dict[s
 
 def _select_curves(
     data: ClaimData, *estimators: str
-) -> dict[str, tuple[list[float], list[np.ndarray]]]:
-    """Return the steps that all estimators of a model have, and their means over layers, (..., steps, 17)."""
+) -> dict[str, tuple[list[float], list[np.ndarray], list[np.ndarray]]]:
+    """Return the steps that all estimators of a model have, their means over layers, (..., steps, 17), and values."""
     if data.claim.checkpoints != "training":
         raise InputError(
             f"claim `{data.claim.name}`: `{data.claim.statistic}` is of a training; add `checkpoints: training`"
@@ -284,8 +338,8 @@ def _select_curves(
     for name, curves in data.select_curves(*estimators).items():
         common = [step for step in curves[0].steps.tolist() if all(step in c.steps for c in curves)]
         if len(common) >= FEWEST_STEPS:
-            means = [c.means[..., np.isin(c.steps, common), :] for c in curves]
-            found[name] = common, means
+            values = [c.values[..., np.isin(c.steps, common), :, :] for c in curves]
+            found[name] = common, [of.mean(axis=-2) for of in values], values
     data.require(found, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
     return found
 
@@ -338,25 +392,69 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
 
 
 def _ranges_apart(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber:
-    """Return how far the beginning of one range lies above the end of another, at most; less for wider ranges.
-
-    A training has the range that holds those of all its seeds.
-    """
+    """Return how far the beginning of one range lies above the end of another, at most; less for wider ranges."""
 
     def apart(ranges: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-        begins = np.stack([np.min([of[..., 0] for of in seeds], axis=0) for seeds in ranges])
-        ends = np.stack([np.max([of[..., 1] for of in seeds], axis=0) for seeds in ranges])
-        gap = begins.max(axis=0) - ends.min(axis=0)
-        return np.where(np.abs(gap) < ROUNDING, 0, gap)  # at doubled steps, many ranges touch
+        begins, ends = _join_ranges(ranges)
+        return _round_gap(begins.max(axis=0) - ends.min(axis=0))
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        each = [[of.bounds(below / number, above / number) for of in seeds] for seeds in trainings]
-        return apart([[low for low, _ in of] for of in each]), apart(
-            [[h for _, h in of] for of in each]
-        )
+        low, high = _bound_ranges(trainings, below, above)
+        return apart(low), apart(high)
 
+    return BoundedNumber(apart([[of.estimate for of in peaks] for peaks in trainings]), bounds)
+
+
+def _nearest_apart(trainings: Sequence[Sequence[BoundedNumber]], number: int) -> BoundedNumber:
+    """Return how far apart the peaks of those trainings are whose peaks are nearest to each other.
+
+    The estimate and the lower bound are the gap between their ranges, negative where these have a part in common; the
+    upper bound is from the first beginning to the last end.
+    """
+
+    def nearest(ranges: Sequence[Sequence[np.ndarray]], *, is_gap: bool) -> np.ndarray:
+        begins, ends = _join_ranges(ranges)
+        chosen = [list(of) for of in combinations(range(len(ranges)), number)]
+        if is_gap:
+            return _round_gap(
+                np.min([begins[c].max(axis=0) - ends[c].min(axis=0) for c in chosen], axis=0)
+            )
+        return np.min([ends[c].max(axis=0) - begins[c].min(axis=0) for c in chosen], axis=0)
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        (widest, _), (widest_above, _) = (
+            _bound_ranges(trainings, tail, tail) for tail in (below, above)
+        )
+        return nearest(widest, is_gap=True), nearest(widest_above, is_gap=False)
+
+    estimates = [[of.estimate for of in peaks] for peaks in trainings]
+    return BoundedNumber(nearest(estimates, is_gap=True), bounds)
+
+
+def _join_ranges(trainings: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first beginning and the last end of the ranges of the seeds of each training."""
+    begins = [np.min([of[..., 0] for of in seeds], axis=0) for seeds in trainings]
+    ends = [np.max([of[..., 1] for of in seeds], axis=0) for seeds in trainings]
+    return np.stack(begins), np.stack(ends)
+
+
+def _round_gap(gap: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(gap) < ROUNDING, 0, gap)  # at doubled steps, many ranges touch
+
+
+def _bound_ranges(
+    trainings: Sequence[Sequence[BoundedNumber]], below: float, above: float
+) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]]]:
+    """Return the bounds of all ranges, which share the errors."""
     number = sum(map(len, trainings))
-    return BoundedNumber(apart([[of.estimate for of in seeds] for seeds in trainings]), bounds)
+    each = [[of.bounds(below / number, above / number) for of in seeds] for seeds in trainings]
+    return [[low for low, _ in of] for of in each], [[high for _, high in of] for of in each]
+
+
+def _rise_above(values: np.ndarray, places: Sequence[int], others: Sequence[int]) -> BoundedNumber:
+    """Return how far the best of some places lies above the highest of others."""
+    at, beside = values[..., list(places), :], values[..., list(others), :]
+    return bound_by_jackknife(subtract_each(at, beside)).least().greatest()
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumber:
@@ -367,6 +465,11 @@ def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumb
     ).greatest()
 
 
-def _three_quarters(of: BoundedNumber) -> BoundedNumber:
-    """Return the number that three quarters of several reach."""
-    return of.kth_largest(math.ceil(0.75 * of.estimate.shape[-1]))
+def _agreement(logarithms: np.ndarray, pairs: Sequence[tuple[int, int]]) -> BoundedNumber:
+    """Return the least changes of all estimators, summed over pairs of steps, over the mean sizes of changes."""
+    first, second = zip(*pairs, strict=True)
+    changes = logarithms[..., second, :, :] - logarithms[..., first, :, :]
+    agreed = np.maximum(changes.min(axis=-2), -changes.max(axis=-2)).sum(axis=-2)
+    with np.errstate(invalid="ignore"):  # undefined where nothing changes
+        ratio = agreed / np.abs(changes).mean(axis=-2).sum(axis=-2)
+    return replace(bound_by_jackknife(ratio), limits=(-1, 1))

@@ -15,6 +15,7 @@ With weights, the number is the largest one that units of a share of the weight 
 least number of units above it, and k the greatest number that may be needed; the proof is the same.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,10 @@ class BoundedNumber:
             )
 
         return BoundedNumber(_weighted_quantile(self.estimate, weight, weights), bounds)
+
+    def reached_by(self, share: float) -> "BoundedNumber":
+        """Return the largest number that a share of those along the last axis reach."""
+        return self.kth_largest(math.ceil(share * self.estimate.shape[-1] - ROUNDING))
 
     def least(self) -> "BoundedNumber":
         """Return the least along the last axis."""
@@ -159,6 +164,12 @@ def shift(number: BoundedNumber, by: float) -> BoundedNumber:
         return low + by, high + by
 
     return BoundedNumber(number.estimate + by, bounds)
+
+
+def stay_below(number: BoundedNumber, share: float) -> BoundedNumber:
+    """Return the number that a share of those along the last axis do not exceed."""
+    size = number.estimate.shape[-1]
+    return number.kth_largest(size - math.ceil(share * size - ROUNDING) + 1)
 
 
 def make_undecided(number: BoundedNumber) -> BoundedNumber:

@@ -17,6 +17,8 @@ from shape_of_learning.claims.evidence import (
     select_common_layers,
 )
 
+MOST_LAYERS = 0.75  # of the layers, which must not do the opposite of their mean
+
 
 def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:
     """Return the mean over layers of each model at its last checkpoint, a number per estimator."""
