@@ -196,6 +196,88 @@ def test_a_training_of_which_only_untrained_weights_were_seen_early_is_outside_a
     assert "first step that counts 50" in found.because
 
 
+def of_training(dimension, loss, role="decoder"):
+    """The claim on performance, of one decoder with a mean dimension and a loss by step; step 0 does not count."""
+    claim = CLAIMS["performance_improves_while_the_dimension_falls"]
+    steps = [0, *STEPS[: len(dimension) - 1]]
+    of = curve({s: [v] * 4 for s, v in zip(steps, dimension, strict=True)}, 1e-4)
+    rows = [
+        {"model": "d", "revision": f"step{s}", "shown": "yes", "loss": v, "vocabulary": 1000, "verdict": "ok"}
+        for s, v in zip(steps, loss, strict=True)
+        if v
+    ]  # fmt: skip
+    curves = {("d", "two_nn"): of}
+    tables = {"verdicts": pd.DataFrame(rows)}
+    return judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 4)}, curves, tables))
+
+
+def test_performance_improves_while_the_dimension_falls():
+    better, worse = [7, 6, 5, 4, 3.5, 3.2, 3.1, 3], [7, 6, 3, 3, 3.1, 3.2, 3.3, 3.5]
+    peaked, rising = [31, 9, 16, 16, 14, 13, 12, 10], [31, 9, 10, 11, 12, 13, 14, 15]
+    assert of_training(peaked, better).verdict == "supported"
+    assert of_training(peaked, worse).verdict == "contradicted"
+    # The loss improves, and the dimension falls nowhere but from untrained weights.
+    assert of_training(rising, better).verdict == "contradicted"
+    # A loss that hardly changes from the highest dimension on.
+    assert of_training(peaked, [7, 6, 3.01, 3.01, 3, 3, 3, 3]).verdict == "undecided"
+    assert "a loss" in of_training(peaked, [None] * 7 + [3]).because
+
+
+@pytest.mark.parametrize(
+    ("profiles", "verdict"),
+    [
+        (
+            [[0.2, 0.25, 0.3, 0.3, 0.3], [0.2, 0.22, 0.25, 0.27, 0.3, 0.3, 0.3, 0.3, 0.3]],
+            "supported",
+        ),
+        ([[0.2, 0.3, 0.4, 0.5], [0.5, 0.6, 0.7, 0.8]], "contradicted"),
+        ([[0.1, 0.1, 0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.9, 0.1, 0.1, 0.1]], "contradicted"),
+        ([[0.2, 0.3, 0.4, 0.5], [0.35, 0.45, 0.55, 0.65]], "undecided"),
+        ([[0.2, 0.3, 0.4, 0.5]], "not measured"),
+    ],
+)
+def test_encoders_are_alike_where_their_profiles_are(profiles, verdict):
+    claim = CLAIMS["encoders_are_alike"]
+    models = {
+        f"e{i}": EvidenceModel(f"e{i}", "encoder", len(p) + 1) for i, p in enumerate(profiles)
+    }
+    curves = {(f"e{i}", "anisotropy"): curve({0: p}, 1e-4) for i, p in enumerate(profiles)}
+    assert judge(claim, Evidence(models, curves)).verdict == verdict
+
+
+def test_seeds_of_one_encoder_are_not_alike_models():
+    claim, profile = CLAIMS["encoders_are_alike"], curve({0: [0.2, 0.3, 0.4]}, 1e-4)
+    models = {n: EvidenceModel(n, "encoder", 4, training="t") for n in ("e0", "e1")}
+    seeds = judge(claim, Evidence(models, {(n, "anisotropy"): profile for n in models}))
+    assert seeds.verdict == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("isotropy", "verdict"),
+    [
+        # Late, early and steady falls, a rise before, and a model that stays isotropic.
+        ([-0.1] * 6 + [-0.5, -1, -1.5, -2, -2.5], "supported"),
+        ([0, -1, -1.6, -2, -2.2, -2.3, -2.4, -2.4, -2.5, -2.5, -2.5], "contradicted"),
+        (np.linspace(0, -2.5, 11), "contradicted"),
+        ([-2, -1.5, -1, -0.8, -0.8, -1, -1.4, -1.8, -2, -2.1, -2.2], "supported"),
+        ([-0.5] * 11, "outside the claim"),
+    ],
+)
+def test_anisotropic_models_develop_as_theorized_if_isotropy_falls_from_the_beginning(
+    isotropy, verdict
+):
+    claim = CLAIMS["anisotropic_models_do_not_develop_as_theorized"]
+    steps = [0, 1000, *range(14000, 143001, 14300)][:12]
+    rows = [
+        {"model": "pythia-70m", "revision": f"step{s}", "step": s, "matrix": "output",
+         "estimator": "matrix_partition_isotropy", "value": v}
+        for s, v in zip(steps, [-9, *isotropy], strict=True)
+    ]  # fmt: skip
+    models = {"pythia-70m": EvidenceModel("pythia-70m", "decoder", 6, last_step=143000)}
+    found = judge(claim, Evidence(models, tables={"weights": pd.DataFrame(rows)}))
+    assert found.verdict == verdict
+
+
 def test_pages_name_each_number_that_decides():
     for claim in CLAIMS.values():
         listed = [*list_criteria(claim.supported), *list_criteria(claim.contradicted)]

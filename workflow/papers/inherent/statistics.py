@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from shape_of_learning.checkpoints.verdicts import Kind
 from shape_of_learning.claims.bounds import (
     BoundedNumber,
     bound_by_jackknife,
@@ -16,6 +17,7 @@ from shape_of_learning.claims.evidence import ClaimData, NotMeasured, has_last_l
 
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
 FEWEST_OF_CHANGES = 12  # steps, so that decays leave something of the changes
+FEWEST_OF_DEVELOPMENT = 6  # steps
 DECAYS = (
     0.05,
     0.15,
@@ -117,6 +119,45 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: in
             "isotropy_turns": bound_exactly(_find_turn(value)),
             "quality_turns": bound_exactly(_find_turn(loss)),
         }
+    return units
+
+
+def development_of_isotropy(data: ClaimData, estimators: tuple[str], isotropic: float) -> Units:
+    """Return when isotropy falls in the training of each anisotropic model, and whether it rises first.
+
+    Untrained weights do not count. A model whose last value of I is `isotropic` or more is none of those that the claim
+    is about, and neither is one whose training was hardly seen.
+
+    Returns
+    -------
+    Units
+        Of each model, in shares of the fall of ln I from its highest step to the last one: ``late_share``, what of it
+        is left at the middle of the training; and ``first_rise``, by how much ln I rises before, from the first step
+        to the highest one.
+    """
+    units = {}
+    for name, rows in data.select_rows("weights").items():
+        is_meant = rows["estimator"].isin(estimators) & rows["matrix"].isin(("output", "tied"))
+        verdicts = data.find_rows(name, "verdicts")
+        is_unmoved = verdicts.get("verdict", pd.Series(dtype=str)) == Kind.NOT_YET_MOVED
+        unmoved = set(verdicts.loc[is_unmoved, "revision"]) if is_unmoved.any() else set()
+        own = rows[is_meant & (rows["step"] > 0) & ~rows["revision"].isin(unmoved)]
+        own = own.dropna(subset="value").sort_values("step")
+        steps, values = own["step"].to_numpy(float), own["value"].to_numpy(float)
+        end = max(data.models[name].last_step or 0, steps[-1] if len(steps) else 0)
+        if len(steps) < FEWEST_OF_DEVELOPMENT or steps[0] > end / 10 or steps[-1] < 0.85 * end:
+            data.outside[name] = f"{len(steps)} steps from the first tenth to the end"
+        elif np.exp(values[-1]) >= isotropic:
+            data.outside[name] = f"isotropy {np.exp(values[-1]):.2f}, so it is not anisotropic"
+        else:
+            highest = values.max()
+            fall = highest - values[-1]
+            middle = values[steps <= end / 2][-1]
+            units[name] = {
+                "late_share": bound_exactly((middle - values[-1]) / fall),
+                "first_rise": bound_exactly((highest - values[0]) / fall),
+            }
+    data.require(units, f"`{estimators[0]}` during a training that ends anisotropic")
     return units
 
 

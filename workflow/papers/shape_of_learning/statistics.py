@@ -27,6 +27,7 @@ from shape_of_learning.errors import InputError
 FEWEST_OF_RANGE = 3  # blocks
 FEWEST_OF_PEAK = 5  # one with two on each side
 OUTER = 0.2  # of the layers, at each end
+DEPTHS = 11  # at which profiles of different numbers of blocks are compared
 FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
 MOST_PAIRS = 0.75  # of the pairs of steps
@@ -87,6 +88,27 @@ def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
     return {
         pair: {"range": apart(*of_pairs[0][pair]), "spread": apart(*of_pairs[1][pair])}
         for pair in of_pairs[0]
+    }
+
+
+def profiles_apart(data: ClaimData, estimators: tuple[str]) -> Units:
+    """Return the mean absolute difference of two models' profiles at the same depths, for each pair of trainings."""
+    places = np.linspace(0, 1, DEPTHS)
+    profiles = {}
+    for name, values in _profiles(data, estimators, FEWEST_OF_RANGE).items():
+        at = places * (values.shape[-2] - 1)
+        below = np.minimum(at.astype(int), values.shape[-2] - 2)
+        share = (at - below)[:, None]
+        profiles[name] = values[..., below, :] * (1 - share) + values[..., below + 1, :] * share
+    trainings = {name: data.models[name].training or name for name in profiles}
+    return {
+        PAIR.join(pair): {
+            "difference": bound_by_jackknife(
+                np.abs(profiles[pair[0]] - profiles[pair[1]]).mean(axis=-2)
+            )
+        }
+        for pair in combinations(profiles, 2)
+        if trainings[pair[0]] != trainings[pair[1]]
     }
 
 
@@ -164,6 +186,39 @@ def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units
                 "of_layers": bound_by_jackknife(above).least().reached_by(MOST_LAYERS),
             }
     data.require(units, "a sound step between the first one and the middle of its training")
+    return units
+
+
+def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
+    """Return how far a dimension falls from its highest step to the last one, and what the loss gains meanwhile.
+
+    Returns
+    -------
+    Units
+        Of each model ``fall``, the logarithm of the highest mean over layers before the last step over the last one,
+        with bounds that allow for the choice of the step; and ``gain``, the loss at that step less that at the last
+        one, in nats per token. Losses have no interval.
+
+    Raises
+    ------
+    NotMeasured
+        If too few models have a loss at the steps of their curves.
+    """
+    units = {}
+    for name, (curve,) in data.select_curves(*estimators).items():
+        rows = data.find_rows(name, "verdicts").drop_duplicates("revision")
+        by_revision = dict(zip(rows["revision"], rows["loss"], strict=True)) if len(rows) else {}
+        losses = np.array([by_revision.get(revision, math.nan) for revision in curve.revisions])
+        logarithm = np.log(curve.means)
+        best = logarithm[..., :-1, 0].argmax(axis=-1)
+        gain = losses[best] - losses[-1]
+        if not np.isnan(gain).any():
+            falls = logarithm[..., :-1, :] - logarithm[..., -1:, :]
+            units[name] = {
+                "fall": bound_by_jackknife(falls).greatest(),
+                "gain": bound_exactly(gain),
+            }
+    data.require(units, f"`{estimators[0]}` and a loss at its highest and its last step")
     return units
 
 
