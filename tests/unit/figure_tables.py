@@ -79,6 +79,7 @@ def verdicts_on(model, steps, flagged=None, *, losses=None, vocabulary=100):
             "tokens": step * 2048,
         }
         judged = {"loss": (losses or {}).get(step, 2.0), "verdict": verdict, "shown": shown}
+        judged["short_verdict"] = verdict
         rows.append(checkpoint | counts | judged)
     return rows
 

@@ -88,7 +88,7 @@ def test_layers_of_an_average_are_counted():
 
 @pytest.mark.parametrize("function", [PROFILES, MEANS])
 def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
-    flagged = {8: ("same weights as step 1 (https://example.org)", "no")}
+    flagged = {8: ("same weights as step 1", "no")}
     drawing = drawn(function, flagged=flagged)
     assert set(drawing.table["step"]) == {0, 1, 64, 512}
     assert 8 not in [x for line in made.named_lines(drawing).values() for x in line.get_xdata()]

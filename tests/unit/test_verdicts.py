@@ -181,7 +181,7 @@ def test_without_a_listing_only_reports_condemn():
 
 SHAPES = {"wte.weight": "100x8", "h.0.weight": "8x8", "ln_f.weight": "8"}
 REPORTED = "known bad: same weights as step 9 (there), not yet confirmed"
-UNCONFIRMED = Verdict(Kind.UNCONFIRMED, "same weights as step 9 (there)", (9,))
+UNCONFIRMED = Verdict(Kind.UNCONFIRMED, "same weights as step 9", (9,), "there")
 
 
 def of(tensors, loss=math.nan, tokens=1000, vocabulary=50_000, sample=()) -> WeightEvidence:
@@ -366,6 +366,21 @@ def table(folder, found, policy):
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
 
+def test_the_short_verdict_leaves_out_the_place_of_a_report(tmp_path):
+    report = Verdict(Kind.REPORTED, "odd", source="https://example.org")
+    verdicts.write_verdicts(
+        tmp_path / "out.csv",
+        "tiny",
+        [JudgedCheckpoint("step1", 1, None, report)],
+        {},
+        policy="skip",
+    )
+    with (tmp_path / "out.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["verdict"] == "known bad: odd (https://example.org)"
+    assert row["short_verdict"] == "known bad: odd"
+
+
 def test_what_is_bad_is_hidden_or_hollow(tmp_path):
     rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
     assert table(tmp_path, SOUND, "skip") == rows
@@ -384,7 +399,7 @@ def test_the_atlas_has_a_word_for_each_verdict_and_reads_it_again():
         "same as step 3",
         *["same as step 1"] * 2,
     ]
-    believed = Verdict(Kind.REPORTED, "odd (there)")
+    believed = Verdict(Kind.REPORTED, "odd", source="there")
     assert format_atlas_verdict(believed, 1) == "suspicious"
     assert format_atlas_verdict(UNCONFIRMED, 1) == "unknown"
     for kind in Kind:

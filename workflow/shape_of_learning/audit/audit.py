@@ -21,6 +21,7 @@ from shape_of_learning.checkpoints.verdicts import (
     Verdict,
     format_atlas_verdict,
     format_doubtful_steps,
+    format_evidence,
     format_verdict,
     hash_shards,
     have_same_weights,
@@ -178,11 +179,10 @@ def _describe_basis(name: str, series: ListedSeries, judged: Mapping[str, Judged
         case Kind.NOT_YET_MOVED:
             return "the files of step 0; a first update at learning rate 0 moves nothing"
         case Kind.UNCONFIRMED:
-            return (
-                f"reported: {verdict.evidence}; its files are others, so that only --tensors tells"
-            )
+            report = format_evidence(verdict)
+            return f"reported: {report}; its files are others, so that only --tensors tells"
         case Kind.REPORTED:
-            return f"reported: {verdict.evidence}"
+            return f"reported: {format_evidence(verdict)}"
         case Kind.MISSING:
             return verdict.evidence or "there is no such revision"
         case Kind.NO_WEIGHTS:

@@ -35,7 +35,16 @@ from shape_of_learning.checkpoints.weight_evidence import (
 from shape_of_learning.files import write_table
 from shape_of_learning.validation import Section, make_validation_error, must_be, unique
 
-COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
+COLUMNS = (
+    "model",
+    "revision",
+    "step",
+    "tokens",
+    *LOSS_COLUMNS,
+    "verdict",
+    "shown",
+    "short_verdict",
+)
 MOST_NAMED = 4  # steps of one verdict; of more, a verdict names the number and the ends
 # So many checkpoints at the end that share a part show that it moves no more; two may be a mistake.
 STANDSTILL = 3
@@ -97,11 +106,14 @@ class Verdict:
         The reason, such as a loss, a missing shard or a report; empty where the kind says all.
     steps : tuple of int
         The step whose weights it holds, or is reported to hold; of `SAME_AS_OTHERS` all steps that hold them.
+    source : str
+        The place of a report, such as an address; empty for verdicts of our own.
     """
 
     kind: Kind
     evidence: str = ""
     steps: tuple[int, ...] = ()
+    source: str = ""
 
 
 OK, NOT_YET_MOVED = Verdict(Kind.OK), Verdict(Kind.NOT_YET_MOVED)
@@ -114,8 +126,13 @@ def format_verdict(verdict: Verdict) -> str:
     if verdict.kind is Kind.SAME_AS_OTHERS:
         return f"{verdict.kind} {format_doubtful_steps(verdict.steps)}"
     if verdict.kind is Kind.UNCONFIRMED:
-        return f"{Kind.REPORTED}: {verdict.evidence}, not yet confirmed"
-    return f"{verdict.kind}: {verdict.evidence}" if verdict.evidence else str(verdict.kind)
+        return f"{Kind.REPORTED}: {format_evidence(verdict)}, not yet confirmed"
+    return f"{verdict.kind}: {format_evidence(verdict)}" if verdict.evidence else str(verdict.kind)
+
+
+def format_evidence(verdict: Verdict) -> str:
+    """Write the evidence, with the place of a report in brackets."""
+    return f"{verdict.evidence} ({verdict.source})" if verdict.source else verdict.evidence
 
 
 def format_doubtful_steps(steps: Sequence[int]) -> str:
@@ -193,9 +210,8 @@ class Mistake(Section):
 
     @property
     def evidence(self) -> str:
-        """The report in words, with its source."""
-        reason = self.because or f"{Kind.SAME_AS_STEP} {self.same_as}"
-        return f"{reason} ({self.source})"
+        """The report in words, without its source."""
+        return self.because or f"{Kind.SAME_AS_STEP} {self.same_as}"
 
 
 @dataclass(frozen=True)
@@ -343,7 +359,7 @@ def _judge_alone(
         verdict = Verdict(Kind(listing.problem), listing.lacking)
     elif believed:
         steps = () if same_as is None else (same_as,)
-        verdict = Verdict(Kind.REPORTED, believed.evidence, steps)
+        verdict = Verdict(Kind.REPORTED, believed.evidence, steps, believed.source)
     return JudgedCheckpoint(
         checkpoint.name, checkpoint.step, checkpoint.tokens, verdict, is_last, same_as
     )
@@ -363,7 +379,8 @@ def _add_report(
     other = next((checkpoint for checkpoint in curve if checkpoint.step == judged.same_as), None)
     can_be_compared = other is not None and other.verdict == OK and other.same_as is None
     kind = Kind.UNCONFIRMED if can_be_compared else Kind.REPORTED
-    return replace(judged, verdict=Verdict(kind, report.evidence, (judged.same_as,)))
+    verdict = Verdict(kind, report.evidence, (judged.same_as,), report.source)
+    return replace(judged, verdict=verdict)
 
 
 def set_verdicts(
@@ -564,10 +581,10 @@ def write_verdicts(
         if checkpoint.is_good:
             shown = "yes"
         loss = astuple(evidence[checkpoint.name].cross_entropy) if is_measured else ("", "", "")
+        place = [model, checkpoint.name, checkpoint.step, checkpoint.tokens]
         words = format_verdict(checkpoint.verdict)
-        rows.append(
-            [model, checkpoint.name, checkpoint.step, checkpoint.tokens, *loss, words, shown]
-        )
+        short_words = format_verdict(replace(checkpoint.verdict, source=""))
+        rows.append([*place, *loss, words, shown, short_words])
     write_table(path, COLUMNS, rows)
 
 

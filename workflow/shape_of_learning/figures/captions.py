@@ -35,7 +35,6 @@ DEFINITIONS = {
     "|b| / |g|": "g is its gain.",
 }
 MOST_STEPS = 6  # steps of one verdict that are listed; of more, the first and the last
-SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
 
 def format_short(number: float) -> str:
@@ -240,7 +239,6 @@ def describe_omissions(inputs: FigureInputs) -> list[str]:
     if inputs.verdicts is None:
         return [inputs.note]
     rows = inputs.verdicts.sort_values("step", kind="stable")
-    rows = rows.assign(verdict=rows["verdict"].map(strip_sources))
     sentences = [inputs.note]
     for heading, shown in (("Left out", "no"), (NOT_OK, "hollow")):
         parts = []
@@ -255,15 +253,10 @@ def describe_omissions(inputs: FigureInputs) -> list[str]:
     return sentences
 
 
-def strip_sources(verdict: str) -> str:
-    """Drop web addresses and the brackets around them, unless the verdict is an address alone."""
-    return SOURCES.sub("", verdict).strip(" :;,") or verdict
-
-
 def _list_by_verdict(table: pd.DataFrame, is_listed: pd.Series) -> str:
     """List the steps of one model, each group with its verdict in brackets."""
     groups = []
-    for verdict, rows in table[is_listed].groupby("verdict", sort=False):
+    for verdict, rows in table[is_listed].groupby("short_verdict", sort=False):
         steps, reason = rows["step"], verdict
         words = enumerate_items([f"{step:,}" for step in steps])
         if len(steps) > MOST_STEPS:

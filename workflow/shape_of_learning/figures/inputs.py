@@ -18,6 +18,7 @@ TEXT_COLUMNS = (
     "reason",
     "verdict",
     "shown",
+    "short_verdict",
 )
 WHOLE_COLUMNS = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
 COLUMN_TYPES = dict.fromkeys(TEXT_COLUMNS, "str") | dict.fromkeys(WHOLE_COLUMNS, "Int64")
@@ -55,7 +56,7 @@ class FigureInputs:
 
     @property
     def verdicts(self) -> pd.DataFrame | None:
-        """The verdicts on the checkpoints, with the column ``shown``."""
+        """The verdicts on the checkpoints, with the columns ``shown`` and ``short_verdict``."""
         return self.tables.get("verdicts")
 
 
