@@ -45,7 +45,9 @@ ROOT = Path(__file__).parents[2]
 
 PAPERS = read_papers(ROOT / "workflow/papers")
 DEMO = add_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
-RUN = read_run(DEMO, ROOT / "config/models", papers=PAPERS)
+RUN = read_run(
+    {**DEMO, "papers": [paper.name for paper in PAPERS]}, ROOT / "config/models", papers=PAPERS
+)
 FIGURES = choose_figure_measures(collect_figures(PAPERS), DEMO["measurement"]["estimators"])
 # What each paper's made_tables.py says of its figures, by the names of their functions:
 #   TABLES    of a kind, the columns and the rows of one model

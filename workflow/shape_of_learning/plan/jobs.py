@@ -26,6 +26,7 @@ LEFT_OUT = {
     "first_token": "the first token of each window",
     "massive_tokens": "those longer than five times the median",
 }
+SEQUENCES = {"last_token": "the last token", "mean": "the mean of the tokens"}
 
 
 def make_drawn_models(
@@ -113,9 +114,8 @@ def describe_protocol(run: Run) -> list[str]:
         tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
-    if measurement["sequence"] != "all":
-        vector = {"last_token": "that of its last token", "mean": "the mean of its tokens"}
-        tokens += f" One vector is measured of each window, {vector[measurement['sequence']]}."
+    if vector := SEQUENCES.get(measurement["sequence"], ""):
+        tokens += f" One vector is measured of each window: {vector}."
     return [
         f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "
@@ -136,7 +136,8 @@ def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str
     numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
     windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
     characters, source = sampling["window_characters"], settings["corpus"]["source"]
-    return f"{windows} windows of {characters} characters of {source}"
+    vector = SEQUENCES.get(settings["measurement"]["sequence"], "")
+    return f"{windows} windows of {characters} characters of {source}{vector and f', {vector} of each'}"
 
 
 def list_tables(run: Run, target: str) -> dict[str, list[str]]:

@@ -1,0 +1,53 @@
+"""Phases of a training, as the claims of this paper judge them."""
+
+import pytest
+
+from made_claims import CLAIMS, curve
+from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.verdict import judge
+
+STEPS = (1, 4, 16, 64, 256, 1000)
+MODEL = EvidenceModel("d", "decoder", 2, last_step=1000)
+THREE = [30, 20, 13, 20, 30, 22]
+
+
+def judge_curve(claim, last_layer, spread=0.01):
+    """Judge a decoder whose first layer rises throughout, so that it shows no phase."""
+    by_step = {step: [step, value] for step, value in zip(STEPS, last_layer, strict=True)}
+    (name,) = CLAIMS[claim].estimators
+    return judge(
+        CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): curve(by_step, spread)})
+    ).verdict
+
+
+@pytest.mark.parametrize(
+    ("last_layer", "verdicts"),
+    [
+        (THREE, ["supported"] * 4),
+        # Collapse alone, growth alone, and a training that ends while the rank grows.
+        ([30, 20, 15, 13, 12, 11], ["supported", "contradicted", "contradicted", "contradicted"]),
+        ([11, 12, 13, 15, 20, 30], ["contradicted", "supported", "contradicted", "contradicted"]),
+        ([30, 20, 13, 20, 25, 30], ["supported", "supported", "contradicted", "contradicted"]),
+        # A rise and a fall without a collapse before them.
+        ([10, 14, 19, 24, 20, 14], ["contradicted", "supported", "supported", "contradicted"]),
+    ],
+)
+def test_each_phase_is_judged_alone_and_all_in_their_order(last_layer, verdicts):
+    claims = (
+        "representations_collapse_at_first",
+        "dimensions_expand_then",
+        "variance_is_compressed_at_last",
+        "phases_come_in_this_order",
+    )
+    assert [judge_curve(claim, last_layer) for claim in claims] == verdicts
+
+
+def test_noise_shows_no_phases():
+    assert judge_curve("phases_come_in_this_order", THREE, spread=6) == "undecided"
+
+
+def test_the_exponent_goes_the_other_way():
+    mirrored = [1 / value for value in THREE]
+    assert judge_curve("decay_of_eigenvalues_mirrors_it", mirrored, spread=1e-5) == "supported"
+    assert judge_curve("decay_of_eigenvalues_mirrors_it", THREE) == "contradicted"

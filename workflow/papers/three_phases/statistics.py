@@ -1,0 +1,54 @@
+"""What the paper says of curves over training, as numbers with bounds."""
+
+import numpy as np
+
+from shape_of_learning.claims.bounds import bound_by_jackknife, stack_bounds
+from shape_of_learning.claims.criteria import Units
+from shape_of_learning.claims.evidence import ClaimData, has_last_layer
+from shape_of_learning.errors import InputError
+
+FEWEST_STEPS = 4  # a beginning, a trough, a peak and an end
+
+
+def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: bool) -> Units:
+    """Test whether a measure of the last layer turns twice during training.
+
+    Returns
+    -------
+    Units
+        Of each model, in logarithms of ratios: ``collapse``, from the first step to the lowest one between the ends;
+        ``expansion``, the largest rise between two steps; ``compression``, the lesser of a rise to a step and the fall
+        from there to the last one; ``phases``, the least of a fall to one step, a rise from there to a later one and
+        the fall from there to the last. Bounds allow for the choice of the steps. Where the measure rises first, rises
+        count as falls.
+    """
+    if data.claim.checkpoints != "training":
+        raise InputError(
+            f"claim `{data.claim.name}`: `{data.claim.statistic}` is of a training; add `checkpoints: training`"
+        )
+    units = {}
+    for name, (curve,) in data.select_curves(*estimators).items():
+        if len(curve.steps) < FEWEST_STEPS or not has_last_layer(data, name, curve):
+            continue
+        height = np.log(curve.values[..., -1, :]) * (1 if falls_first else -1)
+        last = height.shape[-2] - 1
+        falls, rises, ends, orders = [], [], [], []
+        for trough in range(1, last):
+            fall = height[..., 0, :] - height[..., trough, :]
+            falls.append(bound_by_jackknife(fall))
+            for peak in range(trough + 1, last + 1):
+                rise = height[..., peak, :] - height[..., trough, :]
+                rises.append(bound_by_jackknife(rise))
+                if peak < last:
+                    end = height[..., peak, :] - height[..., last, :]
+                    ends.append(bound_by_jackknife(np.stack([rise, end], axis=-2)).least())
+                    three = np.stack([fall, rise, end], axis=-2)
+                    orders.append(bound_by_jackknife(three).least())
+        units[name] = {
+            "collapse": stack_bounds(falls).greatest(),
+            "expansion": stack_bounds(rises).greatest(),
+            "compression": stack_bounds(ends).greatest(),
+            "phases": stack_bounds(orders).greatest(),
+        }
+    data.require(units, f"`{estimators[0]}` of the last layer at {FEWEST_STEPS} sound steps")
+    return units
