@@ -63,10 +63,11 @@ def publish_image(drawn: Path, published: Path) -> None:
 
 
 def page() -> str:
-    """Write the page: the introduction, then the verdicts and figures of each paper."""
+    """Write the page: the introduction, then the verdicts and figures of each paper of the run."""
     lines = [INTRODUCTION.read_text(encoding="utf-8")]
     for paper in papers():
-        lines += [f"## {paper.title}\n", *verdicts(paper), *figures(paper)]
+        if (KEPT / f"{paper.name}.csv").exists():
+            lines += [f"## {paper.title}\n", *verdicts(paper), *figures(paper)]
     return "\n".join(lines)
 
 
