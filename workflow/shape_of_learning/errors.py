@@ -36,7 +36,20 @@ class InputError(ValueError):
     The message is one sentence that names the file or the configuration key and says what to do;
     :func:`shape_of_learning.job.run_job` prints it without a traceback and exits with 1. Control characters are
     escaped, since names on the Hub and answers of servers may contain them.
+
+    Parameters
+    ----------
+    problem : str
+        The whole message, or its part before the remedy.
+    remedy : str, optional
+        What a user of the workflow or the command can do.
+    python_remedy : str, optional
+        What a user of the Python functions can do instead, who has no configuration.
     """
+
+    def __init__(self, problem: str, remedy: str = "", python_remedy: str = "") -> None:
+        super().__init__(f"{problem}; {remedy}" if remedy else problem)
+        self.problem, self.python_remedy = problem, python_remedy
 
     def __str__(self) -> str:
         return escape_controls(super().__str__())

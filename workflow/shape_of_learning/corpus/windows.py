@@ -118,8 +118,9 @@ def _draw_starts(
     available = characters // length
     if available < count:
         raise InputError(
-            f"{corpus} has {characters:,} characters, hence {available} windows of {length} and not {count}; "
-            f"lower {key} or sampling.window_characters, or give a larger corpus in corpus.sources"
+            f"{corpus} has {characters:,} characters, hence {available} windows of {length} and not {count}",
+            f"lower {key} or sampling.window_characters, or give a larger corpus in corpus.sources",
+            "lower `windows`, or give `texts` of your own",
         )
     # A permutation, not `choice`, whose first numbers depend on how many are drawn.
     return (rng.permutation(available)[:count] * length).tolist()

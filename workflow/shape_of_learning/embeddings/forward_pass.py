@@ -201,16 +201,19 @@ class ForwardPass:
         longest, context = max(len(window.ids) for window in windows), self.context()
         if context is not None and longest > context:
             raise InputError(
-                f"a window has {longest} tokens, but the model in {name} was made for {context}; "
-                "lower `sampling.window_characters`, or of a task leave out texts that are longer"
+                f"a window has {longest} tokens, but the model in {name} was made for {context}",
+                "lower `sampling.window_characters`, or of a task leave out texts that are longer",
+                "give shorter `texts`, or `window_tokens`, by which they are split",
             )
         highest = max(window.ids.max() for window in windows)
         embeddings = self._embeddings
         if embeddings is not None and highest >= len(embeddings):
             raise InputError(
                 f"the tokenizer in {name} gives token {highest}, but the model there has embeddings "
-                f"for {len(embeddings)} tokens; put its own tokenizer into the folder, or for a `repository` "
-                "name the one that has it under `tokenizer` in the entry"
+                f"for {len(embeddings)} tokens",
+                "put its own tokenizer into the folder, or for a `repository` name the one that has it under "
+                "`tokenizer` in the entry",
+                "give the model's own `tokenizer`",
             )
 
     def device_name(self) -> str:
@@ -412,8 +415,10 @@ class ForwardPass:
                     f"since it takes `{name}`; choose a model of text, or the text model in this one"
                 ) from error
             raise InputError(
-                f"the model does not run ({shorten_error(error)}); correct its config.json, which does not "
-                "describe a model of this architecture, or remove it from key `models`"
+                f"the model does not run ({shorten_error(error)})",
+                "correct its config.json, which does not describe a model of this architecture, or remove it from key "
+                "`models`",
+                "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
             ) from error
         if not hasattr(output, "get"):
             raise InputError(

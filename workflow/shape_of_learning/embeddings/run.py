@@ -255,8 +255,9 @@ class SampleRun:
             size //= 2
         raise InputError(
             f"memory of the {self.forward.device.type.upper()} is exhausted by one window through the model "
-            f"in {self.name} ({reason}); give the job more, set `precision: bfloat16` in the model's entry "
-            "or lower `sampling.window_characters`"
+            f"in {self.name} ({reason})",
+            "give the job more, set `precision: bfloat16` in the model's entry or lower `sampling.window_characters`",
+            "give shorter `texts`, or a model whose weights have a smaller type",
         )
 
     def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
@@ -310,7 +311,9 @@ class SampleRun:
         if widths != self.widths:
             raise InputError(
                 f"the hidden states of the model in {self.name} have the widths {widths}, but its entry says "
-                f"{self.widths}; correct `layers`, `hidden_size` or `last_hidden_size` in config/models"
+                f"{self.widths}",
+                "correct `layers`, `hidden_size` or `last_hidden_size` in config/models",
+                "give a part of the model, or its hidden states",
             )
         for layer, state in enumerate(states):
             # Padding rows follow those of the windows.

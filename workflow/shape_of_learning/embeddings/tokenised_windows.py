@@ -141,8 +141,9 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
     for number, ids in enumerate(encoding["input_ids"]):
         if not ids:
             raise InputError(
-                f"a text has no token for the tokenizer of the model: {windows[number]!r:.80}; leave out the "
-                "text, or the model if its tokenizer is damaged"
+                f"a text has no token for the tokenizer of the model: {windows[number]!r:.80}",
+                "leave out the text, or the model if its tokenizer is damaged",
+                "leave it out of `texts`",
             )
         window = TokenisedWindow(
             np.asarray(ids, dtype=np.int64),

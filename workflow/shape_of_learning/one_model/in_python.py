@@ -45,16 +45,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Remedies for a user of Python, by a phrase in the remedy that an error of a job has.
-REMEDIES = {
-    "of a task": "give shorter `texts`, or `window_tokens`, by which they are split",
-    "a larger corpus": "lower `windows`, or give `texts` of your own",
-    "sampling.window_characters": "give shorter `texts`, or a model whose weights have a smaller type",
-    "its own tokenizer": "give the model's own `tokenizer`",
-    "config.json": "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
-    "config/models": "give a part of the model, or its hidden states",
-    "if its tokenizer": "leave it out of `texts`",
-}
 POOLS = ("all", "last", "mean")
 # With one vector for each window, the usual number of windows has too few neighbours.
 POOLED_WINDOWS = 384
@@ -480,15 +470,13 @@ def find_role(loaded: LoadedModel) -> str:
 
 @contextmanager
 def rewrite_remedies() -> Iterator[None]:
-    """Replace remedies that need a configuration in errors by those of :data:`REMEDIES`."""
+    """Replace remedies in errors that need a configuration by those for a user of Python."""
     try:
         yield
     except InputError as error:
-        problem, _, remedy = str(error).rpartition("; ")
-        for phrase, python_remedy in REMEDIES.items():
-            if problem and phrase in remedy:
-                raise InputError(f"{problem}; {python_remedy}") from error
-        raise
+        if not error.python_remedy:
+            raise
+        raise InputError(error.problem, error.python_remedy) from error
 
 
 def _get_states(model: Any) -> Any:

@@ -694,11 +694,10 @@ class FolderEntry(Entry):
         for folder in self.local_folders.values():
             try:
                 config = read_configuration_file(Path(folder))
-                refuse_quantised(config, self._where)
-                shapes[folder] = parse_shape(config, self._where)
             except InputError as error:
-                sentence = str(error).removeprefix(f"{self._where}: ")
-                raise InputError(f"{self._where}: {sentence}") from None
+                raise InputError(f"{self._where}: {error}") from None
+            refuse_quantised(config, self._where)
+            shapes[folder] = parse_shape(config, self._where)
         final = self.checkpoints[-1].path
         for folder, shape in shapes.items():
             if shape != shapes[final]:
