@@ -15,7 +15,12 @@ from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.verdict import judge
 from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.model import load_model
-from shape_of_learning.embeddings.protocol import ControlsJob, SamplingProtocol, Weights
+from shape_of_learning.embeddings.protocol import (
+    ControlsJob,
+    ForwardFiles,
+    SamplingProtocol,
+    Weights,
+)
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
@@ -141,7 +146,7 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
     files = []
     for threads in (1, 2):
         files.append(tmp_path / f"{threads}.csv")
-        measure_controls.main(job, folder, folder, text, files[-1], threads)
+        measure_controls.main(job, ForwardFiles(folder, folder, text), files[-1], threads)
     assert files[0].read_bytes() == files[1].read_bytes()
     with files[0].open(newline="") as file:
         rows = list(csv.DictReader(file))

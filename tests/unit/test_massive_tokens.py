@@ -9,6 +9,7 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.protocol import (
     CheckpointJob,
     DumpJob,
+    ForwardFiles,
     MatrixProtocol,
     SamplingProtocol,
     Weights,
@@ -38,17 +39,17 @@ def folders(tmp_path_factory):
     matrices = MatrixProtocol((), points=False, massive=True, seed=0)
     dump = DumpJob(weights, SAMPLING, matrices)
     measure = MEASURES["anisotropy"].configure("anisotropy", {})
-    inputs = {"checkpoint": folder, "tokenizer": folder, "text": text}
+    files = ForwardFiles(folder, folder, text)
     for way in ("dump", "memory"):
         (root / way).mkdir()
         states = "embeddings" if way == "dump" else "measurements"
         kinds = ("weights", "weight_points", "massive", "loss", "tensors", states)
         output = {kind: str(root / way / kind) for kind in kinds}
         if way == "dump":
-            dump_embeddings.main(dump, **inputs, output=output, threads=1)
+            dump_embeddings.main(dump, files, output, threads=1)
         else:
             job = CheckpointJob(*dump, (measure,), PROTOCOL)
-            measure_checkpoint.main(job, **inputs, output=output, threads=1)
+            measure_checkpoint.main(job, files, output, threads=1)
     return root
 
 

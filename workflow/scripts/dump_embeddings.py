@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from shape_of_learning.checkpoints.tensors import check_tensors
 from shape_of_learning.embeddings.massive_tokens import describe_massive_tokens
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
-from shape_of_learning.embeddings.protocol import DumpJob
+from shape_of_learning.embeddings.protocol import DumpJob, ForwardFiles, find_forward_files
 from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.states import StateFiles, write_states
 from shape_of_learning.embeddings.tokenised_windows import draw_windows
@@ -23,15 +23,8 @@ from shape_of_learning.job import run_job
 logger = logging.getLogger("shape_of_learning")
 
 
-def main(
-    job: DumpJob,
-    checkpoint: Path,
-    tokenizer: Path,
-    text: Path,
-    output: Mapping[str, str],
-    threads: int,
-) -> None:
-    """Run the windows of a text through the checkpoint in a folder.
+def main(job: DumpJob, files: ForwardFiles, output: Mapping[str, str], threads: int) -> None:
+    """Run the windows of a text through a checkpoint.
 
     The paths of `output` are ``embeddings``, a folder, and those of :func:`.write_checkpoint_tables`.
     """
@@ -39,14 +32,14 @@ def main(
     import transformers
 
     weights, folder = job.weights, Path(output["embeddings"])
-    digests = check_tensors(checkpoint, weights.is_download, threads)
+    digests = check_tensors(files.checkpoint, weights.is_download, threads)
     sample = SampleRun.load(
-        checkpoint,
-        draw_windows(text, job.sampling),
+        files.checkpoint,
+        draw_windows(files.text, job.sampling),
         job.sampling,
         weights.shape,
         threads=threads,
-        tokenizer=tokenizer,
+        tokenizer=files.tokenizer,
     )
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     attributes = {
@@ -58,7 +51,7 @@ def main(
     with write_states(folder, sample, attributes) as writer:
         cross_entropy = sample.store_states(writer)
     states = StateFiles(folder, sample.layers)
-    massive = describe_massive_tokens(states, tokenizer) if job.matrices.massive else ()
+    massive = describe_massive_tokens(states, files.tokenizer) if job.matrices.massive else ()
     with threadpool_limits(1):
         write_checkpoint_tables(
             sample.forward, digests, cross_entropy, output, job.matrices, massive
@@ -70,9 +63,7 @@ if __name__ == "__main__":
     with run_job(snakemake.log[0]):
         main(
             snakemake.params.job,
-            checkpoint=Path(snakemake.resources.checkpoint),
-            tokenizer=Path(snakemake.resources.tokenizer),
-            text=Path(snakemake.input.text),
+            find_forward_files(snakemake),
             output=dict(snakemake.output.items()),
             threads=snakemake.threads,
         )

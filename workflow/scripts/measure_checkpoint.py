@@ -10,7 +10,7 @@ from shape_of_learning.checkpoints.tensors import check_tensors
 from shape_of_learning.embeddings.layers import measure_layers
 from shape_of_learning.embeddings.massive_tokens import describe_massive_tokens
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
-from shape_of_learning.embeddings.protocol import CheckpointJob
+from shape_of_learning.embeddings.protocol import CheckpointJob, ForwardFiles, find_forward_files
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import draw_windows
 from shape_of_learning.files import atomic_write
@@ -22,33 +22,26 @@ from shape_of_learning.metrics.tidy import layer_table, write_tidy
 logger = logging.getLogger("shape_of_learning")
 
 
-def main(
-    job: CheckpointJob,
-    checkpoint: Path,
-    tokenizer: Path,
-    text: Path,
-    output: Mapping[str, str],
-    threads: int,
-) -> None:
-    """Run the windows of a text through the checkpoint in a folder, and measure every layer.
+def main(job: CheckpointJob, files: ForwardFiles, output: Mapping[str, str], threads: int) -> None:
+    """Run the windows of a text through a checkpoint, and measure every layer.
 
     The paths of `output` are ``measurements``, a folder of tables as measure.py writes them, and those of
     :func:`.write_checkpoint_tables`.
     """
-    digests = check_tensors(checkpoint, job.weights.is_download, threads)
+    digests = check_tensors(files.checkpoint, job.weights.is_download, threads)
     sample = SampleRun.load(
-        checkpoint,
-        draw_windows(text, job.sampling),
+        files.checkpoint,
+        draw_windows(files.text, job.sampling),
         job.sampling,
         job.weights.shape,
         threads=threads,
         in_memory=True,
-        tokenizer=tokenizer,
+        tokenizer=files.tokenizer,
     )
     states = StatesInMemory(sample)
     require_batches(job.protocol, states.rows, job.measures)
     cross_entropy = sample.store_states(states)
-    massive = describe_massive_tokens(states, tokenizer) if job.matrices.massive else ()
+    massive = describe_massive_tokens(states, files.tokenizer) if job.matrices.massive else ()
     with threadpool_limits(1):
         write_checkpoint_tables(
             sample.forward, digests, cross_entropy, output, job.matrices, massive
@@ -72,9 +65,7 @@ if __name__ == "__main__":
     with run_job(snakemake.log[0]):
         main(
             snakemake.params.job,
-            checkpoint=Path(snakemake.resources.checkpoint),
-            tokenizer=Path(snakemake.resources.tokenizer),
-            text=Path(snakemake.input.text),
+            find_forward_files(snakemake),
             output=dict(snakemake.output.items()),
             threads=snakemake.threads,
         )

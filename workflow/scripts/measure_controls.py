@@ -9,7 +9,12 @@ from shape_of_learning.checkpoints.tensors import check_tensors
 from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.layers import measure_layers
-from shape_of_learning.embeddings.protocol import ControlsJob, SamplingProtocol
+from shape_of_learning.embeddings.protocol import (
+    ControlsJob,
+    ForwardFiles,
+    SamplingProtocol,
+    find_forward_files,
+)
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import draw_windows
 from shape_of_learning.files import write_table
@@ -22,20 +27,18 @@ from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
 logger = logging.getLogger("shape_of_learning")
 
 
-def main(
-    job: ControlsJob, checkpoint: Path, tokenizer: Path, text: Path, output: Path, threads: int
-) -> None:
-    """Run the windows of the run through a checkpoint as each control has them, and measure every layer."""
+def main(job: ControlsJob, files: ForwardFiles, output: Path, threads: int) -> None:
+    """Compute the hidden states of all null models of a checkpoint, and measure their layers."""
     weights = job.weights
-    check_tensors(checkpoint, weights.is_download, threads)
+    check_tensors(files.checkpoint, weights.is_download, threads)
     sample = SampleRun.load(
-        checkpoint,
-        draw_windows(text, job.sampling),
+        files.checkpoint,
+        draw_windows(files.text, job.sampling),
         job.sampling,
         weights.shape,
         threads=threads,
         in_memory=True,
-        tokenizer=tokenizer,
+        tokenizer=files.tokenizer,
     )
     # A GPU has one queue.
     workers = threads if sample.forward.device.type == "cpu" else 1
@@ -77,9 +80,7 @@ if __name__ == "__main__":
     with run_job(snakemake.log[0]):
         main(
             snakemake.params.job,
-            checkpoint=Path(snakemake.resources.checkpoint),
-            tokenizer=Path(snakemake.resources.tokenizer),
-            text=Path(snakemake.input.text),
+            find_forward_files(snakemake),
             output=Path(snakemake.output[0]),
             threads=snakemake.threads,
         )

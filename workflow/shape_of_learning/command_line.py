@@ -199,14 +199,8 @@ def measure(  # noqa: PLR0913 (options)
         text_name = BUILT_IN_TEXT
         if text is not None:
             text_name = _format_input(text) if is_stream(text) else text.name
-        options = MeasurementOptions(
-            measures=_split_measures(measures),
-            windows=windows,
-            window_characters=window_characters,
-            batch_vectors=batch_vectors,
-            threads=threads,
-            device=device or None,
-            batch_size=batch_size,
+        options = _make_options(
+            measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
         checkpoints = _choose_checkpoints(models, revision)
         text = _prepare_text(text, Path(temporary))
@@ -253,14 +247,8 @@ def compare(  # noqa: PLR0913 (options)
 ) -> None:
     """Print the differences B - A of two models on the same windows, with paired intervals."""
     with _exit_on_input_error(csv, inputs=(text,)), TemporaryDirectory() as temporary:
-        options = MeasurementOptions(
-            measures=_split_measures(measures),
-            windows=windows,
-            window_characters=window_characters,
-            batch_vectors=batch_vectors,
-            threads=threads,
-            device=device or None,
-            batch_size=batch_size,
+        options = _make_options(
+            measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
         models = [first, second]
         checkpoints = _choose_checkpoints(models)
@@ -356,6 +344,27 @@ def _print_fact(key: str, value: str) -> None:
 
 
 _exit_on_input_error = partial(exit_on_input_error, options=OPTIONS)
+
+
+def _make_options(
+    measures: str,
+    windows: int,
+    window_characters: int,
+    batch_vectors: int,
+    threads: int | None,
+    device: str,
+    batch_size: int | None,
+) -> MeasurementOptions:
+    """Make the options that `measure` and `compare` share."""
+    return MeasurementOptions(
+        measures=_split_measures(measures),
+        windows=windows,
+        window_characters=window_characters,
+        batch_vectors=batch_vectors,
+        threads=threads,
+        device=device or None,
+        batch_size=batch_size,
+    )
 
 
 def _split_measures(names: str) -> list[str]:

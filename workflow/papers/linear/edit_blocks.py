@@ -1,6 +1,6 @@
 """Change blocks of one decoder and write its perplexity on the held-out end of the text.
 
-Blocks are dropped, replaced by affine maps that are fitted on the training text, and distilled besides.
+Blocks are dropped, or replaced by affine maps: fitted on the training text, or distilled.
 """
 
 from pathlib import Path
@@ -12,31 +12,24 @@ from papers.linear.edits import EDIT_COLUMNS, Editor
 from papers.linear.job import EditJob
 from papers.linear.maps import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.embeddings.protocol import ForwardFiles, find_forward_files
 from shape_of_learning.files import write_table
 from shape_of_learning.job import run_job
 
 
-def main(
-    job: EditJob,
-    checkpoint: Path,
-    tokenizer: Path,
-    text: Path,
-    edits: Path,
-    errors: Path,
-    threads: int,
-) -> None:
+def main(job: EditJob, files: ForwardFiles, edits: Path, errors: Path, threads: int) -> None:
     """Write the edits and the errors of the fitted maps, one table each."""
     weights = job.weights
     if weights.is_download:
-        refuse_changed(checkpoint, threads)
+        refuse_changed(files.checkpoint, threads)
     editor = Editor(
-        text,
+        files.text,
         job.sampling,
         job.editing,
-        checkpoint,
+        files.checkpoint,
         weights.shape,
         threads=threads,
-        tokenizer=tokenizer,
+        tokenizer=files.tokenizer,
     )
     names = (weights.model, weights.revision)
     write_table(edits, EDIT_COLUMNS, [(*names, *edit) for edit in editor.edits()])
@@ -47,9 +40,7 @@ if __name__ == "__main__":
     with run_job(snakemake.log[0]), threadpool_limits(1):
         main(
             snakemake.params.job,
-            checkpoint=Path(snakemake.resources.checkpoint),
-            tokenizer=Path(snakemake.resources.tokenizer),
-            text=Path(snakemake.input.text),
+            find_forward_files(snakemake),
             edits=Path(snakemake.output.edits),
             errors=Path(snakemake.output.errors),
             threads=snakemake.threads,

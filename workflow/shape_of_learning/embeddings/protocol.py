@@ -4,7 +4,8 @@ This module imports nothing heavy, because the Snakefile reads it at every start
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.metrics.measure_entry import Measure, SampleVariant
@@ -29,6 +30,27 @@ class Weights(NamedTuple):
     shape: Shape
     is_download: bool
     identity: str = ""
+
+
+class ForwardFiles(NamedTuple):
+    """The files of a job that runs a text through a checkpoint; no number depends on their places.
+
+    Attributes
+    ----------
+    checkpoint, tokenizer : Path
+        Folders.
+    text : Path
+    """
+
+    checkpoint: Path
+    tokenizer: Path
+    text: Path
+
+
+def find_forward_files(snakemake: Any) -> ForwardFiles:
+    """Find the files of a job of Snakemake."""
+    resources, text = snakemake.resources, snakemake.input.text
+    return ForwardFiles(Path(resources.checkpoint), Path(resources.tokenizer), Path(text))
 
 
 @dataclass(frozen=True)
