@@ -11,10 +11,14 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
+import torch
 from typer.testing import CliRunner
 
+import shape_of_learning as sol
 import tiny_models
 from shape_of_learning.checkpoints.local import name_local
 from shape_of_learning.command_line import app
@@ -334,6 +338,37 @@ def test_several_models_are_measured_into_one_table_of_80_columns(place, monkeyp
     assert len(said) == 4  # of each its anisotropy and its dimension
     assert "one model; write MODEL@REVISION" in refused("measure", "model", "b", "--name", "x")
     assert "device `nowhere`" in refused("measure", "model", *options, "--device", "nowhere")
+
+
+def test_a_file_of_vectors_is_measured_without_a_text(tmp_path, monkeypatch):
+    """Each kind of file gives the values of the matrix itself; groups give intervals."""
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).standard_normal((600, 6)).astype(np.float32)
+    np.save("plain.npy", X)
+    np.savez("grouped.npz", vectors=X, groups=np.arange(600) // 20, other=X[:2])
+    torch.save({"x": torch.from_numpy(X), "step": torch.tensor(3)}, "tensor.pt")
+    safetensors.numpy.save_file({"x": X}, "tensor.safetensors")
+    names = ["plain.npy", "grouped.npz", "tensor.pt", "tensor.safetensors"]
+    printed = invoke(
+        "measure", *names, "--measures", "two_nn,anisotropy", "--csv", "v.csv", "--plot", "v.png"
+    )
+    assert printed.exit_code == 0, printed.output
+    assert "documentation that comes with Python" not in printed.output
+    table = pd.read_csv("v.csv").query("layer == 0")
+    expected = sol.measure(X, measures=["two_nn", "anisotropy"]).query("layer == 0")["value"]
+    for name, rows in table.groupby("model", sort=False):
+        assert sorted(rows["value"]) == pytest.approx(sorted(expected), rel=1e-3), name
+        assert rows["low"].notna().all() == (name == "grouped.npz"), name
+    assert "no text is read; leave out --text" in refused(
+        "measure", "plain.npy", "--text", str(tmp_path / "plain.npy")
+    )
+    np.savez("two.npz", a=X, b=X)
+    assert "2 matrices" in refused("measure", "two.npz")
+    (tmp_path / "broken.npy").write_bytes(b"no array")
+    assert "broken.npy cannot be read" in refused("measure", "broken.npy")
+    np.save("object.npy", np.array([{}], dtype=object))
+    assert "object.npy cannot be read" in refused("measure", "object.npy")
+    assert "there is no file" in refused("measure", "missing.npy")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.options import (
     BATCH_VECTORS,
     BUILT_IN_TEXT,
+    UNKNOWN_TEXT,
     WINDOW_CHARACTERS,
     WINDOWS,
     MeasurementOptions,
@@ -162,7 +163,8 @@ def measure(  # noqa: PLR0913 (options)
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Hub id, also as MODEL@REVISION, folder, GGUF file, or package:NAME/PATH.",
+            help="Hub id, also as MODEL@REVISION, folder, GGUF file, package:NAME/PATH, or a file of vectors "
+            "(.npy, .npz, .pt, .safetensors, .parquet).",
         ),
     ],
     revision: Annotated[str, typer.Option(help="Branch, tag or commit on the Hub.")] = "main",
@@ -203,7 +205,9 @@ def measure(  # noqa: PLR0913 (options)
             measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
         checkpoints = _choose_checkpoints(models, revision)
-        text = _prepare_text(text, Path(temporary))
+        text = _prepare_text(text, Path(temporary), models)
+        if not text.is_file():
+            text_name = UNKNOWN_TEXT
         results = _measure_all(models, checkpoints, text, options, name)
         rows = [row for result in results for row in result.estimates]
         try:
@@ -252,7 +256,7 @@ def compare(  # noqa: PLR0913 (options)
         )
         models = [first, second]
         checkpoints = _choose_checkpoints(models)
-        text = _prepare_text(text, Path(temporary))
+        text = _prepare_text(text, Path(temporary), models)
         result, second_result = _measure_all(
             models, checkpoints, text, options, shares_batches=True
         )
@@ -378,8 +382,16 @@ def _split_measures(names: str) -> list[str]:
     return measures
 
 
-def _prepare_text(text: Path | None, folder: Path) -> Path:
+def _prepare_text(text: Path | None, folder: Path, models: list[str]) -> Path:
     """Return the file of the text: the option's, a copy of a stream, or the documentation of Python."""
+    from shape_of_learning.one_model.vector_files import is_vector_file
+
+    if all(map(is_vector_file, models)):
+        if text is not None:
+            raise InputError(
+                f"{', '.join(models)} hold vectors, so no text is read; leave out --text"
+            )
+        return folder
     if text is None:
         from shape_of_learning.corpus.fetch import read_demo_text
 
@@ -397,6 +409,7 @@ def _prepare_text(text: Path | None, folder: Path) -> Path:
 def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple[str, str]]:
     """Return the model and the revision of each argument; refuse wrong ones before anything is fetched."""
     from shape_of_learning.checkpoints.local import find_checkpoint, is_local
+    from shape_of_learning.one_model.vector_files import is_vector_file
 
     checkpoints = [_split_revision(model) for model in models]
     if revision != "main":
@@ -405,6 +418,8 @@ def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple
             raise InputError(f"{models[0]} has a revision in its name; leave out --revision")
         checkpoints = [(model, revision)]
     for model, revision in checkpoints:
+        if is_vector_file(model):
+            continue
         if not is_local(model):
             print_message(f"Asking {endpoint()} for `{model}` at `{revision}`.")
             continue
@@ -430,7 +445,9 @@ def _measure_all(
     from huggingface_hub.utils import disable_progress_bars
 
     from shape_of_learning.checkpoints.local import find_checkpoint, is_local, name_local
+    from shape_of_learning.one_model.in_python import Request, measure_request
     from shape_of_learning.one_model.measurement import measure_checkpoint
+    from shape_of_learning.one_model.vector_files import is_vector_file
 
     if not stderr.is_terminal:
         disable_progress_bars()
@@ -441,6 +458,17 @@ def _measure_all(
     for argument, (model, revision), short_name in zip(
         models, checkpoints, short_names, strict=True
     ):
+        if is_vector_file(model):
+            request = Request(
+                measures=options.measures,
+                name=name or (argument if short_names.count(short_name) > 1 else short_name),
+                seed=options.seed,
+                batch_vectors=options.batch_vectors,
+            )
+            shuffled_as = results[0].model.name if results and shares_batches else ""
+            result, _ = measure_request(model, request, shuffled_as)
+            results.append(result)
+            continue
         default_name, folder = find_checkpoint(model, revision)
         if short_names.count(short_name) > 1:
             default_name = argument

@@ -38,7 +38,14 @@ from shape_of_learning.one_model.measurement import (
     find_measures,
     measure_states,
 )
-from shape_of_learning.one_model.options import BATCH_VECTORS, BUILT_IN_TEXT, NEIGHBOURS, WINDOWS
+from shape_of_learning.one_model.options import (
+    BATCH_VECTORS,
+    BUILT_IN_TEXT,
+    NEIGHBOURS,
+    UNKNOWN_TEXT,
+    WINDOWS,
+)
+from shape_of_learning.one_model.vector_files import is_vector_file, read_vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +55,6 @@ logger = logging.getLogger(__name__)
 POOLS = ("all", "last", "mean")
 # With one vector for each window, the usual number of windows has too few neighbours.
 POOLED_WINDOWS = 384
-UNKNOWN_TEXT = "unknown"  # of hidden states
 LARGEST_MASKED = -1000  # number that an additive mask adds to attention
 
 
@@ -78,7 +84,8 @@ def measure(  # noqa: PLR0913 (keywords)
     Parameters
     ----------
     model : str, Path, transformers.PreTrainedModel, ModelOutput, array_like or sequence of array_like
-        A name on the Hub, a folder or a GGUF file; a model; or hidden states: a model's output, an array
+        A name on the Hub, a folder or a GGUF file; a file of vectors (:func:`.read_vectors`); a model; or hidden
+        states: a model's output, an array
         (text, token, hidden) for one layer or for each, embedding output first, or vectors (n, hidden) of one layer.
         A model of the package `peft` is measured with its active adapters, which ``table.attrs["adapters"]`` names;
         virtual tokens are not measured, but the text's tokens see them. All processes must call this function
@@ -234,7 +241,13 @@ def measure_request(
                 f"`{key}` is {number!r:.80}; give a whole number from 1 on, or leave it out"
             )
     measures = find_measures(request.measures)
-    if isinstance(model, str | Path):
+    if isinstance(model, str | Path) and is_vector_file(str(model)):
+        name = request.name or Path(model).name
+        model, groups = read_vectors(str(model))
+        if request.groups is None:
+            request = replace(request, groups=groups)
+        request = replace(request, name=name)
+    elif isinstance(model, str | Path):
         model, request = load_checkpoint(model, request)
     name, role = request.name or "model", ""
     adapters: dict[str, str] = {}
@@ -339,7 +352,7 @@ def warn_of_small_batch(
 ) -> None:
     """Warn of a batch that is smaller than asked for, since dimensions depend on its size."""
     if protocol.batch_vectors < batch_vectors:
-        logger.warning("%d tokens are one batch, smaller than %d vectors", vectors, batch_vectors)
+        logger.warning("%d vectors are one batch, smaller than %d", vectors, batch_vectors)
 
 
 def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:

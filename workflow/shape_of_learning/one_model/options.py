@@ -8,6 +8,7 @@ from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 # The defaults of the configuration.
 WINDOWS, WINDOW_CHARACTERS, BATCH_VECTORS, NEIGHBOURS = 128, 512, 4096, 128
 BUILT_IN_TEXT = "the documentation that comes with Python"
+UNKNOWN_TEXT = "unknown"  # of hidden states and vectors
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""Read a matrix of vectors from a file: NumPy, PyTorch, safetensors or Parquet."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import expand_home
+
+SUFFIXES = (".npy", ".npz", ".pt", ".safetensors", ".parquet")
+VECTORS, GROUPS = "vectors", "groups"
+
+
+def is_vector_file(model: str) -> bool:
+    """Return whether a name is that of a file of vectors, there or missing."""
+    return model.lower().endswith(SUFFIXES) and not Path(model).is_dir()
+
+
+def read_vectors(file: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read vectors and, where the file has them, their groups.
+
+    Parameters
+    ----------
+    file : str
+        A matrix (n, d). Of several arrays that named ``vectors`` is read, and ``groups``, which says for each vector
+        which text or other unit it belongs to. In a table of Parquet the columns of numbers are the coordinates, or
+        one column has a list for each vector; the column ``groups`` is likewise.
+
+    Returns
+    -------
+    vectors : ndarray, shape (n, d)
+    groups : ndarray, shape (n,), or None
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no matrix or more than one.
+    """
+    path = expand_home(file)
+    if not path.is_file():
+        raise InputError(f"{file}: there is no file {path.absolute()}; correct the path")
+    try:
+        arrays = _READERS[path.suffix.lower()](path)
+    except InputError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{file} cannot be read ({reason:.200}); write it again") from None
+    groups = arrays.pop(GROUPS, None)
+    if VECTORS in arrays:
+        arrays = {VECTORS: arrays[VECTORS]}
+    matrices = {name: array for name, array in arrays.items() if np.ndim(array) == 2}
+    if len(matrices) != 1:
+        number = f"{len(matrices)} matrices" if matrices else "no matrix"
+        raise InputError(
+            f"{file} has {number} of shape (n, d); write one of vectors, named `{VECTORS}` if there are others. The "
+            "weights of a model are measured by their folder"
+        )
+    return next(iter(matrices.values())), groups
+
+
+def _read_npy(path: Path) -> dict[str, Any]:
+    return {VECTORS: np.load(path, allow_pickle=False)}
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _read_pt(path: Path) -> dict[str, Any]:
+    import torch
+
+    found = torch.load(path, map_location="cpu", weights_only=True)
+    return _convert_tensors(found if isinstance(found, Mapping) else {VECTORS: found})
+
+
+def _read_safetensors(path: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return _convert_tensors(load_file(path))
+
+
+def _convert_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert tensors into arrays; those of 16 bits into float32, which holds all their values."""
+    arrays = {}
+    for name, tensor in tensors.items():
+        if hasattr(tensor, "detach"):
+            is_short = tensor.is_floating_point() and tensor.element_size() < 4
+            arrays[name] = (tensor.float() if is_short else tensor).detach().numpy()
+    return arrays
+
+
+def _read_parquet(path: Path) -> dict[str, Any]:
+    import pandas as pd
+
+    try:
+        table = pd.read_parquet(path)
+    except ImportError:
+        raise InputError(f"{path} needs the package `pyarrow`; pip install pyarrow") from None
+    arrays: dict[str, Any] = {}
+    if GROUPS in table:
+        arrays[GROUPS] = table.pop(GROUPS).to_numpy()
+    numbers = table.select_dtypes("number")
+    lists = [name for name in table if name not in numbers and np.ndim(table[name].iloc[0]) == 1]
+    if numbers.shape[1] and not lists:
+        return arrays | {VECTORS: numbers.to_numpy()}
+    return arrays | {name: np.stack(table[name].to_list()) for name in lists}
+
+
+_READERS = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".pt": _read_pt,
+    ".safetensors": _read_safetensors,
+    ".parquet": _read_parquet,
+}
