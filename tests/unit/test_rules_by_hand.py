@@ -507,6 +507,11 @@ def test_estimators_that_agree_but_for_one_of_copies_are_not_shown_to_disagree()
     assert of_estimators(two_nn=rises, same_token=[0.7] * 6, **opposed).verdict == "contradicted"
 
 
+def test_estimators_of_which_one_is_missing_are_not_compared():
+    found = of_estimators(claim="estimators_agree", two_nn=FALLS, same_token=[0.7] * 6)
+    assert found.verdict == "not measured"
+
+
 def test_a_dimension_near_the_width_decides_nothing_alone():
     claim, steps = CLAIMS["dimension_rises_then_falls"], (1, 10, 20, 60, 100)
     of = curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)

@@ -186,6 +186,8 @@ def _judge_with_suspects(
 
 def _judge_without_suspects(claim: Claim, evidence: Evidence, by_all: Judgement) -> Judgement:
     """Keep a verdict on what several estimators say if it is the same without those whose values are suspect."""
+    if by_all.verdict not in DECIDED:
+        return by_all
     data = ClaimData(claim, evidence)
     evaluate_statistic(claim, data)
     trusted = [name for name in claim.estimators if name not in {e for _, e in data.suspects}]
@@ -193,7 +195,7 @@ def _judge_without_suspects(claim: Claim, evidence: Evidence, by_all: Judgement)
     if len(trusted) > 1:
         without = replace(claim, estimators=trusted)
         verdict = judge_by(without, ClaimData(without, evidence)).verdict
-    if by_all.verdict not in DECIDED or verdict == by_all.verdict:
+    if verdict == by_all.verdict:
         return by_all
     reason = (
         f"It is {by_all.verdict} with suspect values, which decide nothing alone, and not by "
