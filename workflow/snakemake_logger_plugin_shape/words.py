@@ -1,10 +1,28 @@
-"""What a job is called on the terminal."""
+"""The words for jobs on the terminal."""
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-# What the jobs of a rule make. A rule that is not listed is called by its name and its wildcards.
+import yaml
+
+PAPERS = Path(__file__).resolve().parents[1] / "papers"
+
+
+def read_words(papers: Path) -> dict[str, str]:
+    """Read the words for the jobs of papers, under key ``jobs`` of their ``paper.yaml``."""
+    words: dict[str, str] = {}
+    for rules in sorted(papers.glob("*/rules.smk")):
+        text = rules.with_name("paper.yaml").read_text(encoding="utf-8")
+        with suppress(yaml.YAMLError):  # the workflow itself refuses a wrong file by one sentence
+            content = yaml.safe_load(text)
+            jobs = content.get("jobs") if isinstance(content, dict) else None
+            words |= jobs if isinstance(jobs, dict) else {}
+    return words
+
+
+# The results of a rule's jobs. A rule without words is called by its name and its wildcards.
 WORDS = {
     "fetch_corpus": "download of the text {source}",
     "write_python_topics": "text {source}",
@@ -19,8 +37,6 @@ WORDS = {
     "measure_checkpoint": "measures of {model} at {revision}",
     "measure_controls": "null models of {model} at {revision}",
     "measure_choices": "other choices of analysis for {model} at {revision}",
-    "measure_on_task": "measures of {model} on its task",
-    "edit_blocks": "losses of {model} with changed blocks",
     "judge_checkpoints": "verdicts on the checkpoints of {model}",
     "gather_model": "tables of {model}",
     "gather_weights": "table {kind} of {model}",
@@ -35,35 +51,36 @@ WORDS = {
     "write_findings": "findings",
     "draw_explorer": "explorer",
     "provenance": "provenance of the results",
+    **read_words(PAPERS),
 }
-# Jobs that take minutes and measure nothing yet: the terminal says when one begins.
+# Jobs that take minutes before anything is measured: the terminal also shows when they begin.
 LONG = {"fetch_corpus", "fetch_checkpoint", "pretrain_model", "finetune_model"}
 NAMES = {"two_nn": "TwoNN", "mada": "MADA", "mom": "MOM", "mle": "MLE"}
 
 
 def strip_prefix(rule: str) -> str:
-    """The name of a rule in `WORDS`, where another workflow may have put a prefix before it."""
+    """Return the name of a rule in `WORDS`, without a prefix that another workflow has put before it."""
     return next((name for name in WORDS if f"_{rule}".endswith(f"_{name}")), rule)
 
 
 def describe_job(rule: str, wildcards: Mapping[str, str]) -> str:
-    """What a job makes, before it has made it."""
-    shown = {key: re.sub(r"^step(?=\d)", "step ", value) for key, value in wildcards.items()}
+    """Describe a job by its results, before they are there."""
+    values = {key: re.sub(r"^step(?=\d)", "step ", value) for key, value in wildcards.items()}
     try:
-        return WORDS[strip_prefix(rule)].format(**shown)
+        return WORDS[strip_prefix(rule)].format(**values)
     except KeyError:
         return " ".join([rule, *wildcards.values()])
 
 
 def describe_outputs(words: str, outputs: Iterable[str]) -> str:
-    """The same of a job that has measured something: which measures, of which layers, as its tables say."""
-    found = [file for each in map(Path, outputs) for file in [each, *each.rglob("*.csv")]]
-    files = {file: int(file.stem[6:]) for file in found if re.fullmatch(r"layer_\d+", file.stem)}
-    rows = [row for file in files for row in file.read_text(encoding="utf-8").splitlines()[1:]]
+    """Describe a finished job; if it has measured layers, by the measures and layers in its tables."""
+    files = [file for output in map(Path, outputs) for file in [output, *output.rglob("*.csv")]]
+    layers = {file: int(file.stem[6:]) for file in files if re.fullmatch(r"layer_\d+", file.stem)}
+    rows = [row for file in layers for row in file.read_text(encoding="utf-8").splitlines()[1:]]
     if not rows:
         return words
     names = [NAMES.get(name, name) for name in dict.fromkeys(row.split(",")[0] for row in rows)]
-    what = f"{len(names)} measures" if len(names) > 3 else " and ".join(names)
-    first, last = min(files.values()), max(files.values())
-    where = f"layer {first}" if first == last else f"layers {first} to {last}"
-    return re.sub(r"^.*? of ([^,]*).*", rf"{what} of \1, {where}", words)
+    measures = f"{len(names)} measures" if len(names) > 3 else " and ".join(names)
+    first, last = min(layers.values()), max(layers.values())
+    place = f"layer {first}" if first == last else f"layers {first} to {last}"
+    return re.sub(r"^.*? of ([^,]*).*", rf"{measures} of \1, {place}", words)

@@ -309,7 +309,8 @@ class TableSpecification(Specification):
 class PaperFile(Section):
     """A ``paper.yaml``; `protocol` holds for all of its figures, and settings as captions do.
 
-    `curves` are tables whose curves the explorer shows: which of their columns stand for those of estimates.
+    `curves` are tables whose curves the explorer shows: which of their columns stand for those of estimates. `jobs` are
+    words for the jobs of rules in its ``rules.smk``, which the terminal shows.
     """
 
     title: Text
@@ -319,6 +320,7 @@ class PaperFile(Section):
     figures: dict[Target, FigureSpecification]
     tables: dict[Target, TableSpecification] = {}
     curves: dict[Target, dict[str, str]] = {}
+    jobs: dict[Target, str] = {}
 
 
 class Paper(PaperFile):
