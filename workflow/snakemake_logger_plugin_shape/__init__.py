@@ -1,7 +1,7 @@
-"""A logger of Snakemake: one line per finished job that says what was made, and how much is left.
+"""A logger of Snakemake: one line per finished job with its results, and the time that is left.
 
-Snakemake finds it by the name of this package. It steps aside for dry runs, and for options that ask Snakemake itself
-to say more.
+Snakemake finds the logger by the name of this package. In dry runs, and with options that make Snakemake verbose,
+Snakemake's own logger writes instead.
 """
 
 import json
@@ -28,13 +28,13 @@ from snakemake_logger_plugin_shape.words import (
     strip_prefix,
 )
 
-# What Snakemake says of itself while jobs run; all else that it says is shown.
+# Messages of Snakemake about itself while jobs run; all other messages are shown.
 ASIDE = re.compile("Assuming|Building DAG|Using shell|Conda env|Select jobs|Removing|None$")
 
 
 @dataclass
 class LogHandlerSettings(LogHandlerSettingsBase):
-    """What `--logger-shape-...` says."""
+    """The options `--logger-shape-...`."""
 
     json: bool = field(default=False, metadata={"help": "One JSON object per line, on stdout."})
 
@@ -49,36 +49,35 @@ class Job(NamedTuple):
 
 
 class LogHandler(LogHandlerBase):
-    """Says what jobs make."""
+    """Writes the results of jobs."""
 
-    # A filter, since Snakemake's own would hide errors where it is told to be quiet.
+    # It has a filter of its own, since Snakemake's filter would hide errors with `--quiet`.
     writes_to_stream = has_filter = True
     writes_to_file = has_formatter = needs_rulegraph = False
 
     def __post_init__(self) -> None:
         check_configfiles(sys.argv[1:])
-        asked = self.common_settings
-        # Otherwise Snakemake speaks for itself.
-        self.writes_to_stream = not (asked.dryrun or asked.verbose or asked.debug_dag)
+        common = self.common_settings
+        self.writes_to_stream = not (common.dryrun or common.verbose or common.debug_dag)
         self.is_json = bool(getattr(self.settings, "json", False))
-        self.quiet = {each.name for each in asked.quiet or []}
+        self.quiet = {option.name for option in common.quiet or []}
         self.stream = sys.stdout if self.is_json else sys.stderr
         self.total, self.began = 0, time.time()
         self.jobs: dict[int, Job] = {}
-        self.left: Counter[str] = Counter()
-        self.took: dict[str, list[float]] = {}
+        self.remaining: Counter[str] = Counter()
+        self.seconds: dict[str, list[float]] = {}
         self.failures: dict[int, str] = {}  # a job that is tried again may succeed
 
     def emit(self, record: LogRecord) -> None:
-        """Show a record, or note what it says of a job."""
+        """Show the message of a record, or note the state of its job."""
         event = getattr(record, "event", None)
         try:
             if not self.writes_to_stream:
                 return
             if event == LogEvent.RUN_INFO:
-                self.left = Counter(vars(record)["stats"])
-                self.total, self.began = self.left.pop("total"), time.time()
-                self._say("planned", f"jobs: {self.total}", jobs=dict(self.left))
+                self.remaining = Counter(vars(record)["stats"])
+                self.total, self.began = self.remaining.pop("total"), time.time()
+                self._say("planned", f"jobs: {self.total}", jobs=dict(self.remaining))
             elif event == LogEvent.JOB_INFO:
                 self._begin(vars(record))
             elif event == LogEvent.JOB_FINISHED:
@@ -92,7 +91,7 @@ class LogHandler(LogHandlerBase):
             self.handleError(record)
 
     def close(self) -> None:
-        """Say last why a run has failed."""
+        """Write at the end why a run has failed."""
         if self.failures:
             first, *others = self.failures.values()
             also = f" ({len(others)} more failed)" if others else ""
@@ -109,21 +108,21 @@ class LogHandler(LogHandlerBase):
             text = json.dumps({**known, "text": text})
         print(text, file=self.stream, flush=True)
 
-    def _begin(self, said: dict[str, Any]) -> None:
-        rule, wildcards = said["rule_name"], dict(said["wildcards"])
-        job = Job(rule, describe_job(rule, wildcards), list(said["output"]), time.time())
-        self.jobs[said["jobid"]] = job
+    def _begin(self, info: dict[str, Any]) -> None:
+        rule, wildcards = info["rule_name"], dict(info["wildcards"])
+        job = Job(rule, describe_job(rule, wildcards), list(info["output"]), time.time())
+        self.jobs[info["jobid"]] = job
         if self.is_json or strip_prefix(rule) in LONG:
-            facts = {"rule": rule, "wildcards": wildcards, "log": list(said["log"])}
-            self._say("begun", f"begins: {job.words}", job=said["jobid"], **facts)
+            facts = {"rule": rule, "wildcards": wildcards, "log": list(info["log"])}
+            self._say("begun", f"begins: {job.words}", job=info["jobid"], **facts)
 
     def _finish(self, number: int) -> None:
         job = self.jobs.pop(number)
         self.failures.pop(number, None)
-        self.left[job.rule] -= 1
+        self.remaining[job.rule] -= 1
         seconds = time.time() - job.began
-        self.took.setdefault(job.rule, []).append(seconds)
-        done = self.total - self.left.total()
+        self.seconds.setdefault(job.rule, []).append(seconds)
+        done = self.total - self.remaining.total()
         text = f"[{done} of {self.total}] {describe_outputs(job.words, job.outputs)}, {format_duration(seconds)}"
         remaining, is_all = self._estimate_remaining()
         if remaining is not None and remaining >= 1:
@@ -132,35 +131,39 @@ class LogHandler(LogHandlerBase):
         self._say("finished", text, job=number, rule=job.rule, seconds=round(seconds, 3), **facts)
 
     def _estimate_remaining(self) -> tuple[float | None, bool]:
-        """Seconds for the jobs left whose rule has been seen, None if they are few, and whether these are all."""
-        now, left = time.time(), +self.left
-        known = {rule: mean(self.took[rule]) for rule in left if rule in self.took}
-        # A target is no job of a listed rule, and takes no time.
-        is_all = not any(rule not in known and strip_prefix(rule) in WORDS for rule in left)
-        if not known or 2 * sum(left[rule] for rule in known) < left.total():
+        """Estimate the seconds that remaining jobs take, and return whether the estimate has all of them.
+
+        The time of a rule is known once a job of it has ended. If it is known of less than half of the jobs, there is
+        no estimate.
+        """
+        now, remaining = time.time(), +self.remaining
+        means = {rule: mean(self.seconds[rule]) for rule in remaining if rule in self.seconds}
+        # Targets, which take no time, have no words.
+        is_all = not any(rule not in means and strip_prefix(rule) in WORDS for rule in remaining)
+        if not means or 2 * sum(remaining[rule] for rule in means) < remaining.total():
             return None, is_all
         running = [(job.rule, now - job.began) for job in self.jobs.values()]
-        work = sum(left[rule] * seconds for rule, seconds in known.items())
-        work -= sum(min(seconds, known.get(rule, 0)) for rule, seconds in running)
-        spent = sum(map(sum, self.took.values())) + sum(seconds for _, seconds in running)
-        at_once = max(1.0, spent / (now - self.began))
-        return round(work / at_once, 3), is_all
+        work = sum(remaining[rule] * seconds for rule, seconds in means.items())
+        work -= sum(min(seconds, means.get(rule, 0)) for rule, seconds in running)
+        spent = sum(map(sum, self.seconds.values())) + sum(seconds for _, seconds in running)
+        jobs_at_once = max(1.0, spent / (now - self.began))
+        return round(work / jobs_at_once, 3), is_all
 
-    def _fail(self, said: dict[str, Any]) -> None:
-        for each in said.get("job_error_info", [said]):
-            job = self.jobs.pop(each["jobid"], None)
-            cause = next(filter(None, map(find_last_error, each["log"])), "see the messages above")
-            self.failures[each["jobid"]] = f"{job.words if job else each['rule_name']}: {cause}"
+    def _fail(self, info: dict[str, Any]) -> None:
+        for error in info.get("job_error_info", [info]):
+            job = self.jobs.pop(error["jobid"], None)
+            cause = next(filter(None, map(find_last_error, error["log"])), "see the messages above")
+            self.failures[error["jobid"]] = f"{job.words if job else error['rule_name']}: {cause}"
 
 
 def find_last_error(log: str) -> str:
-    """The last sentence of a log that says why its job ended."""
+    """Return the last error in the log of a job; empty if there is none."""
     text = Path(log).read_text(encoding="utf-8", errors="replace") if Path(log).is_file() else ""
     return ["", *re.findall(r" ERROR (.*)", text)][-1]
 
 
 def format_duration(seconds: float) -> str:
-    """A time as people say it: 12 s, 3 min, 2 h 5 min."""
+    """Write a time as people say it: 12 s, 3 min, 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"
     minutes = round(seconds / 60)

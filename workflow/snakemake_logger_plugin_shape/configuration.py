@@ -14,16 +14,16 @@ def check_configfiles(arguments: Sequence[str]) -> None:
     """End with one sentence if a configuration file on the command line cannot be read."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", type=Path, default=[])
-    given, _ = parser.parse_known_args(arguments)
-    if not given.configfile:
+    options, _ = parser.parse_known_args(arguments)
+    if not options.configfile:
         return
-    known, library = {*sys.modules}, str(Path(__file__).resolve().parents[1])
+    modules, library = {*sys.modules}, str(Path(__file__).resolve().parents[1])
     sys.path.insert(0, library)
     try:
-        refuse_unreadable(given.configfile)
+        refuse_unreadable(options.configfile)
     finally:  # the workflow may be that of another clone, with a library of its own
         sys.path.remove(library)
-        for name in {*sys.modules} - known:
+        for name in {*sys.modules} - modules:
             if name.partition(".")[0] == "shape_of_learning":
                 del sys.modules[name]
 

@@ -1,4 +1,4 @@
-"""Which tokens are massive in each hidden state of a checkpoint, and what share of the variance they hold."""
+"""The massive tokens of the hidden states of a checkpoint, and their share of the variance."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ MOST_LISTED = 5  # positions and tokens of a layer
 
 
 def describe_massive_tokens(states: HiddenStates, tokenizer: Path) -> Iterator[tuple[object, ...]]:
-    """Describe the massive tokens of each layer, all of whose tokens count.
+    """Describe the massive tokens of each layer among all its tokens.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def describe_massive_tokens(states: HiddenStates, tokenizer: Path) -> Iterator[t
     Yields
     ------
     tuple
-        Columns ``MASSIVE_COLUMNS``. Positions count from 0 within a window; they and tokens, in quotes, are listed
-        with how many of the massive ones they are, the most frequent first.
+        Columns ``MASSIVE_COLUMNS``. Positions count from 0 within a window. Positions, and tokens in quotes, are
+        listed with their number among the massive tokens, the most frequent first.
     """
     for layer in range(states.layers + 1):
         yield _describe_layer(states, layer, tokenizer)
@@ -35,10 +35,12 @@ def describe_massive_tokens(states: HiddenStates, tokenizer: Path) -> Iterator[t
 
 def _describe_layer(states: HiddenStates, layer: int, tokenizer: Path) -> tuple[object, ...]:
     vectors, rows = states[layer], states.rows
-    found = np.flatnonzero(find_massive(vectors))
-    positions = Counter(rows["positions"][found].tolist()).most_common(MOST_LISTED)
-    tokens = Counter(rows["token_ids"][found].tolist()).most_common(MOST_LISTED)
+    massive = np.flatnonzero(find_massive(vectors))
+    positions = Counter(rows["positions"][massive].tolist()).most_common(MOST_LISTED)
+    tokens = Counter(rows["token_ids"][massive].tolist()).most_common(MOST_LISTED)
     decode = load_tokenizer(tokenizer).decode if tokens else str
-    written = [(json.dumps(decode([token]), ensure_ascii=False), n) for token, n in tokens]
-    listed = ["; ".join(f"{each} ({number})" for each, number in of) for of in (positions, written)]
-    return (layer, *measure_concentration(vectors), len(found), len(vectors), *listed)
+    texts = [(json.dumps(decode([token]), ensure_ascii=False), count) for token, count in tokens]
+    lists = [
+        "; ".join(f"{value} ({count})" for value, count in counts) for counts in (positions, texts)
+    ]
+    return (layer, *measure_concentration(vectors), len(massive), len(vectors), *lists)

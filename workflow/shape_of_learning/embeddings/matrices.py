@@ -1,4 +1,4 @@
-"""The matrices of a model itself: which there are, and what is measured of them."""
+"""The matrices of a model itself, embeddings and final norm, and their measures."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import torch
 
 MOST_POINTS = 20_000
-DIGITS = 6  # of a point: more than a page shows
+DIGITS = 6  # of a coordinate: more than a page shows
 
 
 def write_checkpoint_tables(
@@ -42,28 +42,30 @@ def write_checkpoint_tables(
     matrices: MatrixProtocol,
     massive: Iterable[tuple[object, ...]] = (),
 ) -> None:
-    """Write what is known of a checkpoint besides its hidden states.
+    """Write the tables of a checkpoint that do not come from the measures of its hidden states.
 
     Parameters
     ----------
     forward : ForwardPass
         The loaded checkpoint.
-    digests, cross_entropy
-        Of its tensors, and of it on all windows.
+    digests : TensorDigests
+        Digests of its tensors.
+    cross_entropy : CrossEntropy
+        Its cross-entropy on all windows.
     output : mapping of str to str
-        Paths: ``tensors``, a table with a row for each tensor; ``loss``, one of one row; ``weights`` and
-        ``weight_points``, if anything reads them.
+        Paths: ``tensors``, a table with a row for each tensor; ``loss``, a table with one row; ``weights``,
+        ``weight_points`` and ``massive``, if a figure or a table reads them.
     matrices : MatrixProtocol
-        Of measures that it does not ask for, a table has no rows.
+        The measures of matrices; without measures a table has no rows.
     massive : iterable of tuple
-        Rows of the table ``massive``, if anything reads it.
+        Rows of the table ``massive``.
     """
     if "weights" in output:
-        found = find_matrices(forward).items()
-        rows = measure_matrices(found, matrices.measures)
+        named_matrices = find_matrices(forward).items()
+        rows = measure_matrices(named_matrices, matrices.measures)
         write_table(Path(output["weights"]), MATRIX_COLUMNS, rows)
-        drawn = place_entries(found, matrices.seed) if matrices.points else ()
-        write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
+        points = place_entries(named_matrices, matrices.seed) if matrices.points else ()
+        write_table(Path(output["weight_points"]), POINT_COLUMNS, points)
         write_table(Path(output["massive"]), MASSIVE_COLUMNS, massive)
     write_tensor_digests(Path(output["tensors"]), digests)
     write_loss(Path(output["loss"]), cross_entropy)
@@ -80,7 +82,7 @@ def measure_matrices(
         ``input``, ``output`` or ``tied``, embeddings of shape (V, d), read by rows; and ``final_norm``, gain
         and, if there is one, bias, (1, d) or (2, d).
     measures : sequence of Measure
-        Of weights.
+        Measures of weights.
 
     Yields
     ------
@@ -90,14 +92,14 @@ def measure_matrices(
     """
     for name, matrix in matrices:
         n, d = matrix.shape
-        taken = (matrix,)
+        arguments = (matrix,)
         if name == FINAL_NORM:
-            n, taken = 1, (matrix[0], matrix[1] if len(matrix) == 2 else None)
+            n, arguments = 1, (matrix[0], matrix[1] if len(matrix) == 2 else None)
         for measure in measures:
             if (measure.matrix == FINAL_NORM) != (name == FINAL_NORM):
                 continue
             try:
-                value = measure.load()(*taken)
+                value = measure.load()(*arguments)
             except NotFiniteError:
                 value = math.nan
             yield name, measure.name, n, d, value
@@ -106,21 +108,21 @@ def measure_matrices(
 def place_entries(
     matrices: Iterable[tuple[str, Any]], seed: int
 ) -> Iterator[tuple[str, str, int, float, float]]:
-    """Find where entries of the vocabulary lie in the plane in which their embeddings are widest.
+    """Project the embeddings of a vocabulary on the plane of their largest spread.
 
     Parameters
     ----------
     matrices : iterable of (str, array)
         As in :func:`measure_matrices`; the final norm has no points.
     seed : int
-        Of the run. It chooses which entries are kept, the same ones at each checkpoint and in each matrix of
-        a vocabulary, where there are more than :data:`MOST_POINTS`.
+        The seed of the run. It chooses :data:`MOST_POINTS` entries of a larger vocabulary, the same entries at all
+        checkpoints and in all matrices.
 
     Yields
     ------
     tuple
-        Columns ``POINT_COLUMNS``, ``centered`` being ``yes`` or ``no``. None of a matrix that holds NaN
-        or infinity.
+        Columns ``POINT_COLUMNS``, ``centered`` being ``yes`` or ``no``. A matrix that holds NaN or infinity has no
+        points.
     """
     for name, matrix in matrices:
         if name == FINAL_NORM:
@@ -130,26 +132,26 @@ def place_entries(
                 points = principal_coordinates(matrix, center)
             except NotFiniteError:
                 continue
-            kept = np.arange(len(points))
+            entries = np.arange(len(points))
             if len(points) > MOST_POINTS:
                 stream = random_stream(seed, "points of the plane")
-                kept = np.sort(stream.choice(len(points), MOST_POINTS, replace=False))
-            for entry, (x, y) in zip(kept.tolist(), points[kept].tolist(), strict=True):
-                rounded = (float(f"{each:.{DIGITS}g}") for each in (x, y))
-                yield name, "yes" if center else "no", entry, *rounded
+                entries = np.sort(stream.choice(len(points), MOST_POINTS, replace=False))
+            for entry, point in zip(entries.tolist(), points[entries].tolist(), strict=True):
+                x, y = (float(f"{coordinate:.{DIGITS}g}") for coordinate in point)
+                yield name, "yes" if center else "no", entry, x, y
 
 
 def find_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
-    """Find what is measured of a model itself.
+    """Find the matrices of a model that are measured.
 
     Returns
     -------
     dict of str to ndarray of float32
         ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library
-        finds them for any architecture; or ``tied``, where both are one. Then ``final_norm``: in its rows the
-        gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). What a
-        model does not have is absent: an encoder whose blocks end with a normalisation has no final one. They
-        may be the model's own memory, so never write into them.
+        finds them for any architecture; or ``tied`` if both are the same. Then ``final_norm``: in its rows the
+        gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). An encoder
+        whose blocks end with a normalisation has no final one. The arrays may be the model's own memory, so never
+        write into them.
     """
     ends: dict[str, Any] = {"input": forward.model.get_input_embeddings()}
     if forward.head is not None:
@@ -158,17 +160,17 @@ def find_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
     ends = {name: ends[name] for name in ends if getattr(weights[name], "ndim", 0) == 2}
     if len(ends) == 2 and _share_weights(*ends.values()):
         ends = {"tied": ends["input"]}
-    found = {name: _convert_weight(module.weight) for name, module in ends.items()}
+    matrices = {name: _convert_weight(module.weight) for name, module in ends.items()}
     norm: Any = forward.final_norm
     if getattr(norm, "weight", None) is not None:
-        found[FINAL_NORM] = np.stack(
+        matrices[FINAL_NORM] = np.stack(
             [_convert_weight(vector) for vector in _read_gain_and_bias(norm)]
         )
-    return found
+    return matrices
 
 
 def _share_weights(first: Any, second: Any) -> bool:
-    """Whether two modules share their weight, or have equal ones, as where a tie was saved twice."""
+    """Return whether two modules share their weight, or have equal weights because a tie was saved twice."""
     if first.weight is second.weight:
         return True
     if first.weight.shape != second.weight.shape:
@@ -177,12 +179,12 @@ def _share_weights(first: Any, second: Any) -> bool:
 
 
 def _read_gain_and_bias(norm: Any) -> "list[torch.Tensor]":
-    """What a normalisation multiplies by, in Gemma its weight plus 1, and what it adds, if it does."""
+    """Return the gain of a normalisation, in Gemma its weight plus 1, and its bias if it has one."""
     import torch
 
     weight, bias = norm.weight, getattr(norm, "bias", None)
     shift = torch.zeros_like(weight) if bias is None else bias
-    # Of mean 0 and, times 16, so large that no root has anything added to speak of.
+    # The probe has mean 0 and, times 16, is so large that the constant under the root does not matter.
     probe = torch.ones_like(weight)
     probe[1::2] = -1
     with torch.inference_mode():
