@@ -1,4 +1,4 @@
-"""Groups of vectors, and adjustments of a space: of each cluster mean or directions are removed.
+"""Groups of vectors, and adjustments of a space that remove means and directions of clusters.
 
 Adjustments are fitted on some vectors and applied to others.
 """
@@ -13,27 +13,28 @@ from sklearn.cluster import KMeans
 
 from shape_of_learning.estimators.arrays import centre, read_matrix
 
-# Shares of a length that are rounding: what is left of a vector of which all has been removed, and of the
-# variance in a direction that has none.
+# Shares of a length that are rounding: the rest of a vector that is removed, and the spread in a direction without
+# variance.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class ClusterBased:
-    """Removal of mean and leading principal directions of each cluster of vectors.
+    """The removal of mean and leading principal directions of each cluster of vectors.
 
     Attributes
     ----------
     clusters : int
         Of k-means; with 1, mean and directions of all vectors are removed.
     k : int
-        Directions of each; a cluster whose m vectors span fewer, m - 1 at most, gives up these.
+        Directions of each cluster. The m vectors of a cluster span m - 1 directions at most, and only these are
+        removed.
     seed : int
-        Of the k-means++ start.
+        The seed of the start by k-means++.
 
     References
     ----------
-    Mu and Viswanath, All-but-the-top, ICLR 2018, algorithm 1, of one cluster.
+    Mu and Viswanath, All-but-the-top, ICLR 2018, algorithm 1, with one cluster.
     Rajaee and Pilehvar, A cluster-based approach for improving isotropy in contextual embedding space, ACL
     2021, section 3.
     """
@@ -48,7 +49,7 @@ class ClusterBased:
         Parameters
         ----------
         X : array_like or torch.Tensor, shape (n, d)
-            Of the training tokens; any real dtype, computed in float64.
+            Training tokens of any real dtype; the computation is in float64.
 
         Raises
         ------
@@ -58,7 +59,7 @@ class ClusterBased:
         """
         X = read_matrix(X)
         origin = X.mean(axis=0)
-        rows = X - origin  # lest distances lose digits to a common offset
+        rows = X - origin  # since distances lose digits to a common offset
         labels = np.zeros(len(X), np.int64)
         if self.clusters > 1:
             labels = KMeans(self.clusters, n_init=1, tol=0, random_state=self.seed).fit_predict(
@@ -67,29 +68,29 @@ class ClusterBased:
         means = [rows[labels == label].mean(axis=0) for label in np.unique(labels)]
         centres = np.array(means) + origin
         labels = find_nearest_centres(X, centres)
-        own = [
+        directions = [
             _find_principal_directions(X[labels == label], self.k) for label in range(len(centres))
         ]
-        return Adjustment(centres, own)
+        return Adjustment(centres, directions)
 
 
 @dataclass(frozen=True)
 class Adjustment:
-    """What was fitted, ready to be applied to any vectors of that space.
+    """The means and directions of clusters, which can be removed from any vectors of that space.
 
     Attributes
     ----------
     centres : ndarray of float64, shape (clusters, d)
-        Means; a vector belongs to the nearest.
+        Means; a vector belongs to the nearest mean.
     directions : sequence of ndarray of float64, shape (k, d)
-        Of each cluster: unit vectors at right angles, that of the largest variance first.
+        Unit vectors of each cluster, at right angles, by descending variance.
     """
 
     centres: np.ndarray
     directions: Sequence[np.ndarray]
 
     def select_leading(self, k: int) -> "Adjustment":
-        """The same with the first k directions of each cluster, or as many as it has."""
+        """Return the adjustment with the first k directions of each cluster, or fewer if it has fewer."""
         return replace(self, directions=[direction[:k] for direction in self.directions])
 
     def apply(self, X: ArrayLike) -> np.ndarray:
@@ -102,40 +103,41 @@ class Adjustment:
         Returns
         -------
         ndarray of float64, shape (n, d)
-            A vector of which nothing but rounding is left is exactly zero.
+            Rests that are rounding are set to zero.
 
         Raises
         ------
         ValueError
-            If `X` is not such a matrix.
+            If `X` is not two-dimensional, is empty or holds NaN or infinity.
         """
         return self._split_parts(X)[0]
 
     def keep_removed(self, X: ArrayLike) -> np.ndarray:
-        """Keep of vectors, less their mean, what lies along the removed directions, and nothing else.
+        """Return the part of vectors, less their mean, along the removed directions.
 
-        Parameters, results and errors as of :meth:`apply`; the two add up to the vectors less their means.
+        Parameters, results and errors are those of :meth:`apply`; the two results add up to the vectors less their
+        means.
         """
         return self._split_parts(X)[1]
 
     def _split_parts(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         X = read_matrix(X)
         labels = find_nearest_centres(X, self.centres)
-        left = X - self.centres[labels]
-        removed = np.zeros_like(left)
+        rest = X - self.centres[labels]
+        removed = np.zeros_like(rest)
         for label, directions in enumerate(self.directions):
-            some = labels == label
-            if len(directions) and some.any():
-                removed[some] = left[some] @ directions.T @ directions
-        left -= removed
+            members = labels == label
+            if len(directions) and members.any():
+                removed[members] = rest[members] @ directions.T @ directions
+        rest -= removed
         # The rounding of both subtractions.
-        for part in (left, removed):
+        for part in (rest, removed):
             part[np.linalg.norm(part, axis=1) <= ROUNDING * np.linalg.norm(X, axis=1)] = 0
-        return left, removed
+        return rest, removed
 
 
 def find_nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Find the nearest of the centres (c, d) to each row (n, d), the first of equals; int64 (n,)."""
+    """Return the number of the nearest centre (c, d) of each row (n, d), the first of equals; int64 (n,)."""
     middle = centres.mean(axis=0)
     centres = centres - middle
     # Squared distances less the row's own length.
@@ -144,7 +146,7 @@ def find_nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def _find_principal_directions(X: np.ndarray, k: int) -> np.ndarray:
-    """At most k principal directions of the rows, (at most k, d): those in which there is variance."""
+    """Return at most k principal directions of the rows, (at most k, d), without directions of no variance."""
     k = min(k, len(X) - 1)
     if not k:
         return np.empty((0, X.shape[1]))
@@ -157,7 +159,7 @@ def _find_principal_directions(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def share_between(X: ArrayLike, groups: ArrayLike) -> float:
-    r"""Share of the variance that is between groups.
+    r"""Return the share of the variance that is between groups.
 
     .. math:: \frac{\sum_g n_g \|\mu_g - \mu\|^2}{\sum_i \|x_i - \mu\|^2}
 
@@ -165,13 +167,13 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     ----------
     X : array_like, shape (n, d)
     groups : array_like of int, shape (n,)
-        Group of each vector.
+        The group of each vector.
 
     Returns
     -------
     float
-        0 to 1; NaN where all vectors are equal. Of m groups that say nothing it is about (m - 1) / (n - 1):
-        values of different groupings do not compare; those of one grouping at several steps do.
+        0 to 1; NaN if all vectors are equal. With m groups that do not differ it is about (m - 1) / (n - 1), so that
+        values of different groupings do not compare; values of one grouping at several steps do.
 
     Raises
     ------
@@ -179,18 +181,18 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
         If `X` is not two-dimensional, is empty or holds NaN or infinity.
     """
     rows = centre(read_matrix(X))
-    names, member = np.unique(np.asarray(groups), return_inverse=True)
+    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     total = float(np.einsum("ij,ij->", rows, rows))
     if total == 0:
         return math.nan
-    order = np.argsort(member, kind="stable")
-    counts = np.bincount(member, minlength=len(names))
+    order = np.argsort(numbers, kind="stable")
+    counts = np.bincount(numbers, minlength=len(names))
     sums = np.add.reduceat(rows[order], np.cumsum(counts) - counts, axis=0)
     return float((np.einsum("ij,ij->i", sums, sums) / counts).sum()) / total
 
 
 def number_frequency_bands(token_ids: ArrayLike) -> np.ndarray:
-    """Band of each token by how often its type occurs here: 0 for once, 1 for 2 or 3, 2 for 4 to 7 times, ...
+    """Return the band of each token by how often its type occurs: 0 for once, 1 for 2 or 3, 2 for 4 to 7 times, ...
 
     Parameters
     ----------
@@ -200,6 +202,6 @@ def number_frequency_bands(token_ids: ArrayLike) -> np.ndarray:
     -------
     ndarray of int64, shape (n,)
     """
-    _, member, counts = np.unique(np.asarray(token_ids), return_inverse=True, return_counts=True)
+    _, numbers, counts = np.unique(np.asarray(token_ids), return_inverse=True, return_counts=True)
     exponents: np.ndarray = np.frexp(counts)[1]
-    return exponents.astype(np.int64)[member] - 1
+    return exponents.astype(np.int64)[numbers] - 1

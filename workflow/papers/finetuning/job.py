@@ -13,10 +13,10 @@ class TaskJob(NamedTuple):
     ----------
     model : str
     checkpoints : tuple of (str, int or None)
-        The revision of each, which names its folder, and its step.
+        Their revisions, which name their folders, and their steps.
     shape : Shape
     sampling : SamplingProtocol
-        Seed, precision and last layer; the texts are the task's.
+        Seed, precision and last layer; the texts are those of the task.
     """
 
     model: str

@@ -39,7 +39,7 @@ class SplitVectors:
         Hidden states by layer.
     token_ids : ndarray of int64, shape (tokens,)
     texts : ndarray of int64, shape (tokens,)
-        Number of the text that each is of, ascending; of the pair i the texts are 2 i and 2 i + 1.
+        The number of the text of each token, ascending; the texts of pair i are 2 i and 2 i + 1.
     labels : ndarray, shape (examples,)
     """
 
@@ -62,15 +62,15 @@ def make_task_rows(
     Parameters
     ----------
     train, held_out : SplitVectors
-        Of the former the last layer, of the latter all.
+        The former has its last layer alone, the latter has all layers.
     task : Task
     seed : int
-        Of the run.
+        The seed of the run.
 
     Returns
     -------
     dict of str to list of tuple
-        Rows of the tables of :data:`.TASK_COLUMNS`, without what says which checkpoint and sample it is.
+        Rows of the tables of :data:`.TASK_COLUMNS`, without the columns of the checkpoint and the sample.
     """
     layers: list[Row] = []
     spectra: list[Row] = []
@@ -84,14 +84,14 @@ def make_task_rows(
         "finetuning_structure": list(
             make_structure_rows(held_out.layers, held_out.token_ids, seed)
         ),
-        "finetuning_probes": list(probe_rows(train, held_out, task, seed)),
+        "finetuning_probes": list(make_probe_rows(train, held_out, task, seed)),
     }
 
 
 def _measure_layer_values(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Row]:
-    """Name, number of vectors and value of each measure of a layer."""
+    """Yield name, number of vectors and value of each measure of a layer."""
     trace = float(eigenvalues.sum())
-    # In units of the trace, so that what is not defined without variance is undefined.
+    # Shares of the trace are undefined without variance.
     shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
     values = {
         "log_partition_isotropy": _measure_finite(log_partition_isotropy, X),
@@ -105,10 +105,10 @@ def _measure_layer_values(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Ro
 
 
 def _list_largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
-    """The median of all eigenvalues, their sum, and the largest of them by their places."""
-    # Of n vectors fewer than the width the others are zero.
-    every = np.concatenate([eigenvalues, np.zeros(width - len(eigenvalues))])
-    median, trace = float(np.median(every)), float(every.sum())
+    """Yield the largest eigenvalues by their places, with the median and the sum of all eigenvalues."""
+    # Fewer vectors than coordinates leave the other eigenvalues at zero.
+    spectrum_values = np.concatenate([eigenvalues, np.zeros(width - len(eigenvalues))])
+    median, trace = float(np.median(spectrum_values)), float(spectrum_values.sum())
     for place, eigenvalue in enumerate(eigenvalues[:LARGEST].tolist(), start=1):
         yield median, trace, place, eigenvalue
 
@@ -116,14 +116,14 @@ def _list_largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
 def make_structure_rows(
     layers: Mapping[int, np.ndarray], token_ids: np.ndarray, seed: int
 ) -> Iterator[Row]:
-    """Give the shares of variance between kinds of tokens, by layer, and of the last ln I by clusters.
+    """Yield the shares of variance between kinds of tokens by layer, and ln I of the last layer by clusters.
 
     Parameters
     ----------
     layers : mapping of int to ndarray, shape (tokens, width)
     token_ids : ndarray of int, shape (tokens,)
     seed : int
-        Of the run.
+        The seed of the run.
     """
     groupings = {
         "share_between_token_types": token_ids,
@@ -142,11 +142,13 @@ def make_structure_rows(
         yield last, "log_partition_isotropy", clusters, len(X), value
 
 
-def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: int) -> Iterator[Row]:
-    """Give what is left of the task, and of isotropy, after each adjustment of the space.
+def make_probe_rows(
+    train: SplitVectors, held_out: SplitVectors, task: Task, seed: int
+) -> Iterator[Row]:
+    """Yield the scores of probes, and the isotropy, after each adjustment of the space.
 
-    Adjustments are fitted on the training tokens and applied to both splits; with ``fitted_on`` "each split",
-    the papers' way, on the tokens of the split that they are applied to. Probes are fitted on the training
+    Adjustments are fitted on the training tokens and applied to both splits; with ``fitted_on`` "each split", as in
+    the papers, they are fitted on the tokens of the split that they are applied to. Probes are fitted on the training
     split. Isotropy and cosine are those of the held-out tokens.
 
     Parameters
@@ -154,7 +156,7 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
     train, held_out : SplitVectors
     task : Task
     seed : int
-        Of the run.
+        The seed of the run.
     """
     layer, splits = max(held_out.layers), (train, held_out)
     chance = chance_score(task.metric, held_out.labels)
@@ -162,7 +164,7 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
     finite = all(map(is_finite, vectors))
 
     def make_row(name: Sequence[object], fitted_on: str, adjusted: Sequence[np.ndarray]) -> Row:
-        kept = adjusted[1]
+        X_held_out = adjusted[1]
         score = math.nan
         if finite:
             pooled = [
@@ -174,12 +176,12 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
             )
             score = SCORES[task.metric](held_out.labels, predict(pooled[1]))
         isotropy, cosine = (
-            _measure_finite(measure, kept)
-            for measure in (log_partition_isotropy, _average_cosine_of_others)
+            _measure_finite(measure, X_held_out)
+            for measure in (log_partition_isotropy, _average_nonzero_cosine)
         )
-        zeros = int((~kept.any(axis=1)).sum()) if finite else None  # these have no cosine
-        of_space = (len(kept), zeros, isotropy, cosine)
-        return (layer, *name, fitted_on, *of_space, task.metric, score, chance)
+        zeros = int((~X_held_out.any(axis=1)).sum()) if finite else None  # these have no cosine
+        space = (len(X_held_out), zeros, isotropy, cosine)
+        return (layer, *name, fitted_on, *space, task.metric, score, chance)
 
     yield make_row(("none", None, None), "nothing", vectors)
     if finite:
@@ -191,13 +193,16 @@ def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: in
 def _adjust_splits(
     splits: Sequence[np.ndarray], fitting: Sequence[np.ndarray], seed: int
 ) -> Iterator[tuple[tuple[str, int, int], list[np.ndarray]]]:
-    """Name each adjustment, and give both splits after it; what is fitted on is one for both, or one of each."""
+    """Yield the name of each adjustment with both adjusted splits.
 
-    def apply_fitted(kind: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
-        found = [kind.fit(X) for X in fitting]
-        return list(zip(found * (len(splits) // len(found)), splits, strict=True))
+    The vectors in `fitting` are those of one split, for both splits, or of both, each for itself.
+    """
 
-    directions = apply_fitted(ClusterBased(1, max(REMOVED)))
+    def fit_adjustments(method: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
+        adjustments = [method.fit(X) for X in fitting]
+        return list(zip(adjustments * (len(splits) // len(fitting)), splits, strict=True))
+
+    directions = fit_adjustments(ClusterBased(1, max(REMOVED)))
     for k in (0, *REMOVED):
         yield ("without_directions", 1, k), [f.select_leading(k).apply(X) for f, X in directions]
     for k in REMOVED:
@@ -206,7 +211,7 @@ def _adjust_splits(
             [f.select_leading(k).keep_removed(X) for f, X in directions],
         )
     if all(_has_clusters(X, CLUSTERS) for X in fitting):
-        clusters = apply_fitted(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _derive_seed(seed)))
+        clusters = fit_adjustments(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _derive_seed(seed)))
         for k in (0, CLUSTER_DIRECTIONS):
             yield (
                 ("cluster_based", CLUSTERS, k),
@@ -214,19 +219,19 @@ def _adjust_splits(
             )
 
 
-def _average_cosine_of_others(X: np.ndarray) -> float:
-    """Average cosine without vectors of norm zero, which have none."""
-    others = X[X.any(axis=1)]
-    return average_cosine(others) if len(others) > 1 else math.nan
+def _average_nonzero_cosine(X: np.ndarray) -> float:
+    """Return the average cosine of the vectors that are not zero."""
+    vectors = X[X.any(axis=1)]
+    return average_cosine(vectors) if len(vectors) > 1 else math.nan
 
 
 def _has_clusters(X: np.ndarray, clusters: int) -> bool:
-    """Whether vectors can be divided into so many clusters."""
+    """Return whether vectors can be divided into so many clusters."""
     return is_finite(X) and len(distinct_rows(X)) >= clusters
 
 
 def _measure_finite(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
-    """A measure of vectors; NaN where they are not finite, or not two."""
+    """Measure vectors; NaN if they are not finite, or fewer than two."""
     return measure(X, *more) if _is_measurable(X) else math.nan
 
 

@@ -1,4 +1,4 @@
-"""Measure checkpoints of one model on the texts of a task, each loaded once; no hidden states are written."""
+"""Measure the checkpoints of a fine-tuning on the texts of its task, without files of hidden states."""
 
 import logging
 from collections.abc import Sequence
@@ -25,27 +25,28 @@ logger = logging.getLogger("shape_of_learning")
 
 
 def main(job: TaskJob, folder: Path, task: Path, output: Sequence[Path], threads: int) -> None:
-    """Write the tables of :data:`.TASK_COLUMNS`, by their folders' names; `folder` holds the checkpoints."""
+    """Write the tables of :data:`.TASK_COLUMNS`, whose folders have their names; `folder` holds the checkpoints."""
     examples, sample = read_task(task), f"{task.stem}/held_out"
-    found: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
+    tables: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
     for revision, step in job.checkpoints:
         train, held_out = compute_vectors(
             examples, folder / revision, job.sampling, shape=job.shape, threads=threads
         )
-        tables = make_task_rows(train, held_out, examples, job.sampling.seed)
-        for name, rows in tables.items():
-            found[name] += [(job.model, revision, step, sample, *row) for row in rows]
+        rows_by_table = make_task_rows(train, held_out, examples, job.sampling.seed)
+        for name, rows in rows_by_table.items():
+            tables[name] += [(job.model, revision, step, sample, *row) for row in rows]
         logger.info("%s at %s is measured on %s", job.model, revision, sample)
     for path in output:
-        write_table(path, TASK_COLUMNS[path.parent.name], found[path.parent.name])
+        write_table(path, TASK_COLUMNS[path.parent.name], tables[path.parent.name])
 
 
 def compute_vectors(
-    task: Task, checkpoint: Path, protocol: SamplingProtocol, **loaded: Any
+    task: Task, checkpoint: Path, protocol: SamplingProtocol, **options: Any
 ) -> list[SplitVectors]:
-    """Run the texts of both splits through a checkpoint, and keep their tokens without special ones.
+    """Run the texts of both splits through a checkpoint, and return their tokens without special tokens.
 
-    Of the training split there is the last layer, of the other all.
+    The training split has its last layer alone, the other split has all layers. Further options are those of
+    :meth:`.SampleRun.load`.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def compute_vectors(
     splits = [task.split(name) for name in SPLITS]
     examples = [example for split in splits for example in split]
     texts = [(e.text, e.text_2) if task.has_pairs else e.text for e in examples]
-    sample = SampleRun.load(checkpoint, texts, protocol, **loaded)
+    sample = SampleRun.load(checkpoint, texts, protocol, **options)
     text_of_row = _number_texts(sample, texts)
     plain, is_held_out = ~sample.rows["special"], sample.rows["windows"] >= len(splits[0])
     kept = dict.fromkeys(range(sample.layers), plain & is_held_out) | {sample.layers: plain}
@@ -65,36 +66,36 @@ def compute_vectors(
         "the hidden states of a task",
         "lower `most` in its entry of `tasks`, or set it",
     )
-    replace(sample, predicted=None).store_states(states)  # what its head makes of them nobody asks
-    of_train, last = plain & ~is_held_out, states[sample.layers]
-    train = {sample.layers: last[: of_train.sum()]}
+    replace(sample, predicted=None).store_states(states)  # without a loss, which no table has
+    is_train, last = plain & ~is_held_out, states[sample.layers]
+    train = {sample.layers: last[: is_train.sum()]}
     held_out = {layer: states[layer] for layer in range(sample.layers)}
-    held_out[sample.layers] = last[of_train.sum() :]
+    held_out[sample.layers] = last[is_train.sum() :]
     return [
         SplitVectors(
             layers,
-            sample.rows["token_ids"][own],
-            text_of_row[own] - text_of_row[own][0],
+            sample.rows["token_ids"][is_in_split],
+            text_of_row[is_in_split] - text_of_row[is_in_split][0],
             np.array([example.label for example in split]),
         )
-        for split, own, layers in zip(
-            splits, (of_train, plain & is_held_out), (train, held_out), strict=True
+        for split, is_in_split, layers in zip(
+            splits, (is_train, plain & is_held_out), (train, held_out), strict=True
         )
     ]
 
 
 def _number_texts(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
-    """Number of the text that each token is of, (tokens,); special ones count as of the first of two."""
-    numbers, of_window = sample.rows["windows"], 1
+    """Return the number of the text of each token, (tokens,); special tokens belong to the first text of a pair."""
+    numbers, texts_per_window = sample.rows["windows"], 1
     if sample.windows[0].second is not None:
-        of_window = 2
+        texts_per_window = 2
         numbers = 2 * numbers + np.concatenate([window.second for window in sample.windows])
-    there = numbers[~sample.rows["special"]]
-    empty = np.setdiff1d(np.arange(of_window * len(texts)), there)
+    texts_with_tokens = numbers[~sample.rows["special"]]
+    empty = np.setdiff1d(np.arange(texts_per_window * len(texts)), texts_with_tokens)
     if len(empty):
         raise InputError(
             f"a text of the task has no token for the tokenizer in {sample.name}: "
-            f"{str(texts[empty[0] // of_window])[:80]!r}; leave it out"
+            f"{str(texts[empty[0] // texts_per_window])[:80]!r}; leave it out"
         )
     return numbers
 

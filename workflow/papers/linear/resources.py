@@ -1,4 +1,4 @@
-"""Memory and minutes that a job asks for which changes the blocks of a model."""
+"""Memory and time of the job that changes the blocks of a model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,16 +14,18 @@ from shape_of_learning.plan.resources import (
 
 
 def estimate_editing(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
-    """Blocks that are changed, by as many orders, kinds and numbers of blocks as are asked for."""
-    given, window = settings["block_editing"], count_window_tokens(settings)
-    sets = len(given["orders"]) * given["most_blocks"] + model.shape.layers
-    distilled = sum(kind.endswith("distilled") for kind in given["kinds"])
-    shown = distilled * given["distillation_steps"] * given["distillation_windows"]
-    # To evaluate takes a third of what an update does.
-    windows = sets * (len(given["kinds"]) * given["evaluation_windows"] // 3 + shown)
-    work = Work.make_work(model, settings, given["fitting_windows"] * window)
-    tokens = (windows + given["fitting_windows"]) * window
+    """Estimate the needs of all orders, kinds and numbers of changed blocks."""
+    editing, window_tokens = settings["block_editing"], count_window_tokens(settings)
+    sets = len(editing["orders"]) * editing["most_blocks"] + model.shape.layers
+    distillations = sum(kind.endswith("distilled") for kind in editing["kinds"])
+    training_windows = (
+        distillations * editing["distillation_steps"] * editing["distillation_windows"]
+    )
+    # An evaluation takes a third of the time of an update.
+    evaluation_windows = len(editing["kinds"]) * editing["evaluation_windows"] // 3
+    windows = sets * (evaluation_windows + training_windows) + editing["fitting_windows"]
+    work = Work.make_work(model, settings, editing["fitting_windows"] * window_tokens)
     memory, minutes = estimate_updates(
-        work, given["distillation_windows"] * window, tokens, threads
+        work, editing["distillation_windows"] * window_tokens, windows * window_tokens, threads
     )
     return Needs(work.states_mb + forward(model, settings, 1).memory + memory, minutes)
