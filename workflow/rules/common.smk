@@ -1,9 +1,9 @@
-"""What all rules share: the run that the configuration asks for, and how jobs are told of it.
+"""The run that the configuration describes, and the functions by which all rules ask it.
 
-RUN (shape_of_learning/plan/run.py) knows the models and their checkpoints, what is measured of each, and what figures,
-tables and claims read. Rules ask it by `ask_plan`, which calls a function with wildcards.
+RUN (shape_of_learning/plan/run.py) has the models with their checkpoints and measures, and the tables that figures and
+claims read. Rules ask it by `ask_plan`, which calls a function with wildcards.
 
-What is nearer to a figure has the higher `priority`: the first figures are there long before the last checkpoint, and
+Rules nearer to a figure have a higher `priority`: the first figures are there long before the last checkpoint, and
 downloaded weights and hidden states are measured and removed before others come.
 """
 
@@ -44,24 +44,24 @@ WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
 
 def say(line):
-    """Tell the user how planning goes on."""
+    """Show the user a line while the run is planned."""
     print(escape_controls(line), file=sys.stderr, flush=True)
 
 
 def exit_on_input_error(function, *arguments, **options):
-    """Call a function; what it refuses ends Snakemake with one sentence, and not with where it was raised."""
+    """Call a function; an InputError ends Snakemake with its sentence, without the place where it was raised."""
     try:
         return function(*arguments, **options)
     except InputError as error:
         raise SystemExit(f"ERROR: {error}") from None
 
 
-def plan_run(given):
+def plan_run(settings):
     """Read configuration, model list and papers; entries of the working directory go first."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
-        read_yaml(file)  # of keys that are there twice Snakemake has kept the last
+        read_yaml(file)  # which refuses keys that occur twice, while Snakemake takes the last
     return read_run(
-        add_defaults(given, WORKFLOW.parent / "config/config.yaml"),
+        add_defaults(settings, WORKFLOW.parent / "config/config.yaml"),
         *(WORKFLOW.parent / "config/models", Path("config/models")),
         papers=read_papers(WORKFLOW / "papers"),
         say=say,
@@ -76,31 +76,32 @@ MODELS = RUN.models
 SEED = SETTINGS["seed"]
 
 
-# Everything that is made lies under results/, or in a folder of the run there.
+# All results lie under results/, or in a folder of the run there.
 pathvars:
     results=f"results/{SETTINGS['run']}" if SETTINGS["run"] else "results",
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 
 
-# --- How jobs are told of it ------------------------------------------------------------------------
+# --- Functions of rules -----------------------------------------------------------------------------
 
 
 def ask_plan(function, *wildcards, **options):
-    """A function of a rule, which calls another one with the values of these wildcards."""
+    """Return a function for a rule, which calls another one with the values of these wildcards."""
 
-    def call(found):
+    def call(values):
         if {"model", "revision"} <= {*wildcards}:
-            exit_on_input_error(RUN.require_measured, found["model"], found["revision"])
-        return exit_on_input_error(function, *(found[name] for name in wildcards), **options)
+            exit_on_input_error(RUN.require_measured, values["model"], values["revision"])
+        return exit_on_input_error(function, *(values[name] for name in wildcards), **options)
 
     return call
 
 
 def ask_job(function, *wildcards):
-    """The parameter `job` of a rule: one object, whose text the report shows as it is.
+    """Return the parameter `job` of a rule, which makes one object, whose text the report shows as it is.
 
-    It is a NamedTuple. Snakemake compares no parameter that is a dataclass, so a changed one would rerun nothing.
+    The object is a NamedTuple. Snakemake does not compare parameters that are dataclasses, so a changed one would rerun
+    nothing.
     """
 
     def make_job(*values):
@@ -110,7 +111,7 @@ def ask_job(function, *wildcards):
 
 
 def match_any(names):
-    """Wildcard constraint that admits just these names."""
+    """Return a wildcard constraint that admits only these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
 
 
@@ -122,12 +123,12 @@ wildcard_constraints:
 
 
 def list_paths(pattern, pairs):
-    """Files of pairs of kinds and models."""
+    """List the files of pairs of kinds and models."""
     return [pattern.format(kind=kind, model=model) for kind, model in pairs]
 
 
 def find_makers(target):
-    """The rules that make a file."""
+    """Find the rules that make a file."""
     return [rule for rule in workflow.rules if rule.is_producer(target)]
 
 
@@ -135,21 +136,21 @@ ENDINGS = ("csv", "h5", "html", "json", "md", "pdf", "png", "txt", "yaml")
 
 
 def suggest_target(target):
-    """Say what there is in the place of a target that no rule makes; nothing if nothing is near."""
+    """Write which target is near one that no rule makes; an empty sentence if none is."""
     rules = [rule.name for rule in workflow.rules]
     if Path(target).name == target:
         return str(make_unknown_name_error(target, rules, "target", "the command line"))
     problem = f"the command line: no rule makes `{target}`"
     for part in re.split(r"[/.]", target):
-        known = [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS, *ENDINGS]
-        for near in get_close_matches(part, known):
+        names = [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS, *ENDINGS]
+        for near in get_close_matches(part, names):
             if near != part and find_makers(other := target.replace(part, near)):
                 return f"{problem}; did you mean `{other}`?"
     for folder in map(str, Path(target).parents):
         for rule in find_makers(folder):
-            found = rule.get_wildcards(folder)
+            wildcards = rule.get_wildcards(folder)
             try:
-                RUN.require_measured(found["model"], found["revision"])
+                RUN.require_measured(wildcards["model"], wildcards["revision"])
             except (InputError, KeyError) as error:
                 return str(error) if isinstance(error, InputError) else ""
             return f"{problem} alone; ask for all of `{folder}`"
@@ -157,7 +158,7 @@ def suggest_target(target):
 
 
 def explain_target(record):
-    """Change what Snakemake says of a target that no rule makes, where something is near."""
+    """Replace Snakemake's message on a target that no rule makes, if another target is near."""
     missing = re.search(
         r"No rule to produce (.+) \(if you use input functions", record.getMessage()
     )
@@ -172,21 +173,22 @@ _CORPUS = f"<results>/corpus/{SETTINGS['corpus']['source']}"
 CLEAN_CORPUS = {"text": f"{_CORPUS}/text.txt", "alphabet": f"{_CORPUS}/alphabet.json"}
 
 
-# --- Checkpoints: where they are, and what is run through them --------------------------------------
+# --- Checkpoints: their files, and the windows that are run through them ----------------------------
 
-# What other runs may share lies in <resources>, where a job puts it under a lock. It is no output of a rule, since
-# Snakemake removes the outputs of a job before it begins, while another run may read them: the output is a link.
+# Files that other runs may share lie in <resources>, where a job writes them under a lock. They are no outputs of a
+# rule, since Snakemake removes the outputs of a job before it begins, while another run may read them: the output is
+# a link.
 SHARED = workflow.pathvars.apply("<resources>")
 DOWNLOADS = "<results>/downloads"
 
 
 def name_shared_place(folder, name, pin):
-    """Where runs that ask for the same content share it."""
+    """Name the place that runs with the same content share."""
     return f"{SHARED}/{folder}/{name}-{hashlib.sha256(pin.encode()).hexdigest()[:12]}"
 
 
 def weights_input(model, revision):
-    """What a checkpoint's job waits for: a download, or all steps of a training; nothing for folders of the user's."""
+    """List the input of jobs that read a checkpoint: a download, or all steps of a training; none for local folders."""
     return {
         "fetch_checkpoint": [f"{DOWNLOADS}/{model}/{revision}"],
         "pretrain_model": [f"<results>/pretrained/{model}"],
@@ -194,16 +196,16 @@ def weights_input(model, revision):
     }.get(MODELS[model].input_rule, [])
 
 
-def weights_folder(model, revision, waited_for):
-    """Where a job finds the files of a checkpoint: no parameter, since its place decides no number."""
+def weights_folder(model, revision, inputs):
+    """Find the files of a checkpoint, which are no parameter, since no number depends on their place."""
     entry = MODELS[model]
     if isinstance(entry, FolderEntry):
         return entry.local_folders[revision]
-    return str(Path(waited_for[0], revision if entry.saved_steps else ""))
+    return str(Path(inputs[0], revision if entry.saved_steps else ""))
 
 
 def tokenizer_folder(model, weights):
-    """Find the tokenizer of a checkpoint: beside its weights, but for folders of the user's that have none."""
+    """Find the tokenizer of a checkpoint: beside its weights, or the one that the entry of a local folder names."""
     return (
         MODELS[model].tokenizer
         if MODELS[model].kind == "path" and MODELS[model].tokenizer
@@ -212,7 +214,7 @@ def tokenizer_folder(model, weights):
 
 
 def make_sampling_protocol(model):
-    """Say how windows are drawn and run through a model."""
+    """Make the protocol by which windows are drawn and run through a model."""
     return SamplingProtocol(
         windows=MODELS[model].count_windows(SETTINGS["sampling"]),
         window_characters=SETTINGS["sampling"]["window_characters"],
@@ -223,23 +225,23 @@ def make_sampling_protocol(model):
 
 
 def forward_threads(wildcards):
-    """Cores for a forward pass, which changes no number; below some size, more than one would not pay."""
+    """Return the cores of a forward pass, on which no number depends; small models run as fast on one core."""
     shape = MODELS[wildcards.model].shape
     is_large = 12 * shape.layers * shape.hidden_size**2 > 50_000_000
     return SETTINGS["forward"]["threads"] if is_large else 1
 
 
-# --- What jobs ask of a scheduler -------------------------------------------------------------------
+# --- Resources of jobs ------------------------------------------------------------------------------
 
 
 @cache
 def estimate_needs(job, model, threads):
-    """What a job takes, by a formula of plan/resources.py."""
+    """Estimate the needs of a job by a formula of plan/resources.py."""
     return job(MODELS[model], SETTINGS, threads)
 
 
 def request_resources(job):
-    """What is asked for it, more at each attempt."""
+    """Return memory and time of a job, more at each attempt."""
     return {
         "mem_mb": lambda wildcards, threads, attempt: (
             estimate_needs(job, wildcards.model, threads).mem_mb(attempt)
@@ -251,10 +253,11 @@ def request_resources(job):
 
 
 def find_weights(wildcards, input):
+    """Find the folder of the checkpoint that a job reads."""
     return weights_folder(wildcards.model, wildcards.revision, input.get("checkpoint", []))
 
 
-# What no number depends on, so that to change it makes nothing anew.
+# No number depends on these, so that a change of them is no reason to rerun.
 RUNTIME_PARAMS = {
     "checkpoint": find_weights,
     "tokenizer": lambda wildcards, input: tokenizer_folder(
@@ -263,11 +266,11 @@ RUNTIME_PARAMS = {
     "gpu": 1,
 }
 
-# --- What is measured, and how readers call it ------------------------------------------------------
+# --- Measures and results ---------------------------------------------------------------------------
 
 
 def make_measuring_protocol(model):
-    """Say how the hidden states of a model are measured."""
+    """Make the protocol by which the hidden states of a model are measured."""
     measurement = SETTINGS["measurement"]
     return MeasuringProtocol(
         model=model,
@@ -286,7 +289,7 @@ def make_measuring_protocol(model):
     )
 
 
-# Measures of weights decide what a checkpoint's own matrices are measured by.
+# The measures of a checkpoint's own matrices.
 WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
 WEIGHT_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
@@ -296,15 +299,15 @@ WEIGHT_FILES = {
 
 
 def list_in_report(path, category, caption, labels=None):
-    """A result that the report lists, with these labels or the name of its file."""
+    """Mark a result that the report lists, with these labels or the name of its file."""
 
-    def named(wildcards):
+    def name_file(wildcards):
         return {"result": Path(path.format(**wildcards)).stem.capitalize()}
 
     caption = f"../report/{caption}.rst"
-    return report(path, category=category, caption=caption, labels=labels or named)
+    return report(path, category=category, caption=caption, labels=labels or name_file)
 
 
-# Per batch; per value, with its interval; per pair of checkpoints.
+# Tables with a row per batch; per value, with its interval; per pair of checkpoints.
 GATHERED = ("measurements", "estimates", "changes")
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")

@@ -1,9 +1,9 @@
-"""Null models beside the models of figures that draw them: is a curve more than what they give, too?
+"""Null models beside the models of figures that draw them, which show what a curve is without training or order.
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
-    <results>/controls/{model}/{revision}.csv   the tidy table of each control of a checkpoint
-    <results>/tables/controls/{model}.csv       of the checkpoints of a model
+    <results>/controls/{model}/{revision}.csv   the tidy table of the null models of a checkpoint
+    <results>/tables/controls/{model}.csv       the same of all checkpoints of a model
 STEPS: measure_controls, one job per checkpoint, in memory; gather_controls.
 """
 
@@ -13,7 +13,7 @@ from shape_of_learning.metrics.series import TablesJob
 
 
 def list_control_kinds(model, revision):
-    """Untrained weights are the same at every checkpoint, so they are measured at the last one alone."""
+    """List the null models of a checkpoint; untrained weights are the same at all, so the last one alone has them."""
     last = RUN.list_control_checkpoints(model)[-1].name
     kinds = SETTINGS["controls"]["kinds"]
     return tuple(kind for kind in kinds if kind != "untrained" or revision == last)
@@ -38,13 +38,13 @@ def digest_controls(model, revision):
 
 def list_controls(model):
     return [
-        f"<results>/controls/{model}/{each.name}.csv"
-        for each in RUN.list_control_checkpoints(model)
+        f"<results>/controls/{model}/{checkpoint.name}.csv"
+        for checkpoint in RUN.list_control_checkpoints(model)
     ]
 
 
 rule measure_controls:
-    """Run windows through a checkpoint as each control has them, and measure all layers in memory."""
+    """Compute the hidden states of the null models of a checkpoint in memory, and measure all layers."""
     input:
         **CLEAN_CORPUS,
         checkpoint=ask_plan(weights_input, "model", "revision"),

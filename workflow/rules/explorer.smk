@@ -1,7 +1,7 @@
 """All results in one page.
 
-REQUIRED INPUTS: the table of estimates, others of which it shows curves, the verdicts on checkpoints and on claims, and
-where choices of the analysis are judged, what each does to a verdict and the curves of all.
+REQUIRED INPUTS: the table of estimates, other tables with curves, the verdicts on checkpoints and on claims, and if
+choices of the analysis are judged, the choices that flip verdicts and the curves of all claims.
 OUTPUTS:
     <results>/findings.txt      what stands out in the models that others have trained, a sentence per line
     <results>/explorer.html     one file, to be opened by a browser as it is
@@ -15,7 +15,7 @@ EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
 
 def list_further_tables():
     """List the tables besides estimates and verdicts whose curves the page shows."""
-    kinds = {**KINDS, **shown.collect_curves(RUN.papers)}
+    kinds = {**KINDS, **plan_jobs.collect_curves(RUN.papers)}
     tables = RUN.list_tables_read(kind for kind in kinds if kind != VERDICTS)
     return list_paths("<results>/tables/{kind}/{model}.csv", tables)
 
@@ -30,7 +30,7 @@ def list_shown_choices():
 
 
 rule write_findings:
-    """Say what stands out in the last checkpoints of the models that others have trained, or of all."""
+    """Write what stands out in the last checkpoints of the models that others have trained, or of all models."""
     input:
         "<results>/tables/estimates.csv",
     output:
@@ -44,7 +44,7 @@ rule write_findings:
         "../../envs/metrics.yaml"
     params:
         code=lambda wildcards: digest_code("write_findings"),
-        job=ask_job(lambda: shown.make_findings_job(RUN)),
+        job=ask_job(lambda: plan_jobs.make_findings_job(RUN)),
     script:
         "../scripts/write_findings.py"
 
@@ -70,7 +70,7 @@ rule draw_explorer:
     params:
         code=lambda wildcards: digest_code("draw_explorer"),
         page=lambda wildcards: digest_page(),
-        description=lambda wildcards: escape_for_report(shown.describe_run(RUN)),
+        description=lambda wildcards: escape_for_report(plan_jobs.describe_run(RUN)),
     script:
         "../scripts/draw_explorer.py"
 

@@ -4,40 +4,40 @@ REQUIRED INPUTS: the tables of the models that a figure shows, and no others.
 OUTPUTS:
     <results>/figures/{figure}.pdf, .png, .csv, and its caption, .md
     <results>/tables/{table}.csv, .md
-STEPS: draw_figure, write_table. What they draw is said in workflow/papers/*/paper.yaml, whose figures and tables
-are targets: `snakemake --cores 1 figure_3` makes one figure.
+STEPS: draw_figure, write_table. The figures and tables in workflow/papers/*/paper.yaml are targets:
+`snakemake --cores 1 figure_3` makes one figure.
 """
 
-from shape_of_learning.plan import jobs as shown
+from shape_of_learning.plan import jobs as plan_jobs
 
 DRAWN = [target for target in RUN.shown if target in RUN.figures]
 WRITTEN = [target for target in RUN.shown if target in RUN.tables]
 
 
 def show_in_report(file, kind, page="figure"):
-    """A file that a report shows under the title of its paper, by what it is of a figure or a table."""
+    """Mark a file of a figure or a table that a report shows under the title of its paper."""
 
-    def target(wildcards):
+    def find_target(wildcards):
         return wildcards.get("figure") or wildcards.get("table")
 
     return list_in_report(
         file,
-        lambda wildcards: RUN.find_paper(target(wildcards)).title,
+        lambda wildcards: RUN.find_paper(find_target(wildcards)).title,
         page,
-        lambda wildcards: {"result": RUN.name_in_paper(target(wildcards)), "as": kind},
+        lambda wildcards: {"result": RUN.name_in_paper(find_target(wildcards)), "as": kind},
     )
 
 
 def list_input_tables(target):
-    """The tables of measured numbers that a figure or a table is made of, by kind."""
+    """List the tables of measured numbers that a figure or a table reads, by kind."""
     return {
         kind: [f"<results>/tables/{kind}/{model}.csv" for model in models]
-        for kind, models in shown.list_tables(RUN, target).items()
+        for kind, models in plan_jobs.list_tables(RUN, target).items()
     }
 
 
 def list_target_files(target):
-    """The files of a figure or of a table."""
+    """List the files of a figure or of a table."""
     if target in RUN.figures:
         return [f"<results>/figures/{target}.{suffix}" for suffix in FIGURE_SUFFIXES]
     return [f"<results>/tables/{target}.{suffix}" for suffix in ("csv", "md")]
@@ -68,7 +68,7 @@ rule draw_figure:
         code=lambda wildcards: digest_code(
             "draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]
         ),
-        job=ask_job(lambda figure: shown.make_figure_job(RUN, figure), "figure"),
+        job=ask_job(lambda figure: plan_jobs.make_figure_job(RUN, figure), "figure"),
     script:
         "../scripts/draw_figure.py"
 
@@ -93,19 +93,19 @@ rule write_table:
         code=lambda wildcards: digest_code(
             "write_table", RUN.tables[wildcards.table].write.split(":")[0]
         ),
-        job=ask_job(lambda table: shown.make_table_job(RUN, table), "table"),
+        job=ask_job(lambda table: plan_jobs.make_table_job(RUN, table), "table"),
     script:
         "../scripts/write_table.py"
 
 
 def list_requested_files(target):
-    """What a named target asks for; says so if the configuration leaves it out."""
+    """Return a function that lists the files of a target, and refuses a target that the configuration leaves out."""
 
-    def files(wildcards):
-        exit_on_input_error(shown.require_shown, RUN, target)
+    def list_files(wildcards):
+        exit_on_input_error(plan_jobs.require_shown, RUN, target)
         return list_target_files(target)
 
-    return files
+    return list_files
 
 
 for target in (*RUN.figures, *RUN.tables):

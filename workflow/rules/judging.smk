@@ -1,6 +1,6 @@
 """Verdicts on what the papers claim, in workflow/papers/*/claims.yaml, and under all combinations of choices.
 
-REQUIRED INPUTS: what the run has measured anyway; for section `choices`, the texts and some checkpoints.
+REQUIRED INPUTS: the tables of the run; for section `choices`, the texts and some checkpoints.
 OUTPUTS:
     <results>/claims/{paper}.csv and .md       verdicts
     <results>/claims/family.csv and .md        all of them as one family
@@ -85,7 +85,7 @@ rule judge_claims:
 
 
 rule gather_claims:
-    """Say how many of the verdicts on all claims may be false."""
+    """Estimate how many of the verdicts on all claims may be false."""
     input:
         expand("<results>/claims/{paper}.csv", paper=CLAIMS),
     output:

@@ -1,17 +1,17 @@
-"""What is measured of each checkpoint: by way of a dump of its hidden states, or in memory.
+"""The measures of checkpoints, from files of their hidden states or in memory.
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
     <results>/measurements/{model}/{revision}/{family}/layer_{layer}.csv
-        The tidy table: for each estimator of the family a row per batch, and one of the layer with values without
-        each group of windows. In memory the same tables are in <results>/measurements_in_memory/.
+        The tidy table: for each estimator of the family a row per batch, and one of the layer with jackknife values.
+        In memory the same tables are in <results>/measurements_in_memory/.
     <results>/losses/{model}/{revision}.csv              loss (nats per predicted token), predicted_tokens, vocabulary
     <results>/checkpoints/{model}/{revision}.tensors.csv type, shape and digest of each tensor of the weights
     <results>/weights/{model}/{revision}.csv             one value per matrix of the model and estimator of weights
-    <results>/weight_points/{model}/{revision}.csv       where entries of the vocabulary lie; both where figures read them
-STEPS: dump_embeddings once per checkpoint, then measure once per layer and family, whose measures share what is
-    expensive: a neighbour search (dimension), spectra (spectrum), the fit of a block (linearity). With
+    <results>/weight_points/{model}/{revision}.csv       entries of the vocabulary in a plane; both if figures read them
+STEPS: dump_embeddings once per checkpoint, then measure once per layer and family, whose measures share an expensive
+    step: a neighbour search (dimension), spectra (spectrum), the fit of a block (linearity). With
     `embeddings.dump: false` measure_checkpoint does all of it in one job, which writes no hidden states.
 """
 
@@ -52,8 +52,8 @@ def digest_family(model, revision, family):
 
 
 def digest_checkpoint(model, revision):
-    measured = [*RUN.list_measures(model, revision), *WEIGHT_MEASURES]
-    return digest_measures("measure_checkpoint", measured)
+    measures = [*RUN.list_measures(model, revision), *WEIGHT_MEASURES]
+    return digest_measures("measure_checkpoint", measures)
 
 
 def mark_temporary_dump(path):
@@ -66,7 +66,7 @@ if SETTINGS["embeddings"]["dump"]:
     rule dump_embeddings:
         """Run the sampled windows through one checkpoint, store every layer and measure its loss.
 
-        The weights are read once more for it, compared with what came and digested tensor by tensor.
+        The job also compares the weights with the record of their download, and digests their tensors.
         """
         input:
             **CLEAN_CORPUS,
@@ -94,7 +94,7 @@ if SETTINGS["embeddings"]["dump"]:
             "../scripts/dump_embeddings.py"
 
     rule measure:
-        """Measure one layer with all estimators of a family that are wanted of the checkpoint."""
+        """Measure one layer with all estimators of a family that the run has for the checkpoint."""
         input:
             embeddings="<results>/embeddings/{model}/{revision}",
         output:
@@ -119,7 +119,7 @@ if SETTINGS["embeddings"]["dump"]:
 else:
 
     rule measure_checkpoint:
-        """Run the sampled windows through one checkpoint and measure all layers, which are kept in memory."""
+        """Run the sampled windows through one checkpoint and measure all layers in memory."""
         input:
             **CLEAN_CORPUS,
             checkpoint=ask_plan(weights_input, "model", "revision"),

@@ -1,13 +1,13 @@
 """From small files per checkpoint to the tables that figures and readers use.
 
-REQUIRED INPUTS: the tidy tables of each checkpoint, and what was measured of its matrices.
+REQUIRED INPUTS: the tidy tables of all checkpoints, and the measures of their matrices.
 OUTPUTS:
     <results>/tables/{table}/{model}.csv  everything of one model: measurements (one row per batch), estimates (one
                                           row per value, with its interval), changes (between checkpoints) and
-                                          left_out (what intervals come from)
-    <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
-                                          matrices, at every checkpoint or the last one; massive: which tokens hold the
-                                          variance of its hidden states
+                                          left_out (the jackknife values of intervals)
+    <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: the measures of a model's own
+                                          matrices, at every checkpoint or the last one; massive: the tokens that hold
+                                          the variance of its hidden states
     <results>/tables/{table}.csv          measurements, estimates, changes, weights and massive of all models
 STEPS: gather_model, gather_weights and gather_tables.
 """
@@ -15,23 +15,17 @@ STEPS: gather_model, gather_weights and gather_tables.
 from shape_of_learning.metrics.measure_entry import FAMILIES
 from shape_of_learning.metrics.series import TablesJob
 
-# Of their own where they are measured in memory: Snakemake would take what is there for the output of either rule,
-# even of another protocol.
+# Measurements in memory have a folder of their own, since Snakemake would take the files of one rule for outputs of the
+# other, even of another protocol.
 MEASUREMENTS = "measurements" if SETTINGS["embeddings"]["dump"] else "measurements_in_memory"
 
 
 def list_measurement_files(model):
-    """What is measured of each checkpoint: with a dump a file per family and layer, without one a folder."""
-    folders = {
-        each: f"<results>/{MEASUREMENTS}/{model}/{each}"
-        for each in RUN.list_estimators_by_checkpoint(model)
-    }
+    """List the measurements of all checkpoints: with a dump files per family and layer, without one a folder."""
+    estimators = RUN.list_estimators_by_checkpoint(model)
+    folders = {revision: f"<results>/{MEASUREMENTS}/{model}/{revision}" for revision in estimators}
     if not SETTINGS["embeddings"]["dump"]:
-        return [
-            folder
-            for each, folder in folders.items()
-            if RUN.list_estimators_by_checkpoint(model)[each]
-        ]
+        return [folder for revision, folder in folders.items() if estimators[revision]]
     return [
         f"{folder}/{family}/layer_{layer}.csv"
         for revision, folder in folders.items()
@@ -42,15 +36,15 @@ def list_measurement_files(model):
 
 
 def list_matrix_files(kind, model):
-    """The files of the checkpoints that are in a table of weights."""
+    """List the files of the checkpoints that are in a table of weights."""
     return [
-        WEIGHT_FILES[WEIGHT_TABLES[kind]].format(model=model, revision=each.name)
-        for each in RUN.list_weight_checkpoints(kind, model)
+        WEIGHT_FILES[WEIGHT_TABLES[kind]].format(model=model, revision=checkpoint.name)
+        for checkpoint in RUN.list_weight_checkpoints(kind, model)
     ]
 
 
 def make_weights_job(kind, model):
-    """Name the checkpoint of each of these files."""
+    """Make the job that gathers these files, with the checkpoint of each file."""
     role = MODELS[model].shape.role
     checkpoints = RUN.list_weight_checkpoints(kind, model)
     return TablesJob(
@@ -60,7 +54,7 @@ def make_weights_job(kind, model):
 
 
 def list_model_tables(table):
-    """The tables of all models that are put together."""
+    """List the tables of all models that become one table."""
     if table == "weights":
         return list_paths("<results>/tables/{kind}/{model}.csv", RUN.list_weight_tables())
     if table == "massive":
@@ -72,7 +66,7 @@ def list_model_tables(table):
 
 
 def make_tables_job(table):
-    """Choose the models and estimators of the configuration; of estimates, also what only figures draw."""
+    """Choose the models and estimators of the configuration; the estimates have those that only figures draw, too."""
     if table in ("weights", "massive"):
         return TablesJob(table)
     series = tuple(RUN.measurement_scope)
@@ -103,7 +97,7 @@ rule gather_model:
 
 
 rule gather_weights:
-    """Gather what was measured of the matrices of one model over its checkpoints."""
+    """Gather the measures of the matrices of one model over its checkpoints."""
     input:
         ask_plan(list_matrix_files, "kind", "model"),
     output:
