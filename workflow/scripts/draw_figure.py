@@ -21,7 +21,7 @@ logger = logging.getLogger("shape_of_learning")
 def main(
     job: FigureJob, tables: Mapping[str, Sequence[Path]], alphabet: Path, output: Mapping[str, Path]
 ) -> None:
-    """Read the tables, draw and save; the record of cleaning, `alphabet`, says what the caption adds."""
+    """Read the tables, draw and save; the caption names the losses in the record of cleaning, `alphabet`."""
     inputs = FigureInputs(
         models=job.models,
         measures=job.measures,

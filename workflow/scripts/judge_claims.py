@@ -1,4 +1,4 @@
-"""Judge the claims of one paper by what a run has measured."""
+"""Judge the claims of one paper by the tables of a run."""
 
 import logging
 from collections.abc import Sequence

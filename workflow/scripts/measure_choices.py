@@ -30,7 +30,7 @@ def main(
     output: Path,
     threads: int,
 ) -> None:
-    """Run the windows of each text through the checkpoint in a folder, and write one table of all variants."""
+    """Run the windows of each text through a checkpoint, and write one table of all sample variants."""
     check_tensors(checkpoint, job.weights.is_download, threads)
     names = (job.weights.model, job.weights.revision, job.step)
     table: list[tuple[object, ...]] = []

@@ -13,7 +13,7 @@ from shape_of_learning.job import run_job
 
 
 def main(job: TableJob, tables: Mapping[str, Sequence[Path]], csv: Path, markdown: Path) -> None:
-    """Write both files from what is said of the models, and from tables if there are any."""
+    """Write both files from the entries of models, and from tables if there are any."""
     module, _, name = job.function.partition(":")
     further = [read_tables(tables)] if tables else []
     table, text = getattr(import_module(module), name)(job.entries, *further)

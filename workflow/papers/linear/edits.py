@@ -83,7 +83,7 @@ class Editor:
     Attributes
     ----------
     fitted : list of FittedBlock
-        One for each block.
+        The maps of all blocks.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class Editor:
         **options: Any,
     ):
         name = f"the model in {checkpoint}"
-        fitting, evaluation = _windows(text, protocol, editing, checkpoint)
+        fitting, evaluation = _draw_windows(text, protocol, editing, checkpoint)
         sample = SampleRun.load(checkpoint, fitting + evaluation, protocol, shape, **options)
         if sample.predicted is None:
             raise InputError(
@@ -110,77 +110,82 @@ class Editor:
                 "figures that draw changed blocks"
             )
         first = len(fitting)
-        shown, held_out = sample.windows[:first], sample.windows[first:]
+        fitting_windows, held_out = sample.windows[:first], sample.windows[first:]
         self._sample = replace(sample, windows=held_out, predicted=sample.predicted[first:])
         self._blocks = EditableBlocks(sample.forward, name)
-        self._teacher = maps.TeacherStates(self._blocks, shown, sample.padding)
+        self._teacher = maps.TeacherStates(self._blocks, fitting_windows, sample.padding)
         self.fitted = maps.fit_blocks(self._teacher.states)
         self._editing, self._seed = editing, protocol.seed
-        self._done: dict[tuple[str, frozenset[int]], tuple] = {}
+        self._results: dict[tuple[str, frozenset[int]], tuple] = {}
 
     def edits(self) -> Iterator[Edit]:
-        """Yield all changed decoders; what several orders share is computed once."""
+        """Yield the edits of all orders and kinds; an edit that several orders share is measured once."""
         for order in self._editing["orders"]:
             for kind in self._editing["kinds"]:
-                for chosen in changed_blocks(order, self.fitted, self._editing["most_blocks"]):
-                    yield self._edit(order, kind, chosen)
+                for numbers in changed_blocks(order, self.fitted, self._editing["most_blocks"]):
+                    yield self._edit(order, kind, numbers)
 
-    def _edit(self, order: str, kind: str, chosen: tuple[int, ...]) -> Edit:
-        key = kind if chosen else "", frozenset(chosen)
-        if key not in self._done:
-            self._done[key] = self._outcome(kind, chosen)
-            logger.info("%s of blocks %s: loss %.4f", kind, chosen, self._done[key][1])
-        return Edit(order, " ".join(map(str, chosen)), kind, len(chosen), *self._done[key])
+    def _edit(self, order: str, kind: str, numbers: tuple[int, ...]) -> Edit:
+        key = kind if numbers else "", frozenset(numbers)
+        if key not in self._results:
+            self._results[key] = self._measure_edit(kind, numbers)
+            logger.info("%s of blocks %s: loss %.4f", kind, numbers, self._results[key][1])
+        return Edit(order, " ".join(map(str, numbers)), kind, len(numbers), *self._results[key])
 
-    def _outcome(self, kind: str, chosen: tuple[int, ...]) -> tuple[int, float, float, int]:
-        """Return what an edit says from `predicted_tokens` on."""
-        fitted = {number: self.fitted[number - 1] for number in sorted(chosen)}
+    def _measure_edit(self, kind: str, numbers: tuple[int, ...]) -> tuple[int, float, float, int]:
+        """Return the fields of an edit from `predicted_tokens` on."""
+        fitted = {number: self.fitted[number - 1] for number in sorted(numbers)}
         if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
             return 0, math.nan, math.nan, 0
-        instead: dict[int, torch.nn.Module] = {
+        replacements: dict[int, torch.nn.Module] = {
             number: torch.nn.Identity() if kind == "dropped" else block.make_map()
             for number, block in fitted.items()
         }
         forward, blocks, trained = self._sample.forward, self._blocks, []
-        with blocks.replace_blocks(instead):
+        with blocks.replace_blocks(replacements):
             if kind == "maps_distilled":
-                trained = [weight for each in instead.values() for weight in each.parameters()]
-            elif chosen and kind == "all_distilled":
-                forward = _copy_of(forward)
+                trained = [
+                    weight for block in replacements.values() for weight in block.parameters()
+                ]
+            elif numbers and kind == "all_distilled":
+                forward = _copy_model(forward)
                 blocks = EditableBlocks(forward, self._sample.name)
                 trained = list(forward.model.parameters())
             if trained:
-                # All edits are shown the same windows, so that they are paired.
+                # All edits are trained on the same windows, so that they are paired.
                 random = random_stream(self._seed, "distilled windows")
-                maps.distil(blocks, trained, self._teacher, min(chosen), self._editing, random)
-            measured = replace(self._sample, forward=forward).store_states(
+                maps.distil(blocks, trained, self._teacher, min(numbers), self._editing, random)
+            cross_entropy = replace(self._sample, forward=forward).store_states(
                 NullStore(forward.device)
             )
-            assert forward.head is not None  # else nothing is predicted
+            assert forward.head is not None  # without a head there are no predictions
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
-        perplexity = math.inf if measured.loss > MOST_NATS else math.exp(measured.loss)
-        return measured.predicted_tokens, measured.loss, perplexity, parameters
+        loss = cross_entropy.loss
+        perplexity = math.inf if loss > MOST_NATS else math.exp(loss)
+        return cross_entropy.predicted_tokens, loss, perplexity, parameters
 
 
-def _windows(
+def _draw_windows(
     text: Path, protocol: SamplingProtocol, editing: Mapping[str, Any], checkpoint: Path
 ) -> tuple[list[str], list[str]]:
-    """Windows that maps are fitted on, and held-out ones: the same for all models."""
+    """Draw the windows on which maps are fitted, and held-out windows; they are the same for all models."""
     whole, length = read_text(text), protocol.window_characters
 
-    def draw_texts(part: str, key: str, purpose: str, called: str) -> list[str]:
+    def draw_texts(part: str, key: str, purpose: str, name: str) -> list[str]:
         count, random = editing[key], random_stream(protocol.seed, purpose)
         key = f"block_editing.{key}"
-        return sample_windows(part, count, length, random, corpus=called, key=key)
+        return sample_windows(part, count, length, random, corpus=name, key=key)
 
     beginning = cut_held_out_part(whole)
-    end = read_held_out_part(whole, length, _trained_characters(checkpoint, whole))
-    shown = draw_texts(beginning, "fitting_windows", "fitting windows", f"the beginning of {text}")
-    return shown, draw_texts(end, "evaluation_windows", "held-out windows", f"the end of {text}")
+    end = read_held_out_part(whole, length, _count_trained_characters(checkpoint, whole))
+    return (
+        draw_texts(beginning, "fitting_windows", "fitting windows", f"the beginning of {text}"),
+        draw_texts(end, "evaluation_windows", "held-out windows", f"the end of {text}"),
+    )
 
 
-def _trained_characters(checkpoint: Path, text: str) -> int:
-    """How much of a text a checkpoint has been trained on, if it was pretrained here on that one; else 0."""
+def _count_trained_characters(checkpoint: Path, text: str) -> int:
+    """Return how many characters of a text a checkpoint was pretrained on here; 0 if it was not."""
     record = read_record(checkpoint) or {}
     digest = record.get("text", {}).get("sha256")
     is_own = digest == hashlib.sha256(text.encode()).hexdigest()
@@ -190,33 +195,33 @@ def _trained_characters(checkpoint: Path, text: str) -> int:
 def changed_blocks(
     order: str, fitted: Sequence[FittedBlock], most: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the blocks that are changed together, by their numbers from 1, in one of the orders.
+    """Yield the numbers, from 1, of blocks that are changed together, in one of the orders.
 
     Parameters
     ----------
     order : str
     fitted : sequence of FittedBlock
-        Linearity and contribution of each; of equal ones the earlier comes first.
+        Linearity and contribution of the blocks; of equal blocks the earlier comes first.
     most : int
-        How many are changed at most.
+        The largest number of changed blocks.
     """
     numbers = range(1, len(fitted) + 1)
     if any(math.isnan(block.linearity) for block in fitted):
-        most = 0  # nothing is known of the order
+        most = 0  # the order is unknown
     if order == "alone":
         yield from ((number,) for number in numbers)
         return
-    rank = {
+    keys = {
         "most_linear_first": [-block.linearity for block in fitted],
         "least_linear_first": [block.linearity for block in fitted],
         "smallest_contribution_first": [block.norm_ratio for block in fitted],
     }[order]
-    ordered = tuple(sorted(numbers, key=lambda number: rank[number - 1]))
+    ordered = tuple(sorted(numbers, key=lambda number: keys[number - 1]))
     yield from (ordered[:k] for k in range(most + 1))
 
 
-def _copy_of(forward: ForwardPass) -> ForwardPass:
-    """Copy a model with its head, in float32, in which alone small updates count."""
+def _copy_model(forward: ForwardPass) -> ForwardPass:
+    """Copy a model with its head in float32, since lower precision would lose small updates."""
     model, head = copy.deepcopy((forward.model, forward.head))
     assert head is not None
     head.model.float()

@@ -101,12 +101,12 @@ class EditableBlocks:
         Parameters
         ----------
         texts : list of ndarray of int64, shape (length,)
-            Their tokens, which are padded on the right by the token `padding`.
+            Tokens of the windows, which are padded on the right by the token `padding`.
 
         Returns
         -------
         list of tensor, length L + 1
-            Hidden states before the first block and after each, before any final norm: shape (windows,
+            Hidden states before the first block and after all blocks, before any final norm: shape (windows,
             longest, d).
         """
         with record_states(self._blocks) as states:
@@ -114,7 +114,7 @@ class EditableBlocks:
         return states
 
     def _note_entries(self, block: Any, args: tuple, options: dict, output: Any) -> None:
-        """How many entries the tuple has that a block returns; None for one tensor."""
+        """Note the number of entries of the tuple that a block returns; None for one tensor."""
         self._entries.append(len(output) if isinstance(output, tuple) else None)
 
 
@@ -166,7 +166,7 @@ class FittedBlock:
         return 1 - float(self.errors @ self.errors)
 
     def make_map(self) -> AffineMap:
-        """Make a module of it."""
+        """Make a module of the map."""
         return AffineMap(self.weight, self.bias)
 
 
@@ -176,7 +176,7 @@ def fit_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
     Parameters
     ----------
     states : sequence of ndarray of float32, shape (tokens, d), length L + 1
-        Before the first block and after each.
+        Hidden states before the first block and after all blocks.
 
     Raises
     ------
@@ -222,15 +222,15 @@ class TeacherStates:
     Parameters
     ----------
     blocks : EditableBlocks
-        Of the unchanged model.
+        The blocks of the unchanged model.
     windows : sequence of TokenisedWindow
     padding : int
-        Token that fills up short windows.
+        The token that fills up short windows.
 
     Attributes
     ----------
     states : list of ndarray of float32, shape (tokens, d), length L + 1
-        Before the first block and after each, of all tokens of all windows in their order.
+        Hidden states before the first block and after all blocks, of all tokens of all windows in their order.
     """
 
     def __init__(self, blocks: EditableBlocks, windows: Sequence[TokenisedWindow], padding: int):
@@ -243,36 +243,39 @@ class TeacherStates:
                 texts = self._texts[first : first + WINDOW_BATCH]
                 for layer, states in zip(layers, blocks.states(texts, padding), strict=True):
                     rows = states.float().cpu().numpy()
-                    layer += [own[: len(ids)].copy() for own, ids in zip(rows, texts, strict=True)]
-        # Each layer's parts are given back before the next one is joined.
+                    layer += [
+                        vectors[: len(ids)].copy() for vectors, ids in zip(rows, texts, strict=True)
+                    ]
+        # The parts of a layer are freed before the next layer is joined.
         self.states = [np.concatenate(layers.pop(0)) for _ in range(len(layers))]
         self._spreads = [float(state.var(axis=0, dtype=np.float64).sum()) for state in self.states]
 
-    def error(self, blocks: EditableBlocks, first: int, chosen: Iterable[int]) -> torch.Tensor:
-        r"""Error of the hidden states after the blocks `first` to L on some windows.
+    def error(self, blocks: EditableBlocks, first: int, windows: Iterable[int]) -> torch.Tensor:
+        r"""Return the error of the hidden states after the blocks `first` to L on some windows.
 
-        Mean over these blocks of :math:`\sum_i \|s_i - y_i\|^2 / \sum_i \|y_i - \bar y\|^2`: each is compared
-        with the variance of its own hidden states, else the last ones would weigh most.
+        It is the mean over these blocks of :math:`\sum_i \|s_i - y_i\|^2 / \sum_i \|y_i - \bar y\|^2`. The error of
+        a block is divided by the variance of its own hidden states, since otherwise the last blocks would weigh most.
 
         Parameters
         ----------
         blocks : EditableBlocks
-            Of the changed model.
+            The blocks of the changed model.
         first : int
-            The first one that is changed: before it nothing differs.
-        chosen : iterable of int
+            The first block that is changed; before it no hidden state differs.
+        windows : iterable of int
             Numbers of the windows.
         """
-        chosen = list(chosen)
-        found = blocks.states([self._texts[number] for number in chosen], self._padding)
-        rows = [self._rows[number] for number in chosen]
-        tokens = sum(row.stop - row.start for row in rows)
+        numbers = list(windows)
+        states = blocks.states([self._texts[number] for number in numbers], self._padding)
+        slices = [self._rows[number] for number in numbers]
+        tokens = sum(rows.stop - rows.start for rows in slices)
         errors = []
-        for number in range(first, len(found)):
+        for number in range(first, len(states)):
             squares = []
-            for own, each in zip(found[number], rows, strict=True):
-                wanted = torch.from_numpy(self.states[number][each]).to(own.device)
-                squares.append((own[: len(wanted)].float() - wanted).square().sum())
+            for vectors, rows in zip(states[number], slices, strict=True):
+                unchanged = torch.from_numpy(self.states[number][rows]).to(vectors.device)
+                difference = vectors[: len(unchanged)].float() - unchanged
+                squares.append(difference.square().sum())
             errors.append(torch.stack(squares).sum() / (tokens * self._spreads[number]))
         return torch.stack(errors).mean()
 
@@ -293,23 +296,23 @@ def distil(
     Parameters
     ----------
     blocks : EditableBlocks
-        Of the changed model.
+        The blocks of the changed model.
     parameters : iterable of Parameter
-        Those that are trained; they are changed.
+        The parameters that are trained, in place.
     teacher : TeacherStates
     first : int
         The first block that is changed.
     editing : mapping
-        Number of updates, windows of each, learning rate.
+        Section ``block_editing``: number of updates, windows of an update, learning rate.
     random : numpy.random.Generator
-        Decides which windows.
+        It draws the windows.
     """
     trained = [parameter.requires_grad_() for parameter in parameters]
     optimiser = torch.optim.Adam(trained, lr=editing["learning_rate"])
     for step in range(editing["distillation_steps"]):
         for group in optimiser.param_groups:
             group["lr"] = editing["learning_rate"] * (1 - step / editing["distillation_steps"])
-        chosen = random.permutation(len(teacher))[: editing["distillation_windows"]]
+        windows = random.permutation(len(teacher))[: editing["distillation_windows"]]
         optimiser.zero_grad()
-        teacher.error(blocks, first, chosen.tolist()).backward()
+        teacher.error(blocks, first, windows.tolist()).backward()
         optimiser.step()
