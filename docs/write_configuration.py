@@ -29,67 +29,71 @@ SETTINGS = settings.add_sections(SECTIONS)
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
-def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstring of a model says of each field."""
+def read_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Read the descriptions of fields in the docstring of a model."""
     _, _, attributes = (model.__doc__ or "").partition("Attributes\n    ----------\n")
-    found = {}
+    descriptions: dict[str, str] = {}
     for names, words in re.findall(r"^    (\S.*)\n((?:        .*\n?)+)", attributes, re.MULTILINE):
         text = " ".join(words.split())
-        found |= dict.fromkeys(names.split(", "), text)
-    return found
+        descriptions |= dict.fromkeys(names.split(", "), text)
+    return descriptions
 
 
-def rows(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
-    """Key, meaning and default of each field; of a section, those of its fields."""
-    found = []
-    said = descriptions(model)
+def list_rows(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]:
+    """List key, meaning and default of all fields, and of the fields of sections."""
+    rows = []
+    descriptions = read_descriptions(model)
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found += rows(field.annotation, f"{prefix}{name}.")
+            rows += list_rows(field.annotation, f"{prefix}{name}.")
         else:
-            found.append((f"`{prefix}{name}`", said.get(name, ""), shown(field.default)))
-    return found
+            default = format_default(field.default)
+            rows.append((f"`{prefix}{name}`", descriptions.get(name, ""), default))
+    return rows
 
 
-def shown(default: Any) -> str:
-    """Say a default."""
+def format_default(default: Any) -> str:
+    """Write a default."""
     if default is PydanticUndefined:
         return "needed"
     if default in (None, [], {}):
         return "none"
     if isinstance(default, list):
-        return ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in default)
+        return ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in default)
     return str(default).lower() if isinstance(default, bool) else f"{default}"
 
 
-def table(heads: list[str], lines: list[tuple[str, ...]]) -> str:
+def write_table(heads: list[str], lines: list[tuple[str, ...]]) -> str:
     """Write a Markdown table."""
     cells = [heads, ["---"] * len(heads), *lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-def table_of(name: str) -> str:
-    """A table of the page."""
+def write_part(name: str) -> str:
+    """Write the part of a page that has this name: a table, and the functions of a family of measures."""
     if name in (*FAMILIES, WEIGHTS):
-        of_family = [m.configure(key, {}) for key, m in MEASURES.items() if m.family == name]
+        measures = [m.configure(key, {}) for key, m in MEASURES.items() if m.family == name]
         heads = ["measure", "settings and their defaults", "what it is", "do not", "95 % interval"]
-        return f"{table(heads, [measure_row(each) for each in of_family])}\n\n{functions(name)}"
+        return f"{write_table(heads, list(map(describe_measure, measures)))}\n\n{write_functions(name)}"
     if name == "others":
-        others = shape_of_learning.__all__
-        return documented(sorted({public(each) for each in others} - {*map(function, MEASURES)}))
+        names = set(map(name_publicly, shape_of_learning.__all__))
+        return write_directives(sorted(names - {*map(find_function, MEASURES)}))
     if name == "Settings":
-        return table(["key", "meaning", "default"], rows(SETTINGS))
-    said = descriptions(model_named(name))
+        return write_table(["key", "meaning", "default"], list_rows(SETTINGS))
+    descriptions = read_descriptions(find_model(name))
     for source in entries.SOURCES.values() if name == "Entry" else ():
-        said |= descriptions(source)
-    return table(["key", "meaning"], [(f"`{name}`", words) for name, words in said.items()])
+        descriptions |= read_descriptions(source)
+    rows = [(f"`{key}`", words) for key, words in descriptions.items()]
+    return write_table(["key", "meaning"], rows)
 
 
-def measure_row(measure: Measure) -> tuple[str, ...]:
-    """What the registry says of a measure."""
-    what = measure.description or measure.label
+def describe_measure(measure: Measure) -> tuple[str, ...]:
+    """Return the cells of a measure: name, settings, description, warnings and interval."""
+    description = measure.description or measure.label
     if measure.rows:
-        what += "; " + ", ".join(f"`{key}: {chosen}`" for key, chosen in measure.rows.items())
+        description += "; " + ", ".join(
+            f"`{key}: {chosen}`" for key, chosen in measure.rows.items()
+        )
     warnings = []
     if measure.depends_on_n:
         warnings.append("compare batches of different sizes")
@@ -98,83 +102,78 @@ def measure_row(measure: Measure) -> tuple[str, ...]:
         warnings.append(f"trust it where more than {share} of the vectors have a near-duplicate")
     where_few = "unless few windows decide" if measure.moments else "yes"
     interval = where_few if measure.has_interval and measure.family != WEIGHTS else "none"
-    settings = settings_of(measure.parameters)
-    return f"`{measure.name}`", settings, what, "; ".join(warnings), interval
+    settings = ", ".join(f"`{name}: {value}`" for name, value in measure.parameters.items())
+    return f"`{measure.name}`", settings, description, "; ".join(warnings), interval
 
 
-def function(name: str) -> str:
-    """Where the function of a measure is imported from."""
-    where, _, attribute = MEASURES[name].function.partition(":")
+def find_function(name: str) -> str:
+    """Return the name by which the function of a measure is imported."""
+    module, _, attribute = MEASURES[name].function.partition(":")
     is_public = attribute in shape_of_learning.__all__
-    return public(attribute) if is_public else f"{where}.{attribute}"
+    return name_publicly(attribute) if is_public else f"{module}.{attribute}"
 
 
-def public(name: str) -> str:
-    """Where users import a function from."""
+def name_publicly(name: str) -> str:
+    """Return the name by which users import a function."""
     return f"{shape_of_learning.__name__}.{name}"
 
 
-def functions(family: str) -> str:
-    """The docstrings of a family's functions that no earlier family has, each once."""
+def write_functions(family: str) -> str:
+    """Write the docstrings of the functions of a family that no earlier family has."""
     families = [*FAMILIES, WEIGHTS]
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for name, measure in MEASURES.items():
-        place = families.index(measure.family)
-        found[function(name)] = min(place, found.get(function(name), place))
-    return documented([each for each, place in found.items() if families[place] == family])
+        place, function = families.index(measure.family), find_function(name)
+        places[function] = min(place, places.get(function, place))
+    return write_directives([name for name, place in places.items() if families[place] == family])
 
 
-def documented(names: list[str]) -> str:
-    """Directives that Sphinx replaces by docstrings."""
+def write_directives(names: list[str]) -> str:
+    """Write directives that Sphinx replaces by docstrings."""
     return "\n".join(["```{eval-rst}", *(f".. autofunction:: {name}" for name in names), "```"])
 
 
-def settings_of(parameters: dict[str, Any]) -> str:
-    """Say the settings of a measure and their defaults."""
-    return ", ".join(f"`{name}: {value}`" for name, value in parameters.items())
-
-
-def schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a file that need not say all."""
-    written = model.model_json_schema()
-    inner = ((each, model_named(name)) for name, each in written["$defs"].items())
-    for definition, said in ((written, model), *inner):
-        for name, words in descriptions(said).items():
+def make_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Make the JSON schema of a file, in which no key is required."""
+    schema = model.model_json_schema()
+    definitions = ((part, find_model(name)) for name, part in schema["$defs"].items())
+    for definition, part_model in ((schema, model), *definitions):
+        for name, words in read_descriptions(part_model).items():
             definition["properties"][name]["description"] = words
-    written.pop("required", None)
-    return json.loads(json.dumps(written).replace("\\\\Z", "$"))
+    schema.pop("required", None)
+    return json.loads(json.dumps(schema).replace("\\\\Z", "$"))
 
 
-def model_named(name: str) -> type[BaseModel]:
+def find_model(name: str) -> type[BaseModel]:
     """Find a model by its name."""
-    known = [vars(module) for module in (settings, entries, task_entry)]
-    known.append({section.__name__: section for section in SECTIONS.values()})
-    return next(models[name] for models in known if name in models)
+    places = [vars(module) for module in (settings, entries, task_entry)]
+    places.append({section.__name__: section for section in SECTIONS.values()})
+    return next(models[name] for models in places if name in models)
 
 
-def files() -> dict[Path, str]:
-    """All that is written: file -> content."""
+def make_files() -> dict[Path, str]:
+    """Make the contents of all files that are written."""
     pages = {
         page: TABLE.sub(
-            lambda found: f"{found[1]}{table_of(found[2])}{found[3]}", page.read_text("utf-8")
+            lambda match: f"{match[1]}{write_part(match[2])}{match[3]}", page.read_text("utf-8")
         )
         for page in PAGES
     }
-    entry = schema(entries.Entry)
-    for source in map(schema, entries.SOURCES.values()):
+    entry = make_schema(entries.Entry)
+    for source in map(make_schema, entries.SOURCES.values()):
         entry["properties"] = source["properties"] | entry["properties"]
         entry["$defs"] |= source["$defs"]
-    of_models = {"$defs": entry.pop("$defs"), "type": "object", "additionalProperties": entry}
+    models = {"$defs": entry.pop("$defs"), "type": "object", "additionalProperties": entry}
     return {
         **pages,
-        CONFIG / "schema.json": f"{json.dumps(schema(SETTINGS), indent=1)}\n",
-        CONFIG / "models/schema.json": f"{json.dumps(of_models, indent=1)}\n",
+        CONFIG / "schema.json": f"{json.dumps(make_schema(SETTINGS), indent=1)}\n",
+        CONFIG / "models/schema.json": f"{json.dumps(models, indent=1)}\n",
         CONFIG.parent / "atlas/schema.json": f"{json.dumps(atlas.schema(), indent=1)}\n",
     }
 
 
 if __name__ == "__main__":
-    for file, content in files().items():
+    for file, content in make_files().items():
         if "--check" in sys.argv and (not file.exists() or file.read_text() != content):
             sys.exit(f"{file} is out of date: run `make reference`")
         file.write_text(content, encoding="utf-8")
