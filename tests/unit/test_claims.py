@@ -336,8 +336,8 @@ def test_isotropy_and_loss_that_turn_at_one_step_go_together():
     assert of_losses(isotropy, -np.arange(22.0)).verdict != "supported"
 
 
-@pytest.mark.parametrize("noise", [1e-6, 0.003, 0.03, 0.1])
-@pytest.mark.parametrize("walk", [0, 0.03, 0.3])
+@pytest.mark.parametrize("noise", [1e-6, 0.03])
+@pytest.mark.parametrize("walk", [0, 0.1])
 def test_independent_curves_that_saturate_or_drift_are_not_taken_to_go_together(noise, walk):
     random = np.random.default_rng(0)
     drawn = [

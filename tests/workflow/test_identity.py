@@ -76,7 +76,7 @@ def test_one_changed_field_of_a_job_is_a_reason(copy):
     """Snakemake compares a job that is a named tuple; it would silently ignore a dataclass."""
     folder = copy.folder / "workflow/papers/shape_of_learning"
     for name, old, new in (
-        ("claims.yaml", "above: 0.005", "above: 0.006"),
+        ("claims.yaml", "above: 0.01}", "above: 0.011}"),
         ("paper.yaml", "{measures} by relative depth", "{measures} beside relative depth"),
     ):
         text = (folder / name).read_text()

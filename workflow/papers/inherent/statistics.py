@@ -72,16 +72,28 @@ def isotropy_beside_others(
 
 
 def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -> Units:
-    """Return measures of the weights of each model less those of the reference, a number per estimator."""
+    """Compare measures of the weights of each model with those of the reference.
+
+    Returns
+    -------
+    Units
+        Of each model and estimator ``ESTIMATOR``, the model less the reference, and ``ESTIMATOR_share``, this
+        difference over the size of the reference, unknown where that is 0.
+    """
     found = {estimator: _weights(data, estimator) for estimator in estimators}
     for estimator, of in found.items():
         data.require_models(of, [reference], f"`{estimator}`")
     whole = [name for name in found[estimators[0]] if all(name in of for of in found.values())]
-    return {
-        name: {e: bound_exactly(found[e][name] - found[e][reference]) for e in estimators}
-        for name in whole
-        if name != reference
-    }
+    units: dict[str, dict[str, BoundedNumber]] = {}
+    for name in whole:
+        for estimator, of in found.items():
+            if name != reference:
+                less, size = of[name] - of[reference], abs(of[reference])
+                numbers = units.setdefault(name, {})
+                numbers[estimator] = bound_exactly(less)
+                share = bound_exactly(less / size if size else np.nan)
+                numbers[f"{estimator}_share"] = share if size else make_undecided(share)
+    return units
 
 
 def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: int) -> Units:
