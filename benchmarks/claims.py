@@ -1,6 +1,6 @@
 """How often each claim is decided at the effect that its paper shows, and how often where it is false.
 
-    python -m benchmarks.claims 300
+    PYTHONPATH=workflow python -m benchmarks.claims 300
 
 prints the table of docs/explanation/statistics.md. A row is a claim as it is written. *Supported* is how often it is at
 the published effect, or about it where a figure has no numbers, with the standard error of a layer that is given.
