@@ -67,7 +67,7 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     -------
     Units
         Of each family, means over its seeds: ``doublings``, how often the number of elongated directions of
-        the last layer doubles, with one added before and after; ``beyond_few``, how many more there are, less a
+        the last layer doubles, with one added before and after; ``added_directions``, how many more there are, less a
         hundredth of all directions, or less `FEW` if that is more; ``cost_before`` and ``cost_after``, the probe
         score with no direction removed less the mean of those without so many `directions`.
     """
@@ -78,7 +78,7 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
         return float(np.log2((1 + count(before, after)) / (1 + count(before, before))))
 
-    def beyond_few(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    def added_directions(before: pd.DataFrame, after: pd.DataFrame) -> float:
         few = max(FEW, len(before) / 100)
         return count(before, after) - count(before, before) - few
 
@@ -91,7 +91,7 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     is_meant = f"adjustment == 'none' or ({removals})"
     more, several = (
         _average_change(data, "finetuning_spectra", "place > 0", change)
-        for change in (doublings, beyond_few)
+        for change in (doublings, added_directions)
     )
     before, after = (
         _average_change(data, "finetuning_probes", is_meant, of)
@@ -100,7 +100,7 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     return {
         family: {
             "doublings": more[family],
-            "beyond_few": several[family],
+            "added_directions": several[family],
             "cost_before": before[family],
             "cost_after": after[family],
         }
