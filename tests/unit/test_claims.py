@@ -465,11 +465,11 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
 def test_a_finding_is_told_in_the_numbers_of_the_quantity():
     """A profile with two humps: the sentence says where it is high, and the table which criterion is met."""
     claim = CLAIMS["decoders_peak_in_the_middle"]
-    models = {"d": EvidenceModel("d", "decoder", 9)}
+    models = {"d": EvidenceModel("d", "decoder", 9, label="Decoder 1.4B")}
     profile = curve({0: [0.2, 0.4, 0.9, 0.5, 0.5, 0.9, 0.4, 0.2]}, 1e-4)
     found = judge(claim, Evidence(models, {("d", "anisotropy"): profile}))
     assert describe_finding(claim, found) == (
-        "Anisotropy of d is 0.9 in blocks 3 and 6 and 0.2 to 0.5 elsewhere, so the profile is not a bell."
+        "Anisotropy of Decoder 1.4B is 0.9 in blocks 3 and 6 and 0.2 to 0.5 elsewhere, so the profile is not a bell."
     )
     rows = [[name, bound, met] for name, *_, bound, met in tabulate_criteria(claim, found)]
     assert ["height of the bell", "below 0.005", "no"] in rows

@@ -286,6 +286,8 @@ class EvidenceModel:
         Models with the same one differ only in a seed.
     width : int
         Coordinates of its hidden states; 0 if unknown.
+    label : str
+        What figures call it; its name if empty.
     """
 
     name: str
@@ -299,6 +301,7 @@ class EvidenceModel:
     family: str = ""
     training: str = ""
     width: int = 0
+    label: str = ""
 
     @property
     def groups(self) -> tuple[str, ...]:

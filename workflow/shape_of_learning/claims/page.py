@@ -140,7 +140,7 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
     rows = [
         [
             claim.name_number(number.name),
-            number.unit or "all together",
+            judgement.label_unit(number.unit) or "all together",
             f"{number.estimate:.3g}",
             _format_interval(number.low, number.high),
         ]
@@ -186,10 +186,10 @@ def _describe_curves(claim: Claim, judgement: Judgement) -> str:
             label = uncapitalise(label)
         if claim.checkpoints == "training":
             parts.append(
-                f"{label} of {model}, averaged over layers, is {_describe_training(curve)}"
+                f"{label} of {judgement.label_unit(model)}, averaged over layers, is {_describe_training(curve)}"
             )
         else:
-            parts.append(f"{label} of {model} is {_describe_profile(curve)}")
+            parts.append(f"{label} of {judgement.label_unit(model)} is {_describe_profile(curve)}")
     return "; ".join(parts)
 
 
@@ -225,7 +225,13 @@ def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
     for name in dict.fromkeys(number.name for number in numbers):
         values = _format_range(number.estimate for number in numbers if number.name == name)
         parts.append(f"{claim.name_number(name)} is {values}")
-    where = f" in {len(units)} cases" if len(units) > 1 else f" in {units[0]}" if any(units) else ""
+    where = (
+        f" in {len(units)} cases"
+        if len(units) > 1
+        else f" in {judgement.label_unit(units[0])}"
+        if any(units)
+        else ""
+    )
     *others, last = parts or [""]
     return (f"{', '.join(others)} and {last}" if others else last) + where
 
@@ -242,9 +248,8 @@ def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
         places = np.floor((values - low) / ((high - low) or 1) * (len(BARS) - 1) + 0.5).astype(int)
         axis = f"{len(values)} steps" if is_training else name_blocks(curve.layers.tolist())
         bars = "".join(BARS[place] for place in places)
-        lines.append(
-            f"- `{bars}` {_name_estimator(estimator)} of {model}, {axis}, from {low:.3g} to {high:.3g}"
-        )
+        curve_name = f"{_name_estimator(estimator)} of {judgement.label_unit(model)}"
+        lines.append(f"- `{bars}` {curve_name}, {axis}, from {low:.3g} to {high:.3g}")
     if len(lines) > MOST_ROWS:
         return [*lines[:MOST_ROWS], f"- and {len(lines) - MOST_ROWS} more"]
     return lines
@@ -255,7 +260,7 @@ def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
     return [
         [
             claim.name_number(result.number.name),
-            result.number.unit or "all together",
+            judgement.label_unit(result.number.unit) or "all together",
             "" if isnan(result.number.estimate) else f"{result.number.estimate:.3g}",
             _format_interval(result.number.low, result.number.high),
             format_bound(result.comparison, result.bound),

@@ -91,6 +91,8 @@ class Judgement:
         How many values are suspect, and why; empty if none is.
     is_suspect : bool
         Whether it rests on suspect values, so that it decides nothing alone.
+    labels : mapping of str to str
+        Name of a model -> what figures call it.
     """
 
     verdict: ClaimVerdict
@@ -113,6 +115,11 @@ class Judgement:
     withheld: str = ""
     suspects: str = ""
     is_suspect: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def label_unit(self, unit: str) -> str:
+        """Name a model, or the models of a pair, as figures do."""
+        return PAIR.join(self.labels.get(model) or model for model in unit.split(PAIR))
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
@@ -159,7 +166,8 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         if judgement.verdict != ClaimVerdict.NOT_MEASURED
     ]
     controls = _compare_with_controls(claim, evidence, by_paper)
-    return replace(joined, other_verdicts=(*others, *controls))
+    labels = {model.name: model.label for model in evidence.models.values()}
+    return replace(joined, other_verdicts=(*others, *controls), labels=labels)
 
 
 def _judge_with_suspects(

@@ -442,6 +442,7 @@ class Entry(Section):
             role=self.shape.role,
             layers=self.shape.layers,
             width=self.shape.hidden_size,
+            label=self.label,
             warmup_steps=self.warmup_steps,
             last_step=last or None,
             **self.treatment,
