@@ -29,7 +29,8 @@ MEASUREMENT = {"parameters": {}, "batch_vectors": 100, "neighbours": 12}
 NAMES = ["anisotropy", "two_nn", "linearity", "linearity_without_first_token"]
 MEASURES = list(choose_measures(MEASUREMENT, NAMES).values())
 KEEP = ("keep", "drop")
-SWITCHES = (KEEP, KEEP, ("all", "one"), KEEP, ("keep",), ("1", "0.5"), ("1", "0.5"))
+SHARES = ("1", "0.5")
+SWITCHES = (KEEP, KEEP, ("all", "one"), KEEP, ("keep",), ("all", "last_token"), SHARES, SHARES)
 CHOICES = [SampleVariant("own", *options) for options in product(*SWITCHES)]
 PLACES = ((0, AFTER), (2, AFTER), (2, BEFORE))
 
@@ -107,6 +108,11 @@ def test_each_specification_has_the_numbers_of_a_measurement_of_its_own(sample, 
         assert len(one) < HOW.batch_vectors
         of_types = alone(sample, one, place, name, batch_vectors=len(one))
         assert_equal(found[place, types, name], of_types)
+        last = SampleVariant(sequence="last_token")
+        is_last = rows["positions"] == LENGTH - 1
+        assert_equal(
+            found[place, last, name], alone(sample, is_last, place, name, batch_vectors=WINDOWS)
+        )
 
 
 def test_blocks_are_measured_once_whatever_the_batches(sample, found):

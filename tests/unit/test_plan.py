@@ -250,7 +250,8 @@ def test_the_paper_and_the_demo_draw_every_figure():
     assert {*run.shown} & {*run.figures} == set(first.figures)
     assert run.notices == []
     demo = run_of({})
-    assert {*demo.shown} & {*demo.figures} == {*collect_figures(PAPERS)} - EMPTY
+    of_sequences = {"phases_figure_1"}  # the demo has too few windows for one vector of each
+    assert {*demo.shown} & {*demo.figures} == {*collect_figures(PAPERS)} - EMPTY - of_sequences
 
 
 def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
