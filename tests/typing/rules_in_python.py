@@ -29,10 +29,8 @@ def main() -> None:
         for line in (WORKFLOW / "Snakefile").read_text().splitlines()
         if line.startswith('include: "')
     ]
-    workflow, count = (
-        SimpleNamespace(sourcecache=SimpleNamespace(open=read_source), modifier=None),
-        0,
-    )
+    workflow: Any = SimpleNamespace(sourcecache=SimpleNamespace(open=read_source), modifier=None)
+    count = 0
     for file in [*included, *sorted(WORKFLOW.glob("papers/*/rules.smk"))]:
         compiled, count = parse(LocalSourceFile(file), workflow, {}, rulecount=count)
         print(f"# {file.relative_to(WORKFLOW)}\n{compiled}")
