@@ -84,9 +84,9 @@ def measure(  # noqa: PLR0913 (keywords)
     Parameters
     ----------
     model : str, Path, transformers.PreTrainedModel, ModelOutput, array_like or sequence of array_like
-        A name on the Hub, a folder or a GGUF file; a file of vectors (:func:`.read_vectors`); a model; or hidden
-        states: a model's output, an array
-        (text, token, hidden) for one layer or for each, embedding output first, or vectors (n, hidden) of one layer.
+        A name on the Hub, a folder or a GGUF file; a file of vectors (``.npy``, ``.npz``, ``.pt``, ``.safetensors`` or
+        ``.parquet``); a model; or hidden states: a model's output, an array (text, token, hidden) for one layer or for
+        each, embedding output first, or vectors (n, hidden) of one layer.
         A model of the package `peft` is measured with its active adapters, which ``table.attrs["adapters"]`` names;
         virtual tokens are not measured, but the text's tokens see them. All processes must call this function
         together for a sharded model (FSDP, tensor parallelism).
