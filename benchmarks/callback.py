@@ -9,10 +9,9 @@ import statistics
 import tempfile
 import time
 
-import tokenizers
 import torch
-import transformers
 
+from benchmarks.gpu import make_model, make_tokenizer
 from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.training import ShapeProbe
 
@@ -22,18 +21,9 @@ BATCH, LENGTH, STEPS, EVERY = 8, 512, 3, 1000
 def main() -> None:
     """Train a few steps, measure between them."""
     text = read_demo_text()
-    bpe = tokenizers.ByteLevelBPETokenizer()
-    bpe.train_from_iterator([text], vocab_size=8000, show_progress=False)
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer)
-    config = transformers.GPTNeoXConfig(
-        vocab_size=50304,
-        hidden_size=768,
-        num_hidden_layers=12,
-        num_attention_heads=12,
-        intermediate_size=3072,
-    )
+    tokenizer = make_tokenizer(text)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = transformers.GPTNeoXForCausalLM(config).to(device).train()
+    model = make_model().to(device).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
     windows = [text[start : start + 512] for start in range(0, 512 * 64, 512)]
     with tempfile.TemporaryDirectory() as folder:

@@ -458,30 +458,28 @@ def _measure_all(
     for argument, (model, revision), short_name in zip(
         models, checkpoints, short_names, strict=True
     ):
+        label = name or (argument if short_names.count(short_name) > 1 else short_name)
+        shuffled_as = results[0].model.name if results and shares_batches else ""
         if is_vector_file(model):
             request = Request(
                 measures=options.measures,
-                name=name or (argument if short_names.count(short_name) > 1 else short_name),
+                name=label,
                 seed=options.seed,
                 batch_vectors=options.batch_vectors,
             )
-            shuffled_as = results[0].model.name if results and shares_batches else ""
             result, _ = measure_request(model, request, shuffled_as)
-            results.append(result)
-            continue
-        default_name, folder = find_checkpoint(model, revision)
-        if short_names.count(short_name) > 1:
-            default_name = argument
-        with show_bar(name or default_name) as progress:
-            result = measure_checkpoint(
-                folder,
-                text,
-                options,
-                name=name or default_name,
-                revision=revision,
-                shuffled_as=results[0].model.name if results and shares_batches else "",
-                progress=progress,
-            )
+        else:
+            _, folder = find_checkpoint(model, revision)
+            with show_bar(label) as progress:
+                result = measure_checkpoint(
+                    folder,
+                    text,
+                    options,
+                    name=label,
+                    revision=revision,
+                    shuffled_as=shuffled_as,
+                    progress=progress,
+                )
         results.append(result)
     return results
 
