@@ -97,7 +97,15 @@ def made_claim(claim: str, verdict: str, **others: object) -> dict[str, object]:
 
 
 SUMMARY = "Anisotropy is 0.1 at step 0 and 0.35 at step 64, so it grows."
-CRITERION = ["growth", "two", "0.25", "0.125 to 0.5", "above 0.1", "yes"]
+# As wide as that of a real claim.
+CRITERION = [
+    "mean linearity of the encoder less that of the decoder, over the blocks of both",
+    "A decoder of 1.4B (4 bits) / An encoder, fine-tuned",
+    "-0.00656",
+    "-0.0731 to -0.0579",
+    "at least -0.005",
+    "yes",
+]
 
 
 def made_specifications() -> list[dict[str, object]]:
