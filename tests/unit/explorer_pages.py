@@ -14,6 +14,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import draw_explorer
 from figure_tables import SUSPECT, VERDICT_HEADER, rows_of_model, undefined, verdicts_on, write_rows
+from shape_of_learning.explorer.job import (
+    ExplorerJob,
+    ShownClaim,
+    ShownModel,
+    ShownPaper,
+    make_shown_measures,
+)
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
@@ -28,10 +35,8 @@ MEASURED = ("anisotropy", "average_cosine", "two_nn")
 # Of an element, a script, a template and a formula of Vega.
 HOSTILE = "</script><b onclick=alert(1)>\"'${x}%%STYLE%% datum.x"
 LABELS = {"one": HOSTILE, "two": "Model two", "still": "Without steps"}
-TUNED = {"name": "tuned", "label": "Fine-tuned", "phase": "fine-tuning"}
-
-
-KEYS = ("name", "label", "axis", "family", "description")
+TUNED = ShownModel("tuned", "Fine-tuned", "fine-tuning")
+FINDINGS = ("Model two: nothing stands out.",)
 
 
 def scaled(row: dict, factor: float) -> dict:
@@ -39,36 +44,34 @@ def scaled(row: dict, factor: float) -> dict:
     return {key: factor * row[key] for key in ("value", "low", "high")}
 
 
-def claimed(view: str, *, measures=(), tables=()) -> dict:
-    return {"measures": [*measures], "tables": [*tables], "view": view, "figures": ["Figure 3"]}
+def shown(*names: str) -> tuple:
+    """Measures of the page."""
+    return make_shown_measures(MEASURES[name].configure(name, {}) for name in names)
 
 
-def paper(*cells: object) -> dict:
-    return dict(zip(("name", "title", "models", "measures", "tables"), cells, strict=True))
+def shown_claim(view: str, *, measures=(), tables=()) -> ShownClaim:
+    return ShownClaim(measures, tables, view, ("Figure 3",))
 
 
-DESCRIPTION = {
-    "models": [{"name": name, "label": label} for name, label in LABELS.items()],
-    "measures": [
-        {key: getattr(MEASURES[name].configure(name, {}), key) for key in KEYS} for name in MEASURED
-    ],
-    "papers": [
-        paper("paper_a", "A & B", ["one"], ["two_nn"], []),
-        paper("paper_b", "C", ["one", "still"], [*MEASURED], ["verdicts", "finetuning_structure"]),
-    ],
-    "claimed": {
-        "paper_b": {
-            "growth": claimed("step", measures=["anisotropy"]),
-            "fall": claimed("layer", measures=["two_nn"]),
-            "structure": claimed("step", tables=["finetuning_structure"]),
-            "probes": claimed("step", tables=["finetuning_probes"]),
-        }
+JOB = ExplorerJob(
+    models=tuple(ShownModel(name, label) for name, label in LABELS.items()),
+    measures=shown(*MEASURED),
+    sample="48 windows of 512 characters of a text",
+    papers=(
+        ShownPaper("paper_a", "A & B", ("one",), ("two_nn",)),
+        ShownPaper(
+            "paper_b", "C", ("one", "still"), MEASURED, ("verdicts", "finetuning_structure")
+        ),
+    ),
+    claims={
+        ("paper_b", "growth"): shown_claim("step", measures=("anisotropy",)),
+        ("paper_b", "fall"): shown_claim("layer", measures=("two_nn",)),
+        ("paper_b", "structure"): shown_claim("step", tables=("finetuning_structure",)),
+        ("paper_b", "probes"): shown_claim("step", tables=("finetuning_probes",)),
     },
-    "curves": {"finetuning_structure": {"estimator": "quantity", "selection": "sample"}},
-    "findings": ["Model two: nothing stands out."],
-    "sample": "48 windows of 512 characters of a text",
-    "notes": ["These numbers are made up."],
-}
+    notes=("These numbers are made up.",),
+    curves={"finetuning_structure": {"estimator": "quantity", "selection": "sample"}},
+)
 
 
 def made_rows() -> list[dict]:
@@ -127,11 +130,10 @@ def made_specifications() -> list[dict[str, object]]:
 def draw_with_fine_tuning(folder: Path) -> Path:
     """Write a page of all models and a fine-tuning, which counts its steps anew."""
     tuned = rows_of_model("tuned", layers=4, steps=TUNED_STEPS, estimators=MEASURED[:1])
-    models = {"models": [*DESCRIPTION["models"], TUNED]}
-    return draw(folder, rows=made_rows() + tuned, description=DESCRIPTION | models)
+    return draw(folder, JOB._replace(models=(*JOB.models, TUNED)), rows=made_rows() + tuned)
 
 
-def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DESCRIPTION) -> Path:
+def draw(folder: Path, job: ExplorerJob = JOB, *, rows: list[dict] | None = None) -> Path:
     """Write the tables and the page."""
     folders = {name: folder / name for name in ("verdicts", "claims", "finetuning_structure")}
     for each in folders.values():
@@ -178,9 +180,9 @@ def draw(folder: Path, *, rows: list[dict] | None = None, description: dict = DE
     )
     curve = write_rows(folder / "specification_growth.csv", made_specifications(), SPECIFIED)
     findings = folder / "findings.txt"
-    findings.write_text("".join(f"{sentence}\n" for sentence in description["findings"]))
+    findings.write_text("".join(f"{sentence}\n" for sentence in FINDINGS))
     inputs = estimates, findings, verdicts, [structure], [claims], [choices, curve]
-    draw_explorer.main(*inputs, description, page)
+    draw_explorer.main(job, *inputs, page)
     return page
 
 

@@ -17,7 +17,6 @@ from playwright.sync_api import Browser, expect
 import explorer_pages as made
 from figure_tables import rows_of_model
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
-from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.results import make_explorer
 
@@ -86,7 +85,7 @@ def test_a_page_is_one_file_whose_text_is_no_program(file, tmp_path):
     assert content_in(file)["models"][0]["label"] == made.HOSTILE
     assert made.HOSTILE not in page
     assert re.findall(r'(?:src|href|action)="[^#"]', page.partition('id="drawing"')[0]) == []
-    assert f"<li>{made.DESCRIPTION['findings'][0]}</li>" in page  # also without a program
+    assert f"<li>{made.FINDINGS[0]}</li>" in page  # also without a program
     assert "default-src 'none'" in page
     assert "connect-src" not in page
 
@@ -273,10 +272,9 @@ def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
     rows = rows_of_model("one", layers=4, steps=made.STEPS, estimators=("anisotropy",))
     massive = "anisotropy_without_massive_tokens"
     rows += [row | {"estimator": massive, "selection": "without_massive_tokens"} for row in rows]
-    measure = {key: getattr(MEASURES[massive].configure(massive, {}), key) for key in made.KEYS}
-    measures = {"measures": [*made.DESCRIPTION["measures"], measure]}
+    job = made.JOB._replace(measures=made.shown(*made.MEASURED, massive))
     pages = {
-        made.draw(tmp_path / "with", rows=rows, description=made.DESCRIPTION | measures): (
+        made.draw(tmp_path / "with", job, rows=rows): (
             "Anisotropy by layer and step",
             "Anisotropy with and without massive tokens by layer and step",
         ),
@@ -295,7 +293,7 @@ def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
                 box = drawing.bounding_box()
                 assert box["height"] > 200
                 assert box["y"] + box["height"] < controls
-            sample = f"{made.DESCRIPTION['sample']}; 4,096 vectors a batch"
+            sample = f"{made.JOB.sample}; 4,096 vectors a batch"
             captions = figures.locator("figcaption").all_inner_texts()
             assert all(caption.startswith(sample) for caption in captions)
             assert opened.page.locator("#sample").inner_text() == sample
@@ -380,11 +378,7 @@ def test_measures_are_searched_and_chosen_by_the_keyboard(browser, tmp_path):
     names = ("anisotropy", "average_cosine", "two_nn", "mada", "mom", "mle", "gride_1", "gride_2")
     names += ("gride_4",)
     rows = rows_of_model("one", layers=3, estimators=names)
-    measures = [
-        {key: getattr(MEASURES[name].configure(name, {}), key) for key in made.KEYS}
-        for name in names
-    ]
-    page = made.draw(tmp_path, rows=rows, description=made.DESCRIPTION | {"measures": measures})
+    page = made.draw(tmp_path, made.JOB._replace(measures=made.shown(*names)), rows=rows)
     with made.silent_pages(browser) as opens:
         opened = opens(page, "#measure=anisotropy")
         search = opened.page.get_by_label("Search measures")
@@ -400,8 +394,8 @@ def test_measures_are_searched_and_chosen_by_the_keyboard(browser, tmp_path):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_legend_is_whole_however_long_its_labels_are(browser, tmp_path, width):
     long = "A decoder of many words, fine-tuned on a task whose name has many words too"
-    models = [{"name": name, "label": f"{long}, {name}"} for name in made.LABELS]
-    page = made.draw(tmp_path, description=made.DESCRIPTION | {"models": models})
+    models = tuple(made.ShownModel(name, f"{long}, {name}") for name in made.LABELS)
+    page = made.draw(tmp_path, made.JOB._replace(models=models))
     chosen = "#at=8&keep=last&keep=64&measure=anisotropy&model=one&model=two&rows=all"
     with made.silent_pages(browser) as opens:
         opened = opens(page, chosen, viewport={"width": width, "height": 844})

@@ -70,7 +70,7 @@ rule draw_explorer:
     params:
         code=lambda wildcards: digest_code("draw_explorer"),
         page=lambda wildcards: digest_page(),
-        description=lambda wildcards: escape_for_report(plan_jobs.describe_run(RUN)),
+        job=ask_job(lambda: plan_jobs.make_explorer_job(RUN)),
     script:
         "../scripts/draw_explorer.py"
 

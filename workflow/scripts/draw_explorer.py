@@ -1,26 +1,27 @@
 """Put all results of a run into one page that needs no server and no network."""
 
 from pathlib import Path
-from typing import Any
 
 from shape_of_learning.explorer.explorer_page import read_content, read_table, write_page
+from shape_of_learning.explorer.job import ExplorerJob
 from shape_of_learning.files import atomic_write
 from shape_of_learning.job import run_job
 
 
 def main(
+    job: ExplorerJob,
     estimates: Path,
     findings: Path,
     verdicts: list[Path],
     further: list[Path],
     claims: list[Path],
     choices: list[Path],
-    description: dict[str, Any],
     output: Path,
 ) -> None:
     """Read the tables and write the page; parameters as in :func:`.read_content`."""
-    description = {**description, "findings": findings.read_text(encoding="utf-8").splitlines()}
-    content = read_content(description, read_table(estimates), verdicts, further, claims, choices)
+    sentences = findings.read_text(encoding="utf-8").splitlines()
+    rows = read_table(estimates)
+    content = read_content(job, rows, sentences, verdicts, further, claims, choices)
     with atomic_write(output) as partial:
         partial.write_text(write_page(content), encoding="utf-8", newline="\n")
 
@@ -28,12 +29,12 @@ def main(
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
         main(
+            snakemake.params.job,
             estimates=Path(snakemake.input.estimates),
             findings=Path(snakemake.input.findings),
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             further=[Path(path) for path in snakemake.input.further],
             claims=[Path(path) for path in snakemake.input.claims],
             choices=[Path(path) for path in snakemake.input.choices],
-            description=snakemake.params.description,
             output=Path(snakemake.output[0]),
         )

@@ -93,30 +93,21 @@ def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -
 def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
     """Return the explorer's page for rows of estimates measured on `text`."""
     from shape_of_learning.explorer.explorer_page import read_content, write_page
+    from shape_of_learning.explorer.job import ExplorerJob, ShownModel, make_shown_measures
 
     objects = name_cells(rows)
-    measures = []
-    for name in dict.fromkeys(str(row["estimator"]) for row in objects):
-        measure = find_measure(name).configure(name, {})
-        keys = ("name", "label", "axis", "description")
-        measures.append({key: getattr(measure, key) for key in keys})
+    names = dict.fromkeys(str(row["estimator"]) for row in objects)
     last_revisions = {str(row["model"]): str(row["revision"]) for row in objects}
     checkpoints = [
         NamedCheckpoint(name, name, revision) for name, revision in last_revisions.items()
     ]
-    description = {
-        "models": [{"name": name, "label": name} for name in last_revisions],
-        "measures": measures,
-        "papers": [],
-        "claims": [],
-        "claimed": {},
-        "notes": [],
-        "curves": {},
-        "sample": _describe_sample(objects, text),
-        "findings": find_all_sentences(objects, checkpoints),
-    }
+    job = ExplorerJob(
+        models=tuple(ShownModel(name, name) for name in last_revisions),
+        measures=make_shown_measures(find_measure(name).configure(name, {}) for name in names),
+        sample=_describe_sample(objects, text),
+    )
     table = [dict(zip(ESTIMATE_COLUMNS, format_row(row), strict=True)) for row in rows]
-    return write_page(read_content(description, table, [], [], []))
+    return write_page(read_content(job, table, find_all_sentences(objects, checkpoints)))
 
 
 def _describe_sample(rows: Sequence[Row], text: str) -> str:

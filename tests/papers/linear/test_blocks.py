@@ -9,6 +9,7 @@ import transformers
 
 from papers.linear import maps
 from papers.linear.edits import Editor, changed_blocks
+from papers.linear.job import Distillation, Editing
 from runs import sample_of
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.protocol import SamplingProtocol
@@ -28,15 +29,13 @@ TEXT = "".join(
 WINDOWS = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
 SHAPE = Shape("decoder", 3, WIDTH, WIDTH)
 PROTOCOL = SamplingProtocol(1, 64, 0)
-EDITING = dict(
+EDITING = Editing(
     fitting_windows=24,
     evaluation_windows=7,  # all that there are
     most_blocks=2,
-    orders=["most_linear_first", "least_linear_first", "alone"],
-    kinds=["dropped", "replaced", "maps_distilled", "all_distilled"],
-    distillation_steps=2,
-    distillation_windows=2,
-    learning_rate=1e-3,
+    orders=("most_linear_first", "least_linear_first", "alone"),
+    kinds=("dropped", "replaced", "maps_distilled", "all_distilled"),
+    distillation=Distillation(steps=2, windows=2, learning_rate=1e-3),
 )
 
 
@@ -155,8 +154,8 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_
         assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
     with blocks.replace_blocks({2: poor}):
         before = teacher.error(blocks, 2, range(30)).item()
-        editing = {"distillation_steps": 30, "distillation_windows": 4, "learning_rate": 0.01}
-        maps.distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
+        distillation = Distillation(steps=30, windows=4, learning_rate=0.01)
+        maps.distil(blocks, poor.parameters(), teacher, 2, distillation, np.random.default_rng(0))
         assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
     assert not any(weight.requires_grad for weight in forward.head.model.parameters())
 
@@ -174,8 +173,8 @@ def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_ane
             return (torch.tensor([3.0, -0.5]) * len(seen) * weight).sum()
 
     weight = torch.nn.Parameter(torch.zeros(2))
-    editing = {"distillation_steps": 3, "distillation_windows": 2, "learning_rate": 0.4}
-    maps.distil(None, [weight], Teacher(), 4, editing, np.random.default_rng(1))
+    distillation = Distillation(steps=3, windows=2, learning_rate=0.4)
+    maps.distil(None, [weight], Teacher(), 4, distillation, np.random.default_rng(1))
     random = np.random.default_rng(1)
     assert seen == [(4, random.permutation(5)[:2].tolist()) for _ in range(3)]
     gradients = [np.array([3.0, -0.5]) * update for update in (1, 2, 3)]
@@ -200,7 +199,7 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     model = editor._sample.forward.head.model
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     edits = list(editor.edits())
-    by_order = [[e for e in edits if e.order == order] for order in EDITING["orders"]]
+    by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
     assert [len(each) for each in by_order] == [4 * 3, 4 * 3, 4 * 3]
     assert [e.k for e in by_order[0]] == [0, 1, 2] * 4
     linearity = [block.linearity for block in editor.fitted]

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from papers.linear import maps
+from papers.linear.job import Editing
 from papers.linear.maps import EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.checkpoints.shapes import Shape
@@ -74,8 +75,7 @@ class Editor:
         The corpus. Maps are fitted on windows before its held-out end, losses are those of windows there.
     protocol : SamplingProtocol
         Length of the windows, seed and precision.
-    editing : mapping
-        Section ``block_editing`` of the configuration.
+    editing : Editing
     checkpoint : Path
     shape, **options
         As :meth:`.SampleRun.load` takes them.
@@ -96,7 +96,7 @@ class Editor:
         self,
         text: Path,
         protocol: SamplingProtocol,
-        editing: Mapping[str, Any],
+        editing: Editing,
         checkpoint: Path,
         shape: Shape,
         **options: Any,
@@ -120,9 +120,9 @@ class Editor:
 
     def edits(self) -> Iterator[Edit]:
         """Yield the edits of all orders and kinds; an edit that several orders share is measured once."""
-        for order in self._editing["orders"]:
-            for kind in self._editing["kinds"]:
-                for numbers in changed_blocks(order, self.fitted, self._editing["most_blocks"]):
+        for order in self._editing.orders:
+            for kind in self._editing.kinds:
+                for numbers in changed_blocks(order, self.fitted, self._editing.most_blocks):
                     yield self._edit(order, kind, numbers)
 
     def _edit(self, order: str, kind: str, numbers: tuple[int, ...]) -> Edit:
@@ -154,7 +154,8 @@ class Editor:
             if trained:
                 # All edits are trained on the same windows, so that they are paired.
                 random = random_stream(self._seed, "distilled windows")
-                maps.distil(blocks, trained, self._teacher, min(numbers), self._editing, random)
+                distillation = self._editing.distillation
+                maps.distil(blocks, trained, self._teacher, min(numbers), distillation, random)
             cross_entropy = replace(self._sample, forward=forward).store_states(
                 NullStore(forward.device)
             )
@@ -166,22 +167,27 @@ class Editor:
 
 
 def _draw_windows(
-    text: Path, protocol: SamplingProtocol, editing: Mapping[str, Any], checkpoint: Path
+    text: Path, protocol: SamplingProtocol, editing: Editing, checkpoint: Path
 ) -> tuple[list[str], list[str]]:
     """Draw the windows on which maps are fitted, and held-out windows; they are the same for all models."""
     whole, length = read_text(text), protocol.window_characters
-
-    def draw_texts(part: str, key: str, purpose: str, name: str) -> list[str]:
-        count, random = editing[key], random_stream(protocol.seed, purpose)
-        key = f"block_editing.{key}"
-        return sample_windows(part, count, length, random, corpus=name, key=key)
-
-    beginning = cut_held_out_part(whole)
-    end = read_held_out_part(whole, length, _count_trained_characters(checkpoint, whole))
-    return (
-        draw_texts(beginning, "fitting_windows", "fitting windows", f"the beginning of {text}"),
-        draw_texts(end, "evaluation_windows", "held-out windows", f"the end of {text}"),
+    fitting = sample_windows(
+        cut_held_out_part(whole),
+        editing.fitting_windows,
+        length,
+        random_stream(protocol.seed, "fitting windows"),
+        corpus=f"the beginning of {text}",
+        key="block_editing.fitting_windows",
     )
+    held_out = sample_windows(
+        read_held_out_part(whole, length, _count_trained_characters(checkpoint, whole)),
+        editing.evaluation_windows,
+        length,
+        random_stream(protocol.seed, "held-out windows"),
+        corpus=f"the end of {text}",
+        key="block_editing.evaluation_windows",
+    )
+    return fitting, held_out
 
 
 def _count_trained_characters(checkpoint: Path, text: str) -> int:

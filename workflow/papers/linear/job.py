@@ -1,9 +1,51 @@
 """The job that changes blocks of a decoder. The Snakefile reads it at every start, so it imports nothing heavy."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from shape_of_learning.embeddings.protocol import SamplingProtocol, Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distillation:
+    """How a changed decoder is trained on the hidden states of the unchanged one.
+
+    Attributes
+    ----------
+    steps : int
+        Number of updates by Adam.
+    windows : int
+        Windows of an update.
+    learning_rate : float
+        At the start; it falls to zero.
+    """
+
+    steps: int
+    windows: int
+    learning_rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Editing:
+    """How blocks are changed, as section ``block_editing`` of the configuration says.
+
+    Attributes
+    ----------
+    fitting_windows, evaluation_windows : int
+        Number of windows on which maps are fitted, and on which perplexity is measured.
+    most_blocks : int
+        The largest number of blocks that are changed together.
+    orders, kinds : tuple of str
+        Options of ``block_editing.orders`` and ``block_editing.kinds``.
+    distillation : Distillation
+    """
+
+    fitting_windows: int
+    evaluation_windows: int
+    most_blocks: int
+    orders: tuple[str, ...]
+    kinds: tuple[str, ...]
+    distillation: Distillation
 
 
 class EditJob(NamedTuple):
@@ -14,10 +56,9 @@ class EditJob(NamedTuple):
     weights : Weights
     sampling : SamplingProtocol
         Length of the windows, seed and precision; `editing` says how many windows there are.
-    editing : mapping
-        Section ``block_editing`` of the configuration.
+    editing : Editing
     """
 
     weights: Weights
     sampling: SamplingProtocol
-    editing: Mapping[str, Any]
+    editing: Editing

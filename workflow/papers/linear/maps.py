@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from papers.linear.job import Distillation
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hooks import hook_modules, record_states
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
@@ -288,7 +289,7 @@ def distil(
     parameters: Iterable[torch.nn.Parameter],
     teacher: TeacherStates,
     first: int,
-    editing: Mapping[str, Any],
+    distillation: Distillation,
     random: np.random.Generator,
 ) -> None:
     """Train parameters of a changed model by Adam, at a rate that falls to zero linearly.
@@ -302,17 +303,16 @@ def distil(
     teacher : TeacherStates
     first : int
         The first block that is changed.
-    editing : mapping
-        Section ``block_editing``: number of updates, windows of an update, learning rate.
+    distillation : Distillation
     random : numpy.random.Generator
         It draws the windows.
     """
     trained = [parameter.requires_grad_() for parameter in parameters]
-    optimiser = torch.optim.Adam(trained, lr=editing["learning_rate"])
-    for step in range(editing["distillation_steps"]):
+    optimiser = torch.optim.Adam(trained, lr=distillation.learning_rate)
+    for step in range(distillation.steps):
         for group in optimiser.param_groups:
-            group["lr"] = editing["learning_rate"] * (1 - step / editing["distillation_steps"])
-        windows = random.permutation(len(teacher))[: editing["distillation_windows"]]
+            group["lr"] = distillation.learning_rate * (1 - step / distillation.steps)
+        windows = random.permutation(len(teacher))[: distillation.windows]
         optimiser.zero_grad()
         teacher.error(blocks, first, windows.tolist()).backward()
         optimiser.step()

@@ -9,7 +9,7 @@ STEPS: edit_blocks, which loads the model once.
 
 from dataclasses import replace
 
-from papers.linear.job import EditJob
+from papers.linear.job import Distillation, Editing, EditJob
 from papers.linear.resources import estimate_editing
 
 
@@ -20,7 +20,8 @@ def ask_last_checkpoint(function):
 
 def make_edit_job(model):
     """Make the job of the last checkpoint of a decoder, which must have so many blocks."""
-    most, shape = SETTINGS["block_editing"]["most_blocks"], MODELS[model].shape
+    section, shape = SETTINGS["block_editing"], MODELS[model].shape
+    most = section["most_blocks"]
     if shape.role != "decoder":
         raise InputError(
             f"model `{model}` is an {shape.role}, but blocks are changed of decoders only, which predict the "
@@ -33,7 +34,20 @@ def make_edit_job(model):
         )
     revision = RUN.find_last_checkpoint(model).name
     sampling = replace(make_sampling_protocol(model), windows=0, last_layer="after_final_norm")
-    return EditJob(RUN.make_weights(model, revision), sampling, SETTINGS["block_editing"])
+    distillation = Distillation(
+        steps=section["distillation_steps"],
+        windows=section["distillation_windows"],
+        learning_rate=section["learning_rate"],
+    )
+    editing = Editing(
+        fitting_windows=section["fitting_windows"],
+        evaluation_windows=section["evaluation_windows"],
+        most_blocks=most,
+        orders=tuple(section["orders"]),
+        kinds=tuple(section["kinds"]),
+        distillation=distillation,
+    )
+    return EditJob(RUN.make_weights(model, revision), sampling, editing)
 
 
 def find_edited_weights(wildcards, input):

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from html import escape
 from itertools import chain, groupby
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.claims.claim import format_choice, format_option
+from shape_of_learning.explorer.job import ExplorerJob, ShownClaim, ShownMeasure
 
 FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
@@ -84,23 +86,23 @@ def _escape_script_end(program: str) -> str:
 
 
 def read_content(
-    description: Mapping[str, Any],
+    job: ExplorerJob,
     estimates: Iterable[Row],
-    verdicts: Sequence[Path],
-    further: Sequence[Path],
-    claims: Sequence[Path],
+    findings: Sequence[str],
+    verdicts: Sequence[Path] = (),
+    further: Sequence[Path] = (),
+    claims: Sequence[Path] = (),
     choices: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Read all tables.
 
     Parameters
     ----------
-    description : mapping
-        `models`, `measures`, `papers`, `findings`, `sample` and `notes`; by paper and claim the details of `claimed`;
-        and as `curves` the tables of papers, in the form of :data:`KINDS`. Papers and claims name `tables` if they
-        concern all measures in these.
+    job : ExplorerJob
     estimates : iterable of mapping
         Rows of ``tables/estimates.csv``, with cells as text.
+    findings : sequence of str
+        Sentences on what stands out.
     verdicts, further, claims : sequence of Path
         ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS` and of papers, ``claims/{paper}.csv``.
     choices : sequence of Path
@@ -110,43 +112,39 @@ def read_content(
     Returns
     -------
     dict
-        The description with the names of measures in the place of tables; `claims`; `checkpoints`, with model,
+        `models`, `measures`, `papers`, `claims`, `sample`, `notes` and `findings`; `checkpoints`, with model,
         revision, step, tokens, verdict and `shown`; and `series`, lists [estimator, model, selection, rows]. Their rows
         [number of the checkpoint, *NUMBERS, reason] are sorted by step, then by layer, with averages over layers last.
     """
-    models = [model["name"] for model in description["models"]]
-    kinds = {**KINDS, **description["curves"]}
+    models = [model.name for model in job.models]
+    kinds = {**KINDS, **job.curves}
     of_kind: dict[str, list[Row]] = {}
     for path in (*verdicts, *further):
         kind = path.parent.name.removeprefix("last_")
         of_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kinds[kind], models))
     rows = [*estimates, *chain(*of_kind.values())]
     in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
-    measures = [
-        {**measure, "in_batches": measure["name"] in in_batches}
-        for measure in (
-            *description["measures"],
-            *_describe_further_measures(rows, description["measures"]),
-        )
-    ]
+    measures = [*job.measures, *_describe_further_measures(rows, job.measures)]
     judged = {(row["model"], row["revision"]): row for path in verdicts for row in read_table(path)}
-    content = {
-        **description,
-        "measures": measures,
-        "claims": list(_read_claims(claims, description)),
-    }
+    judged_claims = [_add_measures(claim, of_kind) for claim in _read_claims(claims, job.claims)]
     curves = {path.stem.removeprefix("specification_"): path for path in choices[1:]}
     flips = [
         _describe_flip(row) for path in choices[:1] for row in read_table(path) if row["flips"]
     ]
-    for claim in content["claims"]:
+    for claim in judged_claims:
         claim["choices"] = [flip for flip in flips if flip["claim"] == claim["claim"]]
         if claim["claim"] in curves:
             claim["specifications"] = _read_specifications(curves[claim["claim"]])
-    del content["claimed"], content["curves"]
-    for key in ("papers", "claims"):
-        content[key] = [_add_measures(entry, of_kind) for entry in content[key]]
-    names = [measure["name"] for measure in measures]
+    content = {
+        "models": [asdict(model) for model in job.models],
+        "measures": [asdict(m) | {"in_batches": m.name in in_batches} for m in measures],
+        "papers": [_add_measures(asdict(paper), of_kind) for paper in job.papers],
+        "claims": judged_claims,
+        "sample": job.sample,
+        "notes": job.notes,
+        "findings": findings,
+    }
+    names = [measure.name for measure in measures]
     return content | _group_curves(rows, names, models, judged)
 
 
@@ -174,24 +172,25 @@ def _convert_to_estimates(
 
 
 def _describe_further_measures(
-    rows: Iterable[Row], measures: Sequence[Mapping[str, Any]]
-) -> Iterable[dict[str, Any]]:
-    names = {measure["name"] for measure in measures}
+    rows: Iterable[Row], measures: Sequence[ShownMeasure]
+) -> Iterable[ShownMeasure]:
+    """Name the measures that only tables have."""
+    names = {measure.name for measure in measures}
     for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in names):
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-        yield {"name": name, "label": label, "axis": axis, "description": "", "family": ""}
+        yield ShownMeasure(name, label, axis)
 
 
 def _read_claims(
-    tables: Iterable[Path], description: Mapping[str, Any]
+    tables: Iterable[Path], claims: Mapping[tuple[str, str], ShownClaim]
 ) -> Iterable[dict[str, Any]]:
     for table in tables:
         for row in read_table(table):
-            about = description["claimed"][table.stem][row["claim"]]
+            claim = claims[table.stem, row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
             criteria = json.loads(row["criteria"] or "[]")
             words = {key: row[key] for key in OF_CLAIMS}
-            yield {**about, **words, "paper": table.stem, "criteria": criteria, **rests_on}
+            yield {**asdict(claim), **words, "paper": table.stem, "criteria": criteria, **rests_on}
 
 
 def _describe_flip(row: Row) -> dict[str, str]:

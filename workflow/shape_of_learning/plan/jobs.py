@@ -13,6 +13,13 @@ from pydantic import BaseModel
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
+from shape_of_learning.explorer.job import (
+    ExplorerJob,
+    ShownClaim,
+    ShownModel,
+    ShownPaper,
+    make_shown_measures,
+)
 from shape_of_learning.figures.job import DrawnModel, FigureJob, TableJob, make_drawn_measures
 from shape_of_learning.findings import FindingsJob, NamedCheckpoint
 from shape_of_learning.metrics.measure_entry import Measure
@@ -217,28 +224,27 @@ def require_shown(run: Run, target: str) -> None:
     )
 
 
-def describe_run(run: Run) -> dict[str, Any]:
+def make_explorer_job(run: Run) -> ExplorerJob:
     """Describe a run for the explorer, beside its tables."""
-    keys = ("name", "label", "axis", "family", "description")
-    measures = run.every_measure.values()
-    return {
-        "models": [_describe_model(run.models[name]) for name in run.measured],
-        "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
-        "papers": [
+    main_paper_first = sorted(run.papers, key=lambda paper: paper.prefix != "")
+    models = [run.models[name] for name in run.measured]
+    return ExplorerJob(
+        models=tuple(_describe_model(model) for model in models),
+        measures=make_shown_measures(run.every_measure.values()),
+        sample=describe_sample(models, run.settings),
+        papers=tuple(
             _describe_paper(run, paper)
-            for paper in sorted(
-                run.papers, key=lambda paper: paper.prefix != ""
-            )  # the main one first
+            for paper in main_paper_first
             if paper.name in run.claims or {*paper.figures} & {*run.shown}
-        ],
-        "claimed": {
-            paper: {name: _describe_claim(run, claim) for name, claim in of_paper.items()}
-            for paper, of_paper in run.claims.items()
+        ),
+        claims={
+            (paper, name): _describe_claim(run, claim)
+            for paper, claims in run.claims.items()
+            for name, claim in claims.items()
         },
-        "sample": describe_sample((run.models[name] for name in run.measured), run.settings),
-        "notes": describe_protocol(run),
-        "curves": collect_curves(run.papers),
-    }
+        notes=tuple(describe_protocol(run)),
+        curves=collect_curves(run.papers),
+    )
 
 
 def collect_curves(papers: Iterable[Paper]) -> dict[str, dict[str, str]]:
@@ -257,13 +263,12 @@ def make_findings_job(run: Run) -> FindingsJob:
     )
 
 
-def _describe_model(model: Entry) -> dict[str, str]:
-    """Name a model; a fine-tuning counts its steps anew, so that they are not those of a pretraining."""
-    phase = {"phase": "fine-tuning"} if model.kind == "finetuning" else {}
-    return {"name": model.name, "label": model.label, **phase}
+def _describe_model(model: Entry) -> ShownModel:
+    phase = "fine-tuning" if model.kind == "finetuning" else ""
+    return ShownModel(model.name, model.label, phase)
 
 
-def _describe_paper(run: Run, paper: Paper) -> dict[str, Any]:
+def _describe_paper(run: Run, paper: Paper) -> ShownPaper:
     """Describe the models, measures and further tables in the figures of a paper."""
     drawn = [name for name in paper.figures if name in run.shown]
     models = {model for name in drawn for model in run.shown[name]}
@@ -272,23 +277,25 @@ def _describe_paper(run: Run, paper: Paper) -> dict[str, Any]:
     tables = {kind for figure in figures for kind in figure.reads if not figure.estimators}
     if any(figure.draws_every_checkpoint for figure in figures):
         tables.add("verdicts")  # they have the losses
-    return {
-        **{"name": paper.name, "title": paper.title, "tables": sorted(tables)},
-        "models": [name for name in run.measured if name in models],
-        "measures": [name for name in run.every_measure if name in measures],
-    }
+    return ShownPaper(
+        name=paper.name,
+        title=paper.title,
+        models=tuple(name for name in run.measured if name in models),
+        measures=tuple(name for name in run.every_measure if name in measures),
+        tables=tuple(sorted(tables)),
+    )
 
 
-def _describe_claim(run: Run, claim: Claim) -> dict[str, Any]:
+def _describe_claim(run: Run, claim: Claim) -> ShownClaim:
     """Describe the measures or tables of a claim, and the figures that show them."""
     read = set(claim.reads)
     figures = [n for n in run.shown if n in run.figures and read & {*run.figures[n].reads}]
-    return {
-        "measures": list(claim.estimators),
-        "tables": [] if claim.estimators else list(claim.reads),
-        "view": "layer" if claim.checkpoints == "last" and not claim.reads else "step",
-        "figures": [run.name_in_paper(name) for name in figures],
-    }
+    return ShownClaim(
+        measures=tuple(claim.estimators),
+        tables=() if claim.estimators else tuple(claim.reads),
+        view="layer" if claim.checkpoints == "last" and not claim.reads else "step",
+        figures=tuple(run.name_in_paper(name) for name in figures),
+    )
 
 
 WORKFLOW = Path(__file__).resolve().parents[2]
