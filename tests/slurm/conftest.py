@@ -94,6 +94,6 @@ def whole_run(tmp_path_factory, local_run, slurm, snakemake_on_slurm) -> SlurmCh
 def pretrained(tmp_path, local_run, slurm, snakemake_on_slurm) -> SlurmCheckout:
     """A checkout in which corpus and weights are there already."""
     checkout = small_checkout(tmp_path / "checkout", snakemake_on_slurm, slurm)
-    for made in ("resources", "results/corpus", "results/pretrained"):
+    for made in ("results/corpus", "results/pretrained"):
         shutil.copytree(local_run.folder / made, checkout.folder / made)
     return checkout
