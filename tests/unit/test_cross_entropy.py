@@ -99,13 +99,13 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
 
 def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
     checkpoint, rows = tiny.save_stirred_model(tmp_path, "gpt_neox"), []
-    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.compute_logits
+    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.logits
 
     def counted(head, block, kind):
         rows.append(len(block))
         return logits(head, block, kind)
 
-    monkeypatch.setattr(LanguageModelHead, "compute_logits", counted)
+    monkeypatch.setattr(LanguageModelHead, "logits", counted)
     monkeypatch.setattr("shape_of_learning.embeddings.model.LOGITS_BYTES", 3 * 4 * tiny.VOCABULARY)
     assert loss_of(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
     assert max(rows) == 3
@@ -209,5 +209,5 @@ def test_a_head_may_ask_its_base_model_for_a_number():
     with torch.no_grad():
         output = model.base_model(input_ids=ids, use_cache=False)
         expected = model(input_ids=ids, use_cache=False).logits[0]
-        found = LanguageModelHead(model).compute_logits(output.last_hidden_state[0], type(output))
+        found = LanguageModelHead(model).logits(output.last_hidden_state[0], type(output))
     torch.testing.assert_close(found, expected)

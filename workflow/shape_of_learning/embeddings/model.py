@@ -378,7 +378,7 @@ class LanguageModelHead:
         self.model = model
         self.vocabulary: int = model.config.get_text_config().vocab_size
 
-    def compute_logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
+    def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
         """Return the logits (n, vocabulary) of last hidden states (n, width).
 
         `kind` is the class of the base model's output, whose fields the head may read.
@@ -402,7 +402,7 @@ class LanguageModelHead:
         predicted : sequence of PredictedTokens
             Tokens to predict in each window.
         kind : type
-            As in :meth:`compute_logits`, which gets rows in blocks of :data:`LOGITS_BYTES` of logits.
+            As in :meth:`logits`, which gets rows in blocks of :data:`LOGITS_BYTES` of logits.
 
         Returns
         -------
@@ -420,7 +420,7 @@ class LanguageModelHead:
             for row_block, target_block in zip(
                 rows.split(block), targets.split(block), strict=True
             ):
-                logits = self.compute_logits(row_block, kind).float()
+                logits = self.logits(row_block, kind).float()
                 terms = torch.nn.functional.cross_entropy(logits, target_block, reduction="none")
                 sums[number] += terms.double().sum()
         return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
