@@ -82,6 +82,12 @@ def test_a_sentence_names_blocks_whose_anisotropy_is_undefined():
         assert sentence.endswith("; undefined in blocks 2 and 4.")
 
 
+def test_the_last_block_of_a_broken_model_is_undefined_and_no_other_stands_for_it():
+    [sentence] = find_sentences("M", rows_of("mada", [40, 20, 12, math.nan, math.nan]))
+    assert "in the last" not in sentence
+    assert "undefined in blocks 3 and 4" in sentence
+
+
 def test_a_sentence_says_the_bound_below_which_no_block_is_anisotropic():
     values = [0.9, 0.1, 0.2, 0.15]
     rows = rows_of("anisotropy", values)

@@ -30,6 +30,10 @@ class Curves(NamedTuple):
         """Return the rows of the blocks; the embeddings, layer 0, are none."""
         return {layer: row for layer, row in self.rows.get(measure, {}).items() if layer >= 1}
 
+    def undefined_blocks(self, measure: str) -> list[int]:
+        """Return the blocks in which a measure has no value."""
+        return [layer for layer in self.undefined.get(measure, ()) if layer >= 1]
+
     @property
     def windows(self) -> str:
         """How many windows were measured, as a sentence says it."""
@@ -121,18 +125,18 @@ def _say_anisotropy(curves: Curves) -> str:
     if not high:
         sentence = f"no block is anisotropic ({ANISOTROPIC:g} or more); {_say_highest(rows)}"
         without = "; no block has massive tokens" if _has_none_massive(curves) else ""
-        return f"{begin}{sentence}{without}{_say_undefined(curves)}."
+        return f"{begin}{sentence}{without}{_say_undefined_anisotropy(curves)}."
     plateau = _find_layers_around(values, max(values, key=values.__getitem__))
     where = f" in {name_blocks(plateau)}" if plateau != high else ""
     inside = f"({_format_range(values[layer] for layer in plateau)}{where})"
     blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
     sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
-    return f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined(curves)}."
+    return f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined_anisotropy(curves)}."
 
 
-def _say_undefined(curves: Curves) -> str:
+def _say_undefined_anisotropy(curves: Curves) -> str:
     """Say in which blocks anisotropy is undefined, as of NaN in their hidden states."""
-    blocks = [layer for layer in curves.undefined.get(ANISOTROPY, ()) if layer >= 1]
+    blocks = curves.undefined_blocks(ANISOTROPY)
     return f"; undefined in {name_blocks(blocks)}" if blocks else ""
 
 
@@ -191,11 +195,14 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
     sound = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
     values, top = _values(sound), find_highest_blocks(sound)
     highest = _format_range((values[layer] for layer in top), 0)
+    undefined = curves.undefined_blocks(measure)
     beside = []
-    if (last := max(rows)) in values and last not in top:
+    if (last := max([*rows, *undefined])) in values and last not in top:
         beside.append(f"{values[last]:.0f} in the last")
     if embeddings := curves.rows[measure].get(0):
         beside.append(f"{_read_number(embeddings['value']):.0f} in the embeddings")
+    if undefined:
+        beside.append(f"undefined in {name_blocks(undefined)}")
     if len(top) == len(sound):
         inside = f" ({', '.join(beside)})" if beside else ""
         return f"{highest} in those of {curves.label}{inside}"
