@@ -276,6 +276,11 @@ def test_mistakes_are_refused_when_a_callback_is_made(tmp_path):
         ({"layers": [1.5]}, "whole numbers"),
         ({"layers": []}, "empty"),
         ({"bands": {"rankme": (0, 1)}}, "rankme"),
+        ({"bands": {"two_nn": (1,)}}, "bands"),
+        ({"bands": {"two_nn": 5}}, "bands"),
+        ({"bands": {"two_nn": ("low", "high")}}, "bands"),
+        ({"bands": {"two_nn": (9, 2)}}, "bands"),
+        ({"bands": ["two_nn"]}, "bands"),
         ({"table": tmp_path}, "folder"),
     ):
         with pytest.raises(InputError, match=said):

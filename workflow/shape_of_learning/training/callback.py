@@ -104,7 +104,7 @@ class ShapeProbe:
         self._measures = find_measures(measures)
         self.measures = tuple(measure.name for measure in self._measures)
         self.layers = None if layers is None else check_whole_numbers(layers)
-        self.bands, self.table, self.name = dict(bands or {}), Path(table), name
+        self.bands, self.table, self.name = _check_bands(bands or {}), Path(table), name
         if unknown := self.bands.keys() - set(self.measures):
             raise InputError(
                 f"a band is given for `{min(unknown)}`, which is not measured; add it to `measures`"
@@ -318,6 +318,22 @@ class ShapeCallback(TrainerCallback):
             )
         elif values:
             state.log_history.append({**values, "step": state.global_step})
+
+
+def _check_bands(bands: Any) -> dict[str, tuple[float, float]]:
+    """Return bands with numbers as bounds; InputError if they are anything else, which would stop a training."""
+    checked_bands = {}
+    try:
+        for name, (low, high) in dict(bands).items():
+            if not float(low) <= float(high):
+                raise ValueError
+            checked_bands[str(name)] = float(low), float(high)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"`bands` is {bands!r:.80}; give a lower and an upper bound for each measure, such as "
+            '{"anisotropy": (0, 0.5)}'
+        ) from None
+    return checked_bands
 
 
 def _find_calling_trainer() -> Trainer | None:
