@@ -1,7 +1,7 @@
-"""Write the table of architectures: `python docs/write_architectures.py`, a few minutes; `--check` compares it alone.
+"""Write the table of architectures: `python docs/write_architectures.py` takes a few minutes; `--check` only compares.
 
-Each type of the installed transformers that reads text is built small, with random weights, and measured; what is
-measured is compared with the library and hooks of the tests' own (tests/architectures.py).
+The script builds a small model with random weights of each text model type in the installed transformers, measures it,
+and compares the hidden states with those of the library and of separate hooks (tests/architectures.py).
 """
 
 import re
@@ -19,22 +19,22 @@ PAGE = ROOT / "docs/reference/architectures.md"
 TABLE = re.compile(r"(<!-- table -->\n).*?(\n<!-- end -->)", re.DOTALL)
 ROW = re.compile(r"^\| `(\S+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
 VERSION = re.compile(r"transformers (\d\S*\d)")
-MOST_ERROR = 2e-6  # of float32, whose numbers keep 6e-8
+MOST_ERROR = 2e-6  # relative; float32 rounds to 6e-8
 
 
 def read_rows() -> dict[str, tuple[str, str]]:
-    """Read what the page says of each type."""
+    """Read the outcome and the remark of each type from the page."""
     return {name: (word, remark) for name, word, remark in ROW.findall(PAGE.read_text())}
 
 
 def read_version() -> str:
-    """Read of which version of transformers the page is."""
+    """Read the version of transformers from the page."""
     found = VERSION.search(PAGE.read_text())
     assert found is not None
     return found[1]
 
 
-def row(outcome: Outcome) -> tuple[str, str]:
+def make_row(outcome: Outcome) -> tuple[str, str]:
     """Return the cells of a type."""
     return outcome.word, outcome.remark.replace("|", "/")
 
@@ -57,7 +57,7 @@ def main() -> int:
         "",
         "| Type | Outcome | Remark |",
         "|---|---|---|",
-        *(f"| `{name}` | {' | '.join(row(outcomes[name]))} |" for name in sorted(outcomes)),
+        *(f"| `{name}` | {' | '.join(make_row(outcomes[name]))} |" for name in sorted(outcomes)),
     ]
     old = PAGE.read_text()
     new = TABLE.sub(lambda found: found[1] + "\n".join(lines) + found[2], old)

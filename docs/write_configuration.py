@@ -53,7 +53,7 @@ def list_rows(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, 
 
 
 def format_default(default: Any) -> str:
-    """Write a default."""
+    """Format a default value."""
     if default is PydanticUndefined:
         return "needed"
     if default in (None, [], {}):
@@ -70,7 +70,7 @@ def write_table(heads: list[str], lines: list[tuple[str, ...]]) -> str:
 
 
 def write_part(name: str) -> str:
-    """Write the part of a page that has this name: a table, and the functions of a family of measures."""
+    """Write a named part of a page: a table, or the table and the functions of a family of measures."""
     if name in (*FAMILIES, WEIGHTS):
         measures = [m.configure(key, {}) for key, m in MEASURES.items() if m.family == name]
         heads = ["measure", "settings and their defaults", "what it is", "do not", "95 % interval"]

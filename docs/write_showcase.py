@@ -1,6 +1,6 @@
-"""Keep the results of `make showcase` in docs/showcase/, and write docs/showcase.md from what is kept there.
+"""Copy the results of `make showcase` to docs/showcase/, and write docs/showcase.md from these copies.
 
-`make docs/showcase.md` does both. With ``--check`` the page is compared with what is kept, and nothing is written.
+`make docs/showcase.md` does both. With ``--check``, this script compares the page with the copies and writes nothing.
 """
 
 import csv
@@ -18,17 +18,17 @@ RESULTS = DOCS.parent / "results/showcase"
 KEPT = DOCS / "showcase"
 PAGE = DOCS / "showcase.md"
 INTRODUCTION = KEPT / "introduction.txt"
-DPI = 150  # of the images, so that all are small
+DPI = 150  # resolution of the published images, so that their files are small
 
 
 def main(*arguments: str) -> None:
-    """Keep the results and write the page, or compare the page with what is kept."""
+    """Copy the results and write the page, or compare the page with the copies."""
     if arguments == ("--check",):
-        if PAGE.read_text(encoding="utf-8") != page():
+        if PAGE.read_text(encoding="utf-8") != write_page():
             sys.exit(f"{PAGE} is not what {KEPT} says; run `make docs/showcase.md`")
         return
     keep_results()
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(write_page(), encoding="utf-8")
 
 
 def keep_results() -> None:
@@ -43,8 +43,8 @@ def keep_results() -> None:
             shutil.copy(file, KEPT)
     choices = KEPT / "choices.md"
     choices.write_text(f"# Choices\n\n{choices.read_text('utf-8')}", encoding="utf-8")
-    for paper in papers():
-        for name in drawings(paper):
+    for paper in list_papers():
+        for name in list_drawings(paper):
             if (drawn := RESULTS / f"figures/{name}.png").exists():
                 publish_image(drawn, KEPT / drawn.name)
                 shutil.copy(drawn.with_suffix(".md"), KEPT / f"{name}.caption.txt")
@@ -54,7 +54,7 @@ def keep_results() -> None:
 
 
 def publish_image(drawn: Path, published: Path) -> None:
-    """Shrink an image, with all its colours: a palette merges the blue of one line with the green of another."""
+    """Shrink an image without a palette, which would merge the blue of one line with the green of another."""
     image = PIL.Image.open(drawn)
     share = DPI / image.info["dpi"][0]
     size = round(image.width * share), round(image.height * share)
@@ -62,27 +62,27 @@ def publish_image(drawn: Path, published: Path) -> None:
     small.save(published, optimize=True)
 
 
-def page() -> str:
+def write_page() -> str:
     """Write the page: the introduction, then the verdicts and figures of each paper of the run."""
     lines = [INTRODUCTION.read_text(encoding="utf-8")]
-    for paper in papers():
+    for paper in list_papers():
         if (KEPT / f"{paper.name}.csv").exists():
-            lines += [f"## {paper.title}\n", *verdicts(paper), *figures(paper)]
+            lines += [f"## {paper.title}\n", *write_verdicts(paper), *write_figures(paper)]
     return "\n".join(lines)
 
 
-def papers() -> list[Paper]:
-    """Read the papers, the first one first."""
+def list_papers() -> list[Paper]:
+    """Read the papers, the main paper first."""
     return sorted(read_papers(DOCS.parent / "workflow/papers"), key=lambda paper: paper.prefix)
 
 
-def drawings(paper: Paper) -> list[str]:
+def list_drawings(paper: Paper) -> list[str]:
     """Name the figures of a paper and the specification curves of its claims."""
     return [*paper.figures, *(f"specification_{claim}" for claim in paper.claims)]
 
 
-def verdicts(paper: Paper) -> Iterator[str]:
-    """Yield the verdicts on a paper's claims, and where their reasons are."""
+def write_verdicts(paper: Paper) -> Iterator[str]:
+    """Yield the table of verdicts on a paper's claims, and a link to the page with their reasons."""
     with (KEPT / f"{paper.name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     yield "| Claim | Verdict | Because |\n| :-- | :-- | :-- |"
@@ -91,9 +91,9 @@ def verdicts(paper: Paper) -> Iterator[str]:
     yield f"\nEstimates and rules: [{paper.name}.md](showcase/{paper.name}.md).\n"
 
 
-def figures(paper: Paper) -> Iterator[str]:
+def write_figures(paper: Paper) -> Iterator[str]:
     """Yield the figures of a paper with their captions, then its tables."""
-    for name in drawings(paper):
+    for name in list_drawings(paper):
         caption = KEPT / f"{name}.caption.txt"
         if caption.exists():
             words = caption.read_text(encoding="utf-8")

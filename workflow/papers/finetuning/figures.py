@@ -42,7 +42,7 @@ SCORES = {
 MARGIN = 1.3  # times beyond the eigenvalues
 CHANCE = {"color": style.INK, "linewidth": 0.6, "linestyle": (0, (1, 1))}
 ACROSS = 2  # panels beside each other that have room for long words below
-# Places on the axis of removed directions for what has no number of them.
+# Adjustments that remove no number of directions have places of their own on that axis.
 ADJUSTMENTS = ("none", "without_directions", "only_directions", "cluster_based")
 AS_IT_IS, CLUSTERED = -5, (41, 51)
 TICKS = {AS_IT_IS: "as\nit is"} | {k: str(k) for k in (0, 8, 16, 24, 32)}
@@ -51,67 +51,67 @@ TICKS |= {CLUSTERED[0]: "27\nclusters\ncentred", CLUSTERED[1]: "less 12\ndirecti
 
 def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     """Figure 1: ln I and mean cosine by layer, a line per step of the fine-tuning, a column per family."""
-    rows = _add_family(inputs, "finetuning_layers")
+    rows = _select_rows(inputs, "finetuning_layers")
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _average_over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
     families = dict(list(table.groupby("family", sort=False)))
     notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
-    figure, grid = _panels(len(MEASURES), len(families), *notes, sharex="col", sharey="row")
+    figure, grid = _make_panels(len(MEASURES), len(families), *notes, sharex="col", sharey="row")
     measures = [DrawnMeasure(*named, axis="", from_zero=False) for named in MEASURES.items()]
     draw_columns(grid, families, measures, "before fine-tuning")
     for axes, label in zip(grid[:, 0], MEASURES.values(), strict=True):
         axes.set_ylabel(label)
-    return _drawing(inputs, figure, rows, table)
+    return _make_drawing(inputs, figure, rows, table)
 
 
 def spectra(inputs: FigureInputs) -> Drawing:
     """Figure 2: spectrum, elongated directions and top shares before and after, a row per family.
 
-    The CSV has elongated directions as estimator ``elongated_directions``, where all that the table holds are
-    elongated a number that is too small.
+    In the CSV, the estimator ``elongated_directions`` has their number. The table of spectra holds the leading
+    eigenvalues only, so this number is too small where all of them are elongated.
     """
-    spectrum = _first_and_last(_add_family(inputs, "finetuning_spectra"))
-    layers = _first_and_last(_add_family(inputs, "finetuning_layers"))
+    spectrum = _select_ends(_select_rows(inputs, "finetuning_spectra"))
+    layers = _select_ends(_select_rows(inputs, "finetuning_layers"))
     counted, is_bound = _count_elongated_directions(spectrum)
     last = spectrum[spectrum["layer"] == spectrum.groupby("model")["layer"].transform("max")]
     eigenvalues = last.assign(estimator="eigenvalue", value=last["eigenvalue"])
     shares = layers[layers["estimator"].isin(SHARES)]
     rows = pd.concat([eigenvalues, counted, shares], ignore_index=True)
     table = _average_over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
-    bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
+    bound = "Where every eigenvalue in the table is elongated, there may be more."
     note = bound if is_bound else ""
-    rounded = f"Lines leave the panel at eigenvalues below {ROUNDING:g} of the largest, which are 0 but for rounding."
+    rounded = f"Lines leave the panel at eigenvalues below {ROUNDING:g} of the largest, which are rounding errors."
     in_panels = table[table["estimator"] == "eigenvalue"].groupby("family")["value"]
-    is_rounded = any(_are_rounding(own).any() for _, own in in_panels)
+    is_rounded = any(_find_rounding_errors(own).any() for _, own in in_panels)
     notes = (
         rounded if is_rounded else "",
         f"Elongated: with more than {ELONGATED} times the layer's median eigenvalue at the first step.",
         note,
         _describe_lines(layers, table),
     )
-    figure, rows_of_panels = _row_by_family(table, "estimator", 3, *notes)
+    figure, rows_of_panels = _make_row_per_family(table, "estimator", 3, *notes)
     for row, of in rows_of_panels:
-        _lines(row[0], of["eigenvalue"], "place")
+        _draw_lines(row[0], of["eigenvalue"], "place")
         _set_spectrum_axes(row[0], of["eigenvalue"]["value"])
-        _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
+        _draw_lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
         scales.set_whole_ticks(row[1].yaxis)
-        lines = _lines_by_layer(row[2], of["top_1_share"], TOP_SHARES)
-        ten = _lines(row[2], of["top_10_share"], "layer", "ten directions, {}", ONLY)
+        lines = _draw_lines_by_layer(row[2], of["top_1_share"], TOP_SHARES)
+        ten = _draw_lines(row[2], of["top_10_share"], "layer", "ten directions, {}", ONLY)
         row[2].set_ylim(top=1)
-    _name_lines(figure, [*lines, *ten])
-    return _drawing(inputs, figure, layers, table, note)
+    _add_legend(figure, [*lines, *ten])
+    return _make_drawing(inputs, figure, layers, table, note)
 
 
 def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
-    """Figure 3: what a linear probe reads after adjustments, a panel per family.
+    """Figure 3: scores of a linear probe after adjustments, a panel per family.
 
     Parameters
     ----------
     inputs : FigureInputs
     fitted_on : {"training", "each split"}
-        Of what tokens the adjustments are; the latter is the papers' way.
+        The tokens on which the adjustments are fitted; the paper fits them on each split.
     """
-    rows = _first_and_last(_add_family(inputs, "finetuning_probes"))
+    rows = _select_ends(_select_rows(inputs, "finetuning_probes"))
     rows = rows[rows["fitted_on"].isin((fitted_on, "nothing"))].assign(value=lambda r: r["score"])
     keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric", "chance"]
     table = _average_over_seeds(rows, keys)
@@ -119,20 +119,20 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     across = min(ACROSS, len(families))
     note = _describe_lines(rows, table)
     height = style.PANEL_HEIGHT + 0.5
-    figure, grid = _panels(-(-len(families) // ACROSS), across, note, height=height)
+    figure, grid = _make_panels(-(-len(families) // ACROSS), across, note, height=height)
     for axes in grid.flat[len(families) :]:
         axes.set_axis_off()
     lines: list[Line2D] = []
     only: list[Line2D] = []
     for axes, (family, own) in zip(grid.flat, families.items(), strict=False):
-        # Spaces with NaN have no adjustments, and few tokens no clusters.
+        # Hidden states with NaN have no adjustments, and few tokens have no clusters.
         of = {name: own[own["adjustment"] == name] for name in ADJUSTMENTS}
-        lines += _lines(axes, of["without_directions"], "directions")
+        lines += _draw_lines(axes, of["without_directions"], "directions")
         words = "only these directions, {}"
-        only += _lines(axes, of["only_directions"], "directions", words, ONLY)
-        _draw_beside(axes, of["none"], AS_IT_IS)
+        only += _draw_lines(axes, of["only_directions"], "directions", words, ONLY)
+        _draw_points(axes, of["none"], AS_IT_IS)
         for is_without, rows_beside in of["cluster_based"].groupby(own["directions"] > 0):
-            _draw_beside(axes, rows_beside, CLUSTERED[int(is_without)])
+            _draw_points(axes, rows_beside, CLUSTERED[int(is_without)])
         axes.axhline(own["chance"].mean(), **CHANCE)
         axes.set_xticks([*TICKS], [*TICKS.values()])
         axes.set_title(marks.wrap_panel_title(family, figure, across))
@@ -142,35 +142,35 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
         )
     named = {line.get_label(): line for line in (*lines, *only)}
     chance = Line2D([], [], **CHANCE, label="chance")
-    _name_lines(figure, [*named.values(), chance], rows=2)
+    _add_legend(figure, [*named.values(), chance], rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
-    return _drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")
+    return _make_drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")
 
 
 def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
-    rows = _first_and_last(_add_family(inputs, "finetuning_structure"))
+    rows = _select_ends(_select_rows(inputs, "finetuning_structure"))
     table = _average_over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
     notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
-    figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE), *notes)
+    figure, rows_of_panels = _make_row_per_family(table, "quantity", 1 + len(STRUCTURE), *notes)
     for row, of in rows_of_panels:
-        _lines(row[0], of["log_partition_isotropy"], "clusters")
+        _draw_lines(row[0], of["log_partition_isotropy"], "clusters")
         row[0].set(xlabel="Centred clusters, last layer", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(row[1:], STRUCTURE.items(), strict=True):
-            lines = _lines_by_layer(axes, of[quantity], label)
-    _name_lines(figure, lines)
-    return _drawing(inputs, figure, rows, table)
+            lines = _draw_lines_by_layer(axes, of[quantity], label)
+    _add_legend(figure, lines)
+    return _make_drawing(inputs, figure, rows, table)
 
 
 def adjustments(
     entries: Sequence[Mapping[str, Any]], tables: Mapping[str, pd.DataFrame]
 ) -> tuple[pd.DataFrame, str]:
-    """Table 1: probe scores and ln I after each adjustment, before and after, means over a family's seeds.
+    """Table 1: probe scores and ln I after each adjustment, before and after fine-tuning, means over seeds.
 
-    The CSV has both ways of fitting; the Markdown has what is fitted on training tokens.
+    The CSV has both ways of fitting; the Markdown has the adjustments that are fitted on training tokens.
     """
-    family = _families({e["name"]: (e["family"], e["model"]) for e in entries})
-    rows = _first_and_last(tables["finetuning_probes"])
+    family = _name_families({e["name"]: (e["family"], e["model"]) for e in entries})
+    rows = _select_ends(tables["finetuning_probes"])
     rows = rows.assign(family=rows["model"].map(family))
     keys = ["family", "sample", "metric", "adjustment", "clusters", "directions", "fitted_on"]
     values = ["score", "log_partition_isotropy", "average_cosine"]
@@ -190,7 +190,7 @@ def adjustments(
 
 
 def _name_adjustment(row: Mapping[str, Any]) -> str:
-    """Name an adjustment."""
+    """Name an adjustment in words."""
     if row["adjustment"] == "none":
         return "As it is"
     k, clusters = int(row["directions"]), int(row["clusters"])
@@ -201,22 +201,22 @@ def _name_adjustment(row: Mapping[str, Any]) -> str:
     return f"{where}zero mean" + (f", without {directions}" if k else "")
 
 
-def _families(models: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """By the name of a model its family, or its label if there is no other one of the family."""
+def _name_families(models: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return for each model its family, or its label if the family has no other model here."""
     members = Counter(family for family, _ in models.values())
     return {n: family if members[family] > 1 else label for n, (family, label) in models.items()}
 
 
-def _add_family(inputs: FigureInputs, name: str) -> pd.DataFrame:
-    """The rows of a table of the drawn models, with the family of each; of a single one that is its label."""
-    family = _families({m.name: (m.family, m.label) for m in inputs.models})
+def _select_rows(inputs: FigureInputs, name: str) -> pd.DataFrame:
+    """Select the drawn models' rows of a table, and add the names of their families."""
+    family = _name_families({m.name: (m.family, m.label) for m in inputs.models})
     rows = inputs.tables[name]
     rows = rows[rows["model"].isin(family)]
     return rows.assign(family=rows["model"].map(family))
 
 
-def _first_and_last(rows: pd.DataFrame) -> pd.DataFrame:
-    """The first and the last step of each model, and which of them it is as ``when``."""
+def _select_ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """Select the first and the last step of each model; the column ``when`` says which of them it is."""
     steps = rows.groupby("model")["step"]
     first, last = steps.transform("min"), steps.transform("max")
     rows = rows.assign(when=np.where(rows["step"] == last, "after", "before"))
@@ -224,7 +224,7 @@ def _first_and_last(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _average_over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Means over the models of a family, and the range of them where there are several."""
+    """Average over the models of a family, and add their range if there are several."""
     by = rows.groupby(["family", "sample", *keys], sort=False, dropna=False)["value"]
     table = by.agg(value="mean", low="min", high="max", seeds="size").reset_index()
     alone = table["seeds"] == 1
@@ -233,7 +233,7 @@ def _average_over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame
 
 
 def _count_elongated_directions(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
-    """Count the elongated directions of each checkpoint and layer; whether some count is only a bound."""
+    """Count the elongated directions of each checkpoint and layer, and tell whether a count is only a lower bound."""
     start = spectrum[(spectrum["when"] == "before") & (spectrum["place"] == 1)]
     reference = start.set_index(["model", "layer"])["median"].rename("reference")
     median = spectrum.join(reference, on=["model", "layer"])["reference"]
@@ -249,26 +249,26 @@ def _count_elongated_directions(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, b
     return counted, bool(is_bound)
 
 
-def _panels(
+def _make_panels(
     rows: int, columns: int, *notes: str, height: float = style.PANEL_HEIGHT, **shared: str
 ) -> tuple[Figure, np.ndarray]:
     width = style.COLUMN_WIDTH + 0.8 if columns == 1 else style.TEXT_WIDTH
     return marks.make_panels(rows, columns, rows * height + 0.4, *notes, width=width, **shared)
 
 
-def _row_by_family(
+def _make_row_per_family(
     table: pd.DataFrame, key: str, columns: int, *notes: str
 ) -> tuple[Figure, list[tuple[np.ndarray, dict[str, pd.DataFrame]]]]:
-    """A figure with a row of panels for each family, and each row with the rows of the table by a key."""
+    """Make a figure with a row of panels per family, and group the family's rows of the table by a key."""
     families = dict(list(table.groupby("family", sort=False)))
-    figure, grid = _panels(len(families), columns, *notes)
+    figure, grid = _make_panels(len(families), columns, *notes)
     for axes, family in zip(grid[:, 0], families, strict=True):
         axes.set_title(marks.wrap_panel_title(family, figure, columns))
     by_key = [dict(list(own.groupby(key))) for own in families.values()]
     return figure, [*zip(grid, by_key, strict=True)]
 
 
-def _lines(
+def _draw_lines(
     axes: Axes,
     table: pd.DataFrame,
     x: str,
@@ -290,22 +290,22 @@ def _lines(
     return lines
 
 
-def _lines_by_layer(axes: Axes, table: pd.DataFrame, quantity: str) -> list[Line2D]:
-    lines = _lines(axes, table, "layer")
+def _draw_lines_by_layer(axes: Axes, table: pd.DataFrame, quantity: str) -> list[Line2D]:
+    lines = _draw_lines(axes, table, "layer")
     axes.set(xlabel="Layer", ylabel=quantity, ylim=(0, None))
     scales.set_whole_ticks(axes.xaxis)
     return lines
 
 
-def _name_lines(figure: Figure, lines: Sequence[Line2D], rows: int = 1) -> None:
-    """Say above the panels which lines are which: they are the same in all."""
+def _add_legend(figure: Figure, lines: Sequence[Line2D], rows: int = 1) -> None:
+    """Put one legend above the panels, which all have the same lines."""
     columns = -(-len(lines) // rows)
     legend = figure.legend(handles=lines, loc="outside upper right", ncols=columns)
     for sample in legend.get_lines():
-        sample.set_marker("")  # which would look like a point
+        sample.set_marker("")  # a marker would look like a point of a curve
 
 
-def _draw_beside(axes: Axes, table: pd.DataFrame, x: int) -> None:
+def _draw_points(axes: Axes, table: pd.DataFrame, x: int) -> None:
     """Draw the scores of an adjustment as points beside the lines."""
     for row in table.to_dict("records"):
         look = STYLES[row["when"]]
@@ -315,24 +315,24 @@ def _draw_beside(axes: Axes, table: pd.DataFrame, x: int) -> None:
 
 
 def _set_spectrum_axes(axes: Axes, eigenvalues: pd.Series) -> None:
-    """Make both axes logarithmic, as long as eigenvalues that are more than rounding need."""
+    """Make both axes logarithmic, and leave rounding errors below the panel."""
     labels = {"xlabel": "Place of the direction", "ylabel": "Eigenvalue, last layer"}
     axes.set(xscale="log", yscale="log", **labels)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-    is_rounded = _are_rounding(eigenvalues)
+    is_rounded = _find_rounding_errors(eigenvalues)
     if is_rounded.any() and not is_rounded.all():
         axes.set_ylim(eigenvalues[~is_rounded].min() / MARGIN, eigenvalues.max() * MARGIN)
     scales.set_log_ticks(axes.yaxis)
 
 
-def _are_rounding(eigenvalues: pd.Series) -> pd.Series:
-    """Which eigenvalues are 0 but for rounding."""
+def _find_rounding_errors(eigenvalues: pd.Series) -> pd.Series:
+    """Tell which eigenvalues are rounding errors of 0."""
     return eigenvalues < ROUNDING * eigenvalues.max()
 
 
 def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
-    """Say of which task's texts, how many tokens and how many seeds the lines are."""
+    """Name the task, and give the numbers of tokens and seeds."""
     tasks = captions.enumerate_items([*rows["sample"].str.replace("/held_out", "").unique()])
     texts = f"Text: held-out texts of the task {tasks}; {captions.format_range(rows['n'])} tokens."
     if table["seeds"].max() == 1:
@@ -340,9 +340,9 @@ def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     return f"{texts} Means over {captions.format_range(table['seeds'])} seeds; bands: their range."
 
 
-def _drawing(
+def _make_drawing(
     inputs: FigureInputs, figure: Figure, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
-    """Put a drawing together, and say what its lines are means of."""
+    """Make the drawing, with the sample and the undefined values in its caption."""
     sentences = (_describe_lines(rows, table), captions.describe_undefined(table), *more)
     return make_drawing(inputs, figure, table, *sentences)

@@ -15,13 +15,13 @@ Predict = Callable[[np.ndarray], np.ndarray]
 
 
 def pool_tokens(X: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Mean of the tokens of each text.
+    """Average the tokens of each text.
 
     Parameters
     ----------
     X : ndarray, shape (tokens, width)
     texts : ndarray of int, shape (tokens,)
-        Number of the text of each token: 0, 1, ... ascending, each at least once.
+        The number of each token's text, ascending from 0; each text has at least one token.
 
     Returns
     -------
@@ -33,12 +33,12 @@ def pool_tokens(X: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 
 def make_features(pooled: np.ndarray, *, has_pairs: bool) -> np.ndarray:
-    """Rows of features: of single texts their vectors, of pairs (u, v) the numbers in |u - v| and u v.
+    """Make the features of each example: the vector of a single text, or |u - v| and u v of a pair (u, v).
 
     Parameters
     ----------
     pooled : ndarray of float64, shape (texts, width)
-        Of pairs, the two texts one after the other.
+        The vectors of texts; the two texts of a pair follow each other.
     has_pairs : bool
 
     Returns
@@ -53,7 +53,7 @@ def make_features(pooled: np.ndarray, *, has_pairs: bool) -> np.ndarray:
 
 
 def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: int = 1) -> Predict:
-    """Fit a logistic regression of classes or a ridge regression of grades, and return how it predicts.
+    """Fit a logistic regression of classes or a ridge regression of grades, and return its prediction function.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: i
     labels : ndarray, shape (n,)
         Classes as whole numbers, or grades.
     has_classes : bool
-        Which of them.
+        Whether the labels are classes.
     blocks : int
-        Blocks of as many features each, side by side. Each is divided by its root mean square deviation, one
-        number, so that a rotation of its space changes nothing.
+        The number of blocks of features, of equal width. Each block is divided by its root mean square deviation, a
+        single number, so that a rotation of the block changes nothing.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: i
     strength = len(X) * PENALTY
     if has_classes:
         labels = labels.astype(np.int64)
-        # Of two classes scikit-learn has one vector of weights, the difference of the two that others have.
+        # For two classes, scikit-learn fits one vector of weights, the difference of the vectors of both classes.
         share = 2 if len(np.unique(labels)) == 2 else 1
         model = LogisticRegression(C=share / strength, tol=TOLERANCE, max_iter=MOST_ITERATIONS)
     else:
@@ -87,7 +87,7 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: i
 
 
 def chance_score(metric: str, labels: ArrayLike) -> float:
-    """Score of predictions that know nothing of the texts: always the most frequent class; no correlation."""
+    """Return the score of a constant prediction: the share of the most frequent class, or a correlation of 0."""
     if metric != "accuracy":
         return 0.0
     return float(np.unique(np.asarray(labels), return_counts=True)[1].max() / np.size(labels))

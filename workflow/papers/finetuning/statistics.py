@@ -1,4 +1,4 @@
-"""What fine-tuning changes in the last layer, as numbers with intervals over seeds."""
+"""Statistics of what fine-tuning changes in the last layer, with intervals over seeds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -21,33 +21,33 @@ ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 def isotropy_after_less_before(data: ClaimData) -> Units:
     """Return the change of ln I of the last layer of each fine-tuning, averaged over its seeds."""
 
-    def grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    def subtract(before: pd.DataFrame, after: pd.DataFrame) -> float:
         return float(after["value"].iloc[0] - before["value"].iloc[0])
 
     is_meant = "estimator == 'log_partition_isotropy'"
-    changes = _average_change(data, "finetuning_layers", is_meant, grown)
+    changes = _average_change(data, "finetuning_layers", is_meant, subtract)
     return {family: {"change": of} for family, of in changes.items()}
 
 
 def change_of_local_structure(data: ClaimData, least_share: float, least_variance: float) -> Units:
     """Return the change of two shares of variance in the last layer of each fine-tuning, averaged over seeds.
 
-    The numbers are ``share_between_token_types`` and ``share_between_frequency_bands``, absolute changes relative
-    to the start, and ``..._by``, these changes themselves; and ``massive_by_types`` and ``massive_by_frequency``, the
-    lesser of both less the least change that is massive.
+    The numbers are ``share_between_token_types`` and ``share_between_frequency_bands``, the sizes of the changes
+    relative to the start; ``..._by``, the sizes of the changes; and ``massive_by_types`` and ``massive_by_frequency``,
+    how far a change lies beyond `least_share` and `least_variance`, the lesser of both.
     """
 
-    def absolute(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    def absolute_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
         return float(abs(after["value"].iloc[0] - before["value"].iloc[0]))
 
-    def relative(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    def relative_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
         start = before["value"].iloc[0]
-        return absolute(before, after) / start if start else np.nan
+        return absolute_change(before, after) / start if start else np.nan
 
     units: dict[str, dict[str, BoundedNumber]] = defaultdict(dict)
     for quantity in MASSIVE.values():
         is_meant = f"quantity == '{quantity}'"
-        for name, change in ((quantity, relative), (f"{quantity}_by", absolute)):
+        for name, change in ((quantity, relative_change), (f"{quantity}_by", absolute_change)):
             for family, of in _average_change(
                 data, "finetuning_structure", is_meant, change
             ).items():
@@ -61,15 +61,15 @@ def change_of_local_structure(data: ClaimData, least_share: float, least_varianc
 
 
 def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> Units:
-    """Return how many more elongated directions each fine-tuning has, and the cost of their removal.
+    """Return how many elongated directions each fine-tuning adds, and the cost of removing directions.
 
     Returns
     -------
     Units
-        Of each family, means over its seeds: ``doublings``, how often the number of elongated directions of
-        the last layer doubles, with one added before and after; ``added_directions``, how many more there are, less a
-        hundredth of all directions, or less `FEW` if that is more; ``cost_before`` and ``cost_after``, the probe
-        score with no direction removed less the mean of those without so many `directions`.
+        Of each family, means over its seeds: ``doublings``, the logarithm to base 2 of the ratio of the numbers of
+        elongated directions of the last layer, with one added to each; ``added_directions``, how many directions are
+        added, less a hundredth of all directions or less `FEW`, whichever is more; ``cost_before`` and ``cost_after``,
+        the probe score with all directions less the mean score without as many of them as `directions` lists.
     """
 
     def count(before: pd.DataFrame, rows: pd.DataFrame) -> int:
@@ -115,9 +115,9 @@ def _average_change(
     is_meant: str,
     change: Callable[[pd.DataFrame, pd.DataFrame], float],
 ) -> dict[str, BoundedNumber]:
-    """Average a change of the last layer from the first step to the last, by family, over several seeds.
+    """Average a change of the last layer from the first step to the last over the seeds of each family.
 
-    Rows are those for which `is_meant` holds, a query of pandas.
+    The query `is_meant` of pandas selects the rows. Families with one seed are left out.
     """
     changes = defaultdict(list)
     for name, rows in data.select_rows(table).items():

@@ -13,7 +13,7 @@ from shape_of_learning.figures import captions, marks, scales, style, tables
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 
-# Ends of a model -> the names that its matrix can have in tables: one that is tied is at both.
+# Ends of a model -> the names of its matrix in tables; a tied matrix stands at both ends.
 ENDS = {"Input embeddings": ("input", "tied"), "Output embeddings": ("output", "tied")}
 MATRIX_LABELS = {"input": "input", "output": "output", "tied": "input and output (tied)"}
 MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(style.COLOURS, "osD", strict=False), strict=False))
@@ -41,7 +41,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
     height, number = len(rows) * ROW + marks.FRAME + 0.35, len(inputs.measures)
-    notes = _notes(inputs, table, captions.SCALES_DIFFER if number > 1 else "")
+    notes = _write_notes(inputs, table, captions.SCALES_DIFFER if number > 1 else "")
     figure, (panels,) = marks.make_panels(1, number, height, *notes, sharey=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         for matrix in present:
@@ -56,9 +56,9 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     marks.make_room(figure, [model.label for model in drawn])
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
     handles = panels[0].get_legend_handles_labels()
-    # The frame parts its markers from the points.
+    # A frame separates the markers of the legend from the points.
     figure.legend(*handles, loc="outside upper right", ncols=len(present), frameon=True)
-    return _drawing(inputs, figure, table)
+    return _make_drawing(inputs, figure, table)
 
 
 def isotropy_by_step(inputs: FigureInputs) -> Drawing:
@@ -70,7 +70,9 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
         centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
         own = table[table["estimator"] == measure.name]
         shown.append([(f"{title}, {centered}", rows) for title, rows in _split_by_end(own)])
-    notes = _notes(inputs, table, scales.describe_progress(table, counted), "Rows differ in scale.")
+    notes = _write_notes(
+        inputs, table, scales.describe_progress(table, counted), "Rows differ in scale."
+    )
     figure, grid, lines = marks.make_model_panels(
         inputs, counted, shown, *notes, draws_all=True, sharex=True, sharey="row"
     )
@@ -79,7 +81,7 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
     for axes in grid.flat:
         axes.set_ylim(top=max(0, axes.get_ylim()[1]))
     marks.name_lines(grid[0, -1:], lines, "not known")
-    return _drawing(inputs, figure, table)
+    return _make_drawing(inputs, figure, table)
 
 
 def final_norm_by_step(inputs: FigureInputs) -> Drawing:
@@ -89,14 +91,14 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     shown = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
-    notes = _notes(inputs, table, scales.describe_progress(table, counted))
+    notes = _write_notes(inputs, table, scales.describe_progress(table, counted))
     figure, (panels,), lines = marks.make_model_panels(
         inputs, counted, [shown], *notes, draws_all=True
     )
     for axes, measure in zip(panels, inputs.measures, strict=True):
         axes.set(ylabel=measure.axis, ylim=(0, None))
     marks.name_lines(panels[-1:], lines, "no bias")
-    return _drawing(inputs, figure, table)
+    return _make_drawing(inputs, figure, table)
 
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
@@ -107,7 +109,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     table = table.assign(loss=loss.where(np.isfinite(loss)))
     shown, notes, shared = (
         _split_by_end(table),
-        _notes(inputs, table),
+        _write_notes(inputs, table),
         {"draws_all": True, "sharey": True},
     )
     figure, (panels,), lines = marks.make_model_panels(inputs, "loss", [shown], *notes, **shared)
@@ -115,7 +117,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
         axes.invert_xaxis()
     marks.name_lines(panels, lines, "not known")
     panels[0].set_ylabel(inputs.measures[0].axis)
-    return _drawing(inputs, figure, table)
+    return _make_drawing(inputs, figure, table)
 
 
 def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Drawing:
@@ -125,7 +127,7 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     ----------
     inputs : FigureInputs
     before : mapping of str to str
-        Names of the measures that are drawn -> those of the same with the last layer before the final norm.
+        For each drawn measure, the name of the same measure with the last layer before the final norm.
     """
     table = tables.select_layers(inputs)
     shown = [measure for measure in inputs.measures if measure.name in before]
@@ -178,7 +180,7 @@ def planes(inputs: FigureInputs) -> Drawing:
 
 
 def _name_points(figure: Figure) -> None:
-    """Say above the panels what dots, cross and ring are."""
+    """Put a legend of dots, cross and ring above the panels."""
     blank = {"linestyle": "none", "markersize": MARKER}
     dot = Line2D([], [], marker="o", color=style.COLOURS[0], label="embedding of a token", **blank)
     cross = Line2D([], [], **blank | ORIGIN | RING, label="origin")
@@ -187,12 +189,12 @@ def _name_points(figure: Figure) -> None:
 
 
 def _label_rows(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that a figure draws, with labels and the columns ``verdict`` and ``hollow``.
+    """Select the rows that a figure draws, and add labels and the columns ``verdict`` and ``hollow``.
 
     Raises
     ------
     InputError
-        If there is none, or the verdicts show none.
+        If there are no rows, or the verdicts show no checkpoint.
     """
     tables.require(rows, inputs, "no matrix has numbers")
     if inputs.verdicts is None:
@@ -206,12 +208,12 @@ def _select_measurements(inputs: FigureInputs, kind: str) -> pd.DataFrame:
     return _label_rows(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
 
 
-def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
+def _make_drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
     return make_drawing(inputs, figure, table[[name for name in COLUMNS if name in table]])
 
 
-def _notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[str]:
-    """What stands below the panels: what is left out and undefined, and of what the values are."""
+def _write_notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[str]:
+    """Write the sentences below the panels: omissions, missing values, definitions and the sample."""
     sample = OF_WEIGHTS
     if "loss" in table:
         predicted = captions.format_range(inputs.tables["verdicts"]["predicted_tokens"])
@@ -222,7 +224,7 @@ def _notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[s
 
 
 def _split_by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The rows of the matrix at each end of the models, by its title."""
+    """Return the title and the rows of the matrix at each end of the models."""
     return [(end, table[table["matrix"].isin(names)]) for end, names in ENDS.items()]
 
 
@@ -238,6 +240,6 @@ def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
 
 
 def _describe_missing_values(table: pd.DataFrame) -> str:
-    """One sentence on the models that have no value where others do."""
+    """Name the models that have no value."""
     lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
     return f"Undefined: {', '.join(lacking)}." if len(lacking) else ""

@@ -1,4 +1,4 @@
-"""What the paper says of the isotropy of weights, as numbers. Those of weights alone have no interval."""
+"""Statistics of the isotropy of weights. Numbers of weights alone have no interval."""
 
 from collections.abc import Sequence
 
@@ -15,19 +15,16 @@ from shape_of_learning.claims.bounds import (
 from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import ClaimData, NotMeasured, has_last_layer
 
-OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
-FEWEST_OF_CHANGES = 12  # steps, so that decays leave something of the changes
+OUTPUT_MATRICES = ("output", "tied", "final_norm")  # the matrices at the end of a model
+FEWEST_OF_CHANGES = 12  # steps, so that the fit of the decays leaves degrees of freedom
 FEWEST_OF_DEVELOPMENT = 6  # steps
-DECAYS = (
-    0.05,
-    0.15,
-    0.5,
-)  # in shares of the training, which a mixture of them fits at any speed between
+# In shares of the training; a mixture of these fits a decay of any speed between them.
+DECAYS = (0.05, 0.15, 0.5)
 MOST_TURN = 1e6  # standard deviations
 
 
 def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
-    """Return the isotropy I of a model's output embeddings, and a cosine of its last layer, which may be unknown.
+    """Return the isotropy I of a model's output embeddings, and a cosine of its last layer if it is measured.
 
     Parameters
     ----------
@@ -36,7 +33,7 @@ def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
         ln I of a matrix, and a cosine of hidden states.
     """
     matrix, cosine = estimators
-    of_weights = _weights(data, matrix)
+    of_weights = _select_last_values(data, matrix)
     cosines = {
         name: bound_by_jackknife(curve.last[..., -1, :])
         for name, (curve,) in data.select_curves(cosine).items()
@@ -53,15 +50,17 @@ def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
 def isotropy_beside_others(
     data: ClaimData, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
 ) -> Units:
-    """Return the isotropy I of the output embeddings of some models, and beside that of others.
+    """Compare the isotropy I of the output embeddings of some models with that of other models.
 
     Returns
     -------
     Units
-        Of each model of `of`: ``isotropy``; ``over_least`` and ``over_greatest``, it less the least and the
-        greatest of the others'.
+        Of each model of `of`: ``isotropy``; ``over_least`` and ``over_greatest``, the isotropy less the least and the
+        greatest isotropy among `others`.
     """
-    isotropy = {name: np.exp(value) for name, value in _weights(data, *estimators).items()}
+    isotropy = {
+        name: np.exp(value) for name, value in _select_last_values(data, *estimators).items()
+    }
     data.require_models(isotropy, [*of, *others], f"`{estimators[0]}`")
     around = [isotropy[name] for name in others]
     less = {"isotropy": 0, "over_least": min(around), "over_greatest": max(around)}
@@ -80,7 +79,7 @@ def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -
         Of each model and estimator ``ESTIMATOR``, the model less the reference, and ``ESTIMATOR_share``, this
         difference over the size of the reference, unknown where that is 0.
     """
-    found = {estimator: _weights(data, estimator) for estimator in estimators}
+    found = {estimator: _select_last_values(data, estimator) for estimator in estimators}
     for estimator, of in found.items():
         data.require_models(of, [reference], f"`{estimator}`")
     whole = [name for name in found[estimators[0]] if all(name in of for of in found.values())]
@@ -99,16 +98,16 @@ def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -
 def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: int) -> Units:
     """Correlate changes of a measure of the output embeddings with changes of the loss, and test whether both turn.
 
-    From each step to the next, from `from_step` on. Neither values nor changes of independent curves are uncorrelated
-    where both saturate: of the values, the correlation is beyond .8 in nine of ten, and of the changes, which decay, in
-    half. So what decaying changes of any speed explain (:data:`DECAYS`) is taken from both.
+    Changes are from each step to the next, from `from_step` on. Two independent curves that both saturate have
+    correlated values and changes: beyond .8 in nine of ten pairs of curves, and for the changes, which decay, in half
+    of them. So a fit of decays of any speed (:data:`DECAYS`) is subtracted from both changes first.
 
     Returns
     -------
     Units
-        Of each model ``correlation``, of what is left of the changes; ``isotropy_turns`` and ``quality_turns``, how far
+        Of each model ``correlation``, of the residuals of both fits; ``isotropy_turns`` and ``quality_turns``, how far
         a step between the ends lies above both ends or below both, in standard deviations of the fluctuation from step
-        to step, which second differences tell. What only rises, or only falls, does not rise and fall.
+        to step, which is estimated from second differences. A curve that only rises, or only falls, has 0.
     """
     losses = pd.concat(data.select_rows("verdicts").values())[["model", "revision", "loss"]]
     units = {}
@@ -137,15 +136,15 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: in
 def development_of_isotropy(data: ClaimData, estimators: tuple[str], isotropic: float) -> Units:
     """Return when isotropy falls in the training of each anisotropic model, and whether it rises first.
 
-    Untrained weights do not count. A model whose last value of I is `isotropic` or more is none of those that the claim
-    is about, and neither is one whose training was hardly seen.
+    Untrained weights do not count. The claim is not about models whose last value of I is `isotropic` or more, nor
+    about models whose training has few measured steps, or none near its beginning or its end.
 
     Returns
     -------
     Units
-        Of each model, in shares of the fall of ln I from its highest step to the last one: ``late_share``, what of it
-        is left at the middle of the training; and ``first_rise``, by how much ln I rises before, from the first step
-        to the highest one.
+        Of each model, in shares of the fall of ln I from its highest step to the last one: ``late_share``, the part of
+        the fall after the middle of the training; and ``first_rise``, the rise of ln I from the first step to the
+        highest one.
     """
     units = {}
     for name, rows in data.select_rows("weights").items():
@@ -174,14 +173,14 @@ def development_of_isotropy(data: ClaimData, estimators: tuple[str], isotropic: 
 
 
 def _remove_decay(changes: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return what a constant and decays over a `share` of the training leave of changes."""
+    """Return the residuals of changes after a fit of a constant and decays over a `share` of the training."""
     decays = np.stack([np.ones_like(share), *(np.exp(-share / decay) for decay in DECAYS)], axis=1)
     rest: np.ndarray = changes - decays @ np.linalg.lstsq(decays, changes, rcond=None)[0]
     return rest
 
 
 def _find_turn(values: np.ndarray) -> float:
-    """Return how far a value between the ends lies beyond both, in standard deviations of the fluctuation."""
+    """Return how far a value between the ends lies beyond both ends, in standard deviations of the fluctuation."""
     fluctuation = np.sqrt(
         np.mean(np.diff(values, 2) ** 2) / 6
     )  # the second difference of noise has six variances
@@ -191,11 +190,11 @@ def _find_turn(values: np.ndarray) -> float:
     return float(min(turn / fluctuation, MOST_TURN)) if fluctuation > 0 else 0.0
 
 
-def _weights(data: ClaimData, estimator: str) -> dict[str, float]:
-    """Select a measure of the output embeddings or the final norm, of each model at its last checkpoint."""
+def _select_last_values(data: ClaimData, estimator: str) -> dict[str, float]:
+    """Select a measure of the output embeddings or the final norm of each model at its last checkpoint."""
     found = {}
     for name, rows in data.select_rows("weights").items():
-        is_meant = (rows["estimator"] == estimator) & rows["matrix"].isin(OF_OUTPUTS)
+        is_meant = (rows["estimator"] == estimator) & rows["matrix"].isin(OUTPUT_MATRICES)
         own = rows[is_meant].dropna(subset="value")
         if len(own):
             found[name] = float(own.loc[own["step"].fillna(0).idxmax(), "value"])

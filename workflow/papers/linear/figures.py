@@ -17,7 +17,7 @@ from shape_of_learning.figures.tables import select_averages, select_layers
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.tidy import GROUPS
 
-THIN = 0.5  # points, of a line beside another one of the same model
+THIN = 0.5  # points, the width of a model's second line
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "all tokens", "_without_first_token": "without first tokens"}
 QUANTITIES = {
@@ -29,7 +29,7 @@ QUANTITIES = {
 }
 SHARES = ("linearity_increment", "linearity_increment_adjusted", "anisotropy")
 MARGIN = 0.05  # of the scores that are drawn
-# Of the errors: from one quantile to another, and the share of colour in the band between them.
+# Quantiles of the errors at the ends of a band -> the share of colour in the band.
 BANDS = {
     ("quantile_0.01", "quantile_0.99"): 0.15,
     ("quantile_0.1", "quantile_0.9"): 0.36,
@@ -43,7 +43,7 @@ FRAME_OF_ERRORS = 0.7  # inches above and below
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
-    """Figure 1: the paper's scores of both kinds; below adjusted ones, and held-out ones as thin lines."""
+    """Figure 1: the paper's two scores above; below, adjusted scores, and held-out scores as thin lines."""
     table, styles = select_layers(inputs), style.choose_line_styles(inputs.models)
     scores = {name: table[table["estimator"] == name] for name in table["estimator"].unique()}
     panels = [
@@ -73,24 +73,24 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         axes.set_ylabel("Linearity")
     margin = MARGIN * (1 - lowest)
     grid[0, 0].set_ylim(lowest - margin, 1 + margin)
-    _name_widths(figure, {"held out": THIN})
+    _add_width_legend(figure, {"held out": THIN})
     marks.name_lines(grid[0, -1:], lines)
-    thin_lines = "Thin lines: of windows that the map was not fitted to."
+    thin_lines = "Thin lines: scores on windows that were not used to fit the map."
     return make_drawing(inputs, figure, table, thin_lines, captions.describe_estimates(adjusted))
 
 
 def _find_lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
     """Find the smallest score that a panel shows.
 
-    Where a model is wide and the sample is small, held-out scores are far below the adjusted ones. They are shown
-    as far below these as these are below 1.
+    Held-out scores of a wide model on a small sample are far below the adjusted scores. The panel ends as far below
+    the lowest adjusted score as that score is below 1.
     """
     lowest = adjusted.min() if adjusted.notna().any() else 0.0
     return float(max(min(lowest, held_out.min()), 2 * lowest - 1))
 
 
 def linearity_by_step(inputs: FigureInputs) -> Drawing:
-    """Figure 2: means over blocks of both kinds; lines are adjusted, thin ones the paper's score."""
+    """Figure 2: means over blocks of both scores; lines are adjusted scores, thin lines the paper's."""
     table, styles = select_averages(inputs), style.choose_line_styles(inputs.models)
     of = dict(list(table.groupby("estimator", sort=False)))
     counted = scales.choose_progress_column(table)
@@ -104,14 +104,14 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
             axes.plot(rows[counted], rows["value"], **thin)
         scales.begin_at_zero(axes, inputs.measures)
     panels[0].set_ylabel("Linearity,\nmean over blocks")
-    _name_widths(figure, {"adjusted": None, "the paper's score": THIN})
+    _add_width_legend(figure, {"adjusted": None, "the paper's score": THIN})
     marks.name_lines(panels[-1:], lines)
-    said = "Thin lines: the paper's score, to which noise adds. Averages are over all blocks."
+    said = "Thin lines: the paper's score, which noise increases. Averages are over all blocks."
     return make_drawing(inputs, figure, table, said, captions.describe_estimates(table))
 
 
-def _name_widths(figure: Figure, widths: Mapping[str, float | None]) -> None:
-    """Say above the panels which lines are thin."""
+def _add_width_legend(figure: Figure, widths: Mapping[str, float | None]) -> None:
+    """Put a legend of the widths of lines above the panels."""
     ink = {"color": style.INK}
     handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
@@ -149,7 +149,7 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
 def twins(inputs: FigureInputs) -> Drawing:
     """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
     means = select_averages(inputs)
-    table = _twins(inputs, means)
+    table = _tabulate_twins(inputs, means)
     quantities = list(dict.fromkeys(table["quantity"]))
     settings = list(dict.fromkeys(table["setting"]))
     looks = list(zip(style.COLOURS, style.MARKERS, strict=False))
@@ -157,7 +157,7 @@ def twins(inputs: FigureInputs) -> Drawing:
     differences = []
     for setting, own in table.groupby("setting", sort=False):
         parts = [
-            f"{' '.join(QUANTITIES[quantity].split())} {_mean_and_deviation(values)}"
+            f"{' '.join(QUANTITIES[quantity].split())} {_format_mean_and_deviation(values)}"
             for quantity, values in own.groupby("quantity", sort=False)["difference"]
         ]
         differences.append(f"{setting[:1].upper()}{setting[1:]} less none: {'; '.join(parts)}.")
@@ -168,22 +168,22 @@ def twins(inputs: FigureInputs) -> Drawing:
         for place, setting in enumerate(settings):
             ends = rows.loc[rows["setting"] == setting, ["plain", "value"]].to_numpy().T
             colour, marker = looks[place % len(looks)]
-            # Lines join the twins of several seeds; two points alone are no trend.
+            # Lines join the twins of one seed if there are several seeds; two points alone show no trend.
             joined = "-" if ends.shape[1] > 1 else ""
             axes.plot([0, place + 1], ends, color=colour, marker=marker, linestyle=joined)
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
-    _let_heights_compare(dict(zip(quantities, panels, strict=True)))
+    _scale_axes(dict(zip(quantities, panels, strict=True)))
     said = (
-        "Without and with the term; lines join twins of one seed where there are several. Below: mean and standard "
-        "deviation of their differences. The shares have axes of one length, the others begin at 0."
+        "Without and with the term; if there are several seeds, lines join the twins of one seed. Below: mean and "
+        "standard deviation of the differences. Axes of shares have equal length, all others begin at 0."
     )
     return make_drawing(inputs, figure, table, said)
 
 
-def _let_heights_compare(panels: Mapping[str, Axes]) -> None:
-    """Give the shares axes of one length, and start the others at 0, so that what is steep is large."""
+def _scale_axes(panels: Mapping[str, Axes]) -> None:
+    """Give axes of shares equal length, and begin all others at 0, so that a steep line is a large difference."""
     limits = {name: axes.get_ylim() for name, axes in panels.items()}
     span = max((high - low for name, (low, high) in limits.items() if name in SHARES), default=0)
     for name, axes in panels.items():
@@ -196,15 +196,17 @@ def _let_heights_compare(panels: Mapping[str, Axes]) -> None:
 
 
 def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
-    """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
+    """Table 1: the change from the first to the last step of each fine-tuning, by model and task."""
     means_by_step = select_averages(inputs)
-    table = _changes(inputs, means_by_step)
+    table = _tabulate_changes(inputs, means_by_step)
     groups = list(dict.fromkeys(table["setting"]))
     seeds = table.groupby("setting")["model"].nunique().max()
     height = marks.FRAME + max(0.35, SEED_PITCH * (seeds + 1)) * (1 + len(groups))
     changes = table.groupby(["estimator", "setting"], sort=False)["change"]
     labels = {measure.name: measure.label for measure in inputs.measures}
-    means = [f"{labels[n]}, {group} {_mean_and_deviation(own)}" for (n, group), own in changes]
+    means = [
+        f"{labels[n]}, {group} {_format_mean_and_deviation(own)}" for (n, group), own in changes
+    ]
     note = f"Mean and standard deviation over seeds: {'; '.join(means)}."
     notes = (
         "Dots: seeds; bars: 95 % intervals over windows.",
@@ -217,7 +219,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         rows = table[table["estimator"] == name]
         rank = rows.groupby("setting").cumcount()
         middle = (rows.groupby("setting")["model"].transform("size") - 1) / 2
-        # Seeds stand below each other, so that no bar covers another.
+        # Each seed has a height of its own, so that no bar covers another.
         places = rows["setting"].map(groups.index) + (rank - middle) / (seeds + 1)
         axes.plot(rows["change"], places, **dots)
         axes.hlines(places, rows["low"], rows["high"], style.COLOURS[0], linewidth=1)
@@ -231,10 +233,10 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     return make_drawing(inputs, figure, table, published)
 
 
-def _twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
-    """One row for each twin and quantity, with the value of the plain one and the difference."""
+def _tabulate_twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
+    """Make a table with a row per twin and quantity: its value, that of the original, and their difference."""
     training = inputs.tables["training"]
-    # Not `last()`, which would pass by the last loss of a training that diverged: it is missing.
+    # `last()` of pandas would skip the last loss of a training that diverged, which is missing.
     last = training.sort_values("step").groupby("model").tail(1).set_index("model")
     of_layers = means.set_index(["estimator", "model"])["value"]
     values = pd.concat([of_layers, pd.concat({"held_out_loss": last["held_out_loss"]})])
@@ -252,24 +254,26 @@ def _twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
-    """One row for each fine-tuning and estimator: its first and last value and what lies between."""
+def _tabulate_changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
+    """Make a table with a row per fine-tuning and estimator: first value, last value and their difference."""
     training = inputs.tables["training"].drop_duplicates("model").set_index("model")
     settings = {model.name: model.label.partition(", seed")[0] for model in inputs.models}
     values = means.groupby(["model", "estimator"], sort=False)["value"]
-    # Not `first` and `last` of pandas, which pass by what is undefined.
+    # `first` and `last` of pandas would skip undefined values.
     table = values.agg(first=lambda own: own.iloc[0], last=lambda own: own.iloc[-1]).reset_index()
     table = table.assign(
         change=table["last"] - table["first"], setting=table["model"].map(settings)
     )
     table = table.join(training[["task", "seed"]], on="model")
-    table = table.join(_change_intervals(inputs.tables["left_out"]), on=["model", "estimator"])
+    table = table.join(
+        _compute_change_intervals(inputs.tables["left_out"]), on=["model", "estimator"]
+    )
     names = ["model", "setting", "task", "seed", "estimator", "first", "last", "change"]
     return table[[*names, "low", "high"]]
 
 
-def _change_intervals(left_out: pd.DataFrame) -> pd.DataFrame:
-    """Return the interval of the last less the first step, paired, of means over blocks."""
+def _compute_change_intervals(left_out: pd.DataFrame) -> pd.DataFrame:
+    """Compute the paired interval of the change of the mean over blocks, from the first step to the last."""
     jackknife = [f"without_{group}" for group in range(GROUPS)]
     blocks = left_out[left_out["layer"] >= 1].sort_values("step", kind="stable")
     keys = ["model", "estimator"]
@@ -280,19 +284,19 @@ def _change_intervals(left_out: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"low": low, "high": high}, change.index)
 
 
-def _pale(share: float) -> tuple[float, ...]:
-    """Mix the colour of errors, of which there is so much, with white."""
+def _mix_with_white(share: float) -> tuple[float, ...]:
+    """Mix the colour of errors with white; `share` is the share of the colour."""
     return tuple(1 - share * (1 - part) for part in to_rgb(style.COLOURS[0]))
 
 
-def _percent_range(low: str, high: str) -> str:
-    """Write the ends of a band of quantiles as "10 to 90 % of tokens"."""
+def _format_percent_range(low: str, high: str) -> str:
+    """Write a band of quantiles, such as "10 to 90 % of tokens"."""
     ends = [f"{100 * float(name.partition('_')[2]):g}" for name in (low, high)]
     return f"{' to '.join(ends)} % of tokens"
 
 
-def _mean_and_deviation(values: pd.Series) -> str:
-    """Say a mean, and the standard deviation where there are several values."""
+def _format_mean_and_deviation(values: pd.Series) -> str:
+    """Write a mean, and the standard deviation if there are several values."""
     defined = values.dropna()
     if defined.empty:
         return "undefined"
@@ -301,7 +305,7 @@ def _mean_and_deviation(values: pd.Series) -> str:
 
 
 def errors_of_tokens(inputs: FigureInputs) -> Drawing:
-    """Figure 9, from ``fit_errors``: quantiles of the errors above, below the share of the worst tokens."""
+    """Figure 9: quantiles of the errors of tokens above; below, the share of the worst tokens."""
     labels = {model.name: model.label for model in inputs.models}
     table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
@@ -318,9 +322,9 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
         for (low, high), share in BANDS.items():
-            # Opaque, so that a band over others has the colour that the legend says.
+            # Bands are opaque, so that each has the colour of the legend also where it covers another.
             above.fill_between(
-                rows["layer"], rows[low], rows[high], color=_pale(share), linewidth=0
+                rows["layer"], rows[low], rows[high], color=_mix_with_white(share), linewidth=0
             )
         above.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
         above.set_title(marks.wrap_panel_title(label, figure, len(labels)))
@@ -334,7 +338,7 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     blue = style.COLOURS[0]
     median = Line2D([], [], color=blue, marker="o", label="median token")
     bands = [
-        Patch(color=_pale(share), linewidth=0, label=_percent_range(*ends))
+        Patch(color=_mix_with_white(share), linewidth=0, label=_format_percent_range(*ends))
         for ends, share in reversed(BANDS.items())
     ]
     equal = Line2D([], [], **EQUAL_ERRORS, label="if all errors were equal")

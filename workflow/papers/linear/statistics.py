@@ -1,7 +1,6 @@
-"""What the paper says of the linearity of blocks, of changed blocks and of twins, as numbers with bounds.
+"""Statistics of the linearity of blocks, of changed blocks and of twins, with bounds.
 
-Tables of changed blocks have no jackknife values: their numbers are compared as they are. Twins have an interval over
-seeds.
+Tables of changed blocks have no jackknife values, so their numbers have no interval. Twins have an interval over seeds.
 """
 
 from collections import defaultdict
@@ -13,12 +12,12 @@ import numpy as np
 
 from shape_of_learning.claims.bounds import (
     BoundedNumber,
-    apart,
     bound_by_jackknife,
     bound_exactly,
     bound_repetitions,
+    find_ceiling,
     make_undecided,
-    stay_below,
+    subtract_numbers,
 )
 from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import (
@@ -40,7 +39,11 @@ def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
         name: average_layers(curve) for name, (curve,) in data.select_curves(*estimators).items()
     }
     return {
-        pair: {"difference": apart(encoder, decoder), "encoder": encoder, "decoder": decoder}
+        pair: {
+            "difference": subtract_numbers(encoder, decoder),
+            "encoder": encoder,
+            "decoder": decoder,
+        }
         for pair, (encoder, decoder) in pair_models(data, means, "encoder", "decoder").items()
     }
 
@@ -51,21 +54,21 @@ def increments_less_outputs(data: ClaimData, estimators: tuple[str, str]) -> Uni
     Returns
     -------
     Units
-        Of each model ``difference``, the mean over blocks; and ``of_layers``, what three quarters of the blocks do not
-        exceed.
+        Of each model ``difference``, the mean over blocks; and ``of_layers``, the difference that three quarters of
+        the blocks do not exceed.
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
         increment, whole = select_common_layers(curves)
         units[name] = {
             "difference": bound_by_jackknife((increment - whole).mean(axis=-2)),
-            "of_layers": stay_below(bound_by_jackknife(increment - whole), MOST_LAYERS),
+            "of_layers": find_ceiling(bound_by_jackknife(increment - whole), MOST_LAYERS),
         }
     return units
 
 
 def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) -> Units:
-    """Return norm ratios of blocks, and what the residual connection adds to their linearity.
+    """Return norm ratios of blocks, and how much the residual connection adds to their linearity.
 
     Parameters
     ----------
@@ -76,9 +79,9 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
     Returns
     -------
     Units
-        Of each model ``norm_ratio``, its mean over blocks; ``ratio_of_most``, which three quarters of the blocks do not
-        exceed; ``gain``, the mean of the first linearity less the second; and ``rank_correlation``, over its blocks, of
-        the ratio and this difference, unknown where all blocks are alike.
+        Of each model ``norm_ratio``, the mean over blocks; ``ratio_of_most``, the ratio that three quarters of the
+        blocks do not exceed; ``gain``, the mean of the first linearity less the second; and ``rank_correlation`` over
+        blocks of the ratio and this difference, unknown if all blocks are equal.
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
@@ -88,7 +91,7 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
             correlation = make_undecided(correlation)
         units[name] = {
             "norm_ratio": bound_by_jackknife(ratio.mean(axis=-2)),
-            "ratio_of_most": stay_below(bound_by_jackknife(ratio), MOST_LAYERS),
+            "ratio_of_most": find_ceiling(bound_by_jackknife(ratio), MOST_LAYERS),
             "gain": bound_by_jackknife((whole - increment).mean(axis=-2)),
             "rank_correlation": replace(correlation, limits=(-1, 1)),
         }
@@ -96,14 +99,14 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
 
 
 def change_over_training(data: ClaimData, estimators: Sequence[str], back: float) -> Units:
-    """Return the mean over layers at the last step less that at the first; by the ends, and by the whole curve.
+    """Return the change of the mean over layers from the first step to the last, and the rises on the way.
 
     Returns
     -------
     Units
-        Of each model and estimator, ``ESTIMATOR``, the change; ``ESTIMATOR_throughout``, this change and
-        the largest rise on the way over `back`, below zero where no more than this share of a fall comes back;
-        and ``ESTIMATOR_of_layers``, the change that three quarters of the layers do not exceed.
+        Of each model and estimator, ``ESTIMATOR``, the change; ``ESTIMATOR_throughout``, the change plus the largest
+        rise on the way over `back`, which is below zero if no rise takes back more than this share of the fall; and
+        ``ESTIMATOR_of_layers``, the change that three quarters of the layers do not exceed.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, curves in data.select_curves(*estimators).items():
@@ -117,7 +120,7 @@ def change_over_training(data: ClaimData, estimators: Sequence[str], back: float
             throughout = bound_by_jackknife(change[..., None, :] + rises / back).greatest()
             units[name][f"{estimator}_throughout"] = throughout
             of_layers = bound_by_jackknife(of.values[..., -1, :, :] - of.values[..., 0, :, :])
-            units[name][f"{estimator}_of_layers"] = stay_below(of_layers, MOST_LAYERS)
+            units[name][f"{estimator}_of_layers"] = find_ceiling(of_layers, MOST_LAYERS)
     return units
 
 
@@ -127,9 +130,9 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
     Returns
     -------
     Units
-        Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, by
-        the order of linearity. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio
-        less that by the reverse order, unknown where that is not measured.
+        Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, with the most
+        linear blocks changed. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio less the ratio
+        with the least linear blocks changed, unknown if that is not measured.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, rows in data.select_rows("edits").items():
@@ -165,8 +168,8 @@ def twins_less_originals(
     Returns
     -------
     Units
-        Of each treatment ``difference``, the mean over layers of the twin less the original; and ``of_layers``, what
-        three quarters of the layers do not exceed.
+        Of each treatment ``difference``, the mean over layers of the twin less the original; and ``of_layers``, the
+        difference that three quarters of the layers do not exceed.
     """
     values, of_layers = {}, {}
     for name, (twin,) in data.select_curves(*estimators).items():
@@ -175,7 +178,7 @@ def twins_less_originals(
                 of_twin, of_original = select_common_layers([twin, original])
                 difference = (of_twin - of_original)[..., 0]
                 values[name] = difference.mean(axis=-1)
-                of_layers[name] = stay_below(bound_exactly(difference), MOST_LAYERS).estimate
+                of_layers[name] = find_ceiling(bound_exactly(difference), MOST_LAYERS).estimate
     what = f"`{estimators[0]}`"
     most = _average_pairs(data, of_layers, regulariser, pairs, what)
     return {
@@ -185,7 +188,7 @@ def twins_less_originals(
 
 
 def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> Units:
-    """Return the held-out loss of a twin less that of its original, as :func:`twins_less_originals`."""
+    """Return the held-out loss of a twin less that of its original; see :func:`twins_less_originals`."""
     values = {}
     for name, rows in data.select_rows("training").items():
         original = data.find_rows(data.models[name].origin, "training")
@@ -199,7 +202,7 @@ def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> 
 def _average_pairs(
     data: ClaimData, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
 ) -> Units:
-    """Average over the pairs of each treatment by a regulariser, if there are enough."""
+    """Average over the pairs of each treatment by a regulariser; raise NotMeasured if there are too few pairs."""
     treatments = defaultdict(list)
     for name, value in values.items():
         treatment = data.models[name].treatment
@@ -219,10 +222,10 @@ def _average_pairs(
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman's correlation along the last but one axis; NaN where all of one are equal."""
+    """Return Spearman's correlation along the last but one axis; NaN if all values of `x` or of `y` are equal."""
     from scipy.stats import rankdata
 
-    x, y = (rankdata(each, axis=-2) for each in (x, y))
-    x, y = (each - each.mean(axis=-2, keepdims=True) for each in (x, y))
+    x, y = (rankdata(values, axis=-2) for values in (x, y))
+    x, y = (ranks - ranks.mean(axis=-2, keepdims=True) for ranks in (x, y))
     with np.errstate(invalid="ignore"):
         return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))

@@ -32,20 +32,20 @@ PANELS = {
 }
 EDGE = 0.03  # beyond the ends of an axis of shares
 SMALL = 0.02  # of the largest value in any panel
-# Which of L blocks a panel shows: one panel each.
-# What holds the variance, and how the lines look; then anisotropy with and without.
+# Shares of the variance, and anisotropy: words and look of each line.
 SHARES = {
     "largest_token_share": ("the largest token", LineStyle(COLOURS[1], (0, (4, 1.2)), "s")),
     "massive_share": ("all massive tokens", LineStyle(COLOURS[2], (0, (7, 1.5)), "^")),
     "largest_coordinate_share": ("the largest coordinate", LineStyle(COLOURS[3], (0, (1, 1)), "D")),
 }
-OF_TOKENS = {
+ANISOTROPIES = {
     "anisotropy": ("all tokens", LineStyle(INK, "-", "o")),
     "anisotropy_without_massive_tokens": (
         "without massive tokens",
         LineStyle(COLOURS[0], (0, (4, 1, 1, 1)), "v"),
     ),
 }
+# The number of the block in each panel, of L blocks.
 PLACES = {
     "First block": lambda L: 1,
     "Middle block": lambda L: (L + 1) // 2,
@@ -54,7 +54,7 @@ PLACES = {
 
 
 def profiles_by_role(inputs: FigureInputs) -> Drawing:
-    """Figure 1: a measure over relative depth, decoders beside encoders, one checkpoint of each model."""
+    """Figure 1: a measure by relative depth, decoders beside encoders, one checkpoint of each model."""
     table = select_layers(inputs)
     by_role = _split_by_role(table)
     shown = [(ROLES[role], rows) for role, rows in by_role.items()]
@@ -64,7 +64,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
         "depth",
         [shown],
         *notes,
-        labels=_most_models(by_role),
+        labels=_count_models(by_role),
         width=TEXT_WIDTH,
         sharey=True,
     )
@@ -76,7 +76,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
 
 
 def measures_by_depth(inputs: FigureInputs) -> Drawing:
-    """Draw measures of one quantity side by side over relative depth, each on its own axis, last checkpoints."""
+    """Draw measures of one quantity by relative depth, each in its own panel, at the last checkpoints."""
     table = select_layers(inputs)
     shown = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
@@ -95,7 +95,7 @@ def _split_by_role(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
 
 
-def _most_models(tables: Mapping[str, pd.DataFrame]) -> int:
+def _count_models(tables: Mapping[str, pd.DataFrame]) -> int:
     return max(rows["model"].nunique() for rows in tables.values())
 
 
@@ -118,7 +118,7 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
 
 
 def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> None:
-    """Write into a panel that shares its y axis how large its values are, where they look like zero."""
+    """Write the range of the values into a panel if they look like zero on the shared y axis."""
     least, most = rows["value"].min(), rows["value"].max()
     if max(-least, most) < SMALL * table["value"].abs().max():
         words = f"all between {least:.2g} and {most:.2g}"
@@ -126,19 +126,19 @@ def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> N
 
 
 def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
-    """Draw measures that differ in one number against it: first, middle and last block, a line per model.
+    """Draw measures that differ in one parameter against it: first, middle and last block, a line per model.
 
     Parameters
     ----------
     inputs : FigureInputs
-        Its measures ascend in `parameter`.
+        Its measures are sorted by `parameter`.
     parameter : str
-        An argument of their function; it doubles from each to the next.
+        An argument of their function, which doubles from one measure to the next.
 
     Returns
     -------
     Drawing
-        The table has this column, and ``block``, the title of the panel.
+        Its table has a column for the parameter, and ``block``, the title of the panel.
     """
     table = _select_blocks(select_layers(inputs))
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
@@ -165,7 +165,7 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
 
 
 def _select_blocks(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the layers that are drawn; in a model of one block that is drawn in every panel."""
+    """Select the block of each panel; the only block of a model stands in every panel."""
     last = table.groupby("model")["layer"].transform("max")
     own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
     of_blocks = [table[rows].assign(block=block) for block, rows in own.items()]
@@ -173,7 +173,7 @@ def _select_blocks(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def massive_tokens(inputs: FigureInputs) -> Drawing:
-    """Which share of the variance a few tokens and one coordinate hold, and anisotropy without these tokens."""
+    """Draw the shares of the variance in massive tokens and in one coordinate, and anisotropy without these tokens."""
     own = select_layers(inputs)
     found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
@@ -182,12 +182,12 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
     columns += ["value", "low", "high", "batch_sd"]
-    kinds = SHARES | OF_TOKENS
+    kinds = SHARES | ANISOTROPIES
     words = {name: word for name, (word, _) in kinds.items()}
     looks = {name: look for name, (_, look) in kinds.items()}
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
     lines, notes = both.assign(kind=both["quantity"]), captions.write_footnote(inputs, own)
-    notes += _most_massive(inputs, found)
+    notes += _describe_massive_tokens(inputs, found)
     figure, grid = draw_line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
         axes.set_ylim(-EDGE, 1 + EDGE)  # else half of a line at 0 would be hidden
@@ -195,8 +195,8 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     return make_drawing(inputs, figure, table, captions.describe_estimates(own))
 
 
-def _most_massive(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
-    """Say of each model where massive tokens hold most, which they are and at which positions."""
+def _describe_massive_tokens(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
+    """Describe the massive tokens of each model in the layer in which they hold most of the variance."""
     said = []
     for model in inputs.models:
         rows = found[(found["model"] == model.name) & (found["massive"] > 0)]
@@ -207,13 +207,13 @@ def _most_massive(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
         share = f"{100 * most['massive_share']:.3g} % of the variance"
         of = f"{most['massive']:,} of {most['n']:,} tokens ({100 * most['massive'] / most['n']:.2g} %)"
         said.append(
-            f"{model.label}, layer {most['layer']}: {of} hold {share}; {_count_massive(most)}."
+            f"{model.label}, layer {most['layer']}: {of} hold {share}; {_describe_most_frequent_tokens(most)}."
         )
     return said
 
 
-def _count_massive(row: pd.Series) -> str:
-    """Say how many massive tokens are the first of a window, and how many have the most frequent text."""
+def _describe_most_frequent_tokens(row: pd.Series) -> str:
+    """Count the massive tokens at the beginning of a window, and those with the most frequent text."""
     counts = {int(at): int(n) for at, n in re.findall(r"(\d+) \((\d+)\)", row["positions"])}
     position = 0 if 0 in counts else next(iter(counts))
     where = f"at position {position:,}" if position else "the first token of a window"
@@ -228,18 +228,18 @@ def _count_massive(row: pd.Series) -> str:
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:
-    """Cross-entropy against the training step, decoders beside encoders.
+    """Draw the cross-entropy by training step, decoders beside encoders.
 
-    The table also has ``perplexity``, the exponential of the loss; an infinite loss is a gap of its line.
+    The table also has ``perplexity``, the exponential of the loss. A line has a gap where the loss is infinite.
     """
-    points = _losses(inputs)
+    points = _select_losses(inputs)
     counted, by_role = scales.choose_progress_column(points), _split_by_role(points)
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
     notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, counted)]
     counted_tokens = captions.format_range(points["predicted_tokens"])
     notes.append(captions.describe_sample(inputs, f"{counted_tokens} tokens are predicted"))
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, counted, [shown], *notes, frame=0.4, labels=_most_models(by_role)
+        inputs, counted, [shown], *notes, frame=0.4, labels=_count_models(by_role)
     )
     for axes in panels:
         axes.set_ylabel(marks.ALONG["loss"])
@@ -251,8 +251,8 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     return make_drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
 
 
-def _losses(inputs: FigureInputs) -> pd.DataFrame:
-    """The checkpoints that are shown, with the columns ``role``, ``hollow``, and ``value``, the finite loss."""
+def _select_losses(inputs: FigureInputs) -> pd.DataFrame:
+    """Select the shown checkpoints, and add the columns ``role``, ``hollow``, and ``value``, the finite loss."""
     roles, rows = {model.name: model.role for model in inputs.models}, inputs.tables["verdicts"]
     rows = rows[rows["model"].isin(roles) & (rows["shown"] != "no")]
     with np.errstate(over="ignore"):  # a perplexity beyond 1e308 is infinite
@@ -267,7 +267,7 @@ def _losses(inputs: FigureInputs) -> pd.DataFrame:
 
 
 def _describe_token_counts(points: pd.DataFrame) -> list[str]:
-    """Over how many tokens the loss is a mean, and whether vocabularies differ."""
+    """Give the number of predicted tokens, and name the sizes of the vocabularies if they differ."""
     measured = points[points["loss"].notna()]
     said = [f"Mean over {captions.format_range(measured['predicted_tokens'])} tokens."]
     sizes = sorted(measured["vocabulary"].dropna().unique())
@@ -278,16 +278,16 @@ def _describe_token_counts(points: pd.DataFrame) -> list[str]:
     return said
 
 
-def _scientific(number: float) -> str:
+def _format_scientific(number: float) -> str:
     mantissa, exponent = f"{number:.3e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def _yes_or_no(value: bool) -> str:
+def _format_yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-# The rows of Table 1: the head of each for people, and how a value is printed there.
+# The rows of Table 1: the head of each row, and the function that formats its values.
 RECIPE: dict[str, tuple[str, Callable]] = {
     "layers": ("Layers", "{:,}".format),
     "hidden_size": ("Hidden size", "{:,}".format),
@@ -296,19 +296,19 @@ RECIPE: dict[str, tuple[str, Callable]] = {
     "vocabulary": ("Vocabulary", "{:,}".format),
     "context": ("Context length", "{:,}".format),
     "position_embedding": ("Position embedding", captions.escape_markup),
-    "tied_embeddings": ("Tied embeddings", _yes_or_no),
+    "tied_embeddings": ("Tied embeddings", _format_yes_or_no),
     "batch_size": ("Global batch size (sequences)", "{:,}".format),
-    "learning_rate": ("Learning rate", _scientific),
-    "minimum_learning_rate": ("Minimum learning rate", _scientific),
+    "learning_rate": ("Learning rate", _format_scientific),
+    "minimum_learning_rate": ("Minimum learning rate", _format_scientific),
     "training_tokens": ("Training tokens", captions.format_short),
     "warmup_tokens": ("Warm-up tokens", captions.format_short),
 }
 
 
 def training_recipes(entries: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, str]:
-    """Table 1: how each model was trained; for people with a column per model, as in the paper.
+    """Table 1: the training of each model; in Markdown with a column per model, as in the paper.
 
-    Where the paper has another value, which its entry lists as published, that one stands beside ours.
+    If the paper states another value, which the entry of the model lists under ``published``, it stands beside ours.
     """
     table = pd.DataFrame(entries, columns=["model", *RECIPE]).convert_dtypes()
     table["published"] = [
@@ -317,13 +317,13 @@ def training_recipes(entries: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame
     ]
     models = [captions.escape_markup(entry["model"]) for entry in entries]
     lines = [
-        [head, *(_print_recipe(entry, key) for entry in entries)]
+        [head, *(_format_recipe(entry, key) for entry in entries)]
         for key, (head, _) in RECIPE.items()
     ]
     return table, captions.write_markdown_table(["", *models], lines, words=1)
 
 
-def _print_recipe(entry: Mapping[str, Any], key: str) -> str:
+def _format_recipe(entry: Mapping[str, Any], key: str) -> str:
     _, print_value = RECIPE[key]
     value = entry.get(key)
     if value is None:

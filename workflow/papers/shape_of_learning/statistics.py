@@ -1,4 +1,4 @@
-"""What the paper says of profiles over layers and of curves over training, as numbers with bounds."""
+"""Statistics of profiles over layers and of curves over training, with bounds."""
 
 import math
 from collections import defaultdict
@@ -12,12 +12,12 @@ from shape_of_learning.claims.bounds import (
     ROUNDING,
     TAIL,
     BoundedNumber,
-    apart,
     bound_by_jackknife,
     bound_exactly,
     make_undecided,
     shift,
     stack_bounds,
+    subtract_numbers,
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Units
 from shape_of_learning.claims.evidence import ClaimData, pair_models, subtract_each
@@ -25,9 +25,9 @@ from shape_of_learning.claims.statistics import MOST_LAYERS
 from shape_of_learning.errors import InputError
 
 FEWEST_OF_RANGE = 3  # blocks
-FEWEST_OF_PEAK = 5  # one with two on each side
+FEWEST_OF_PEAK = 5  # blocks: a peak with two on each side
 OUTER = 0.2  # of the layers, at each end
-DEPTHS = 11  # at which profiles of different numbers of blocks are compared
+DEPTHS = 11  # the number of depths at which profiles of models with different numbers of blocks are compared
 FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
 MOST_PAIRS = 0.75  # of the pairs of steps
@@ -36,23 +36,23 @@ MOST_PAIRS = 0.75  # of the pairs of steps
 def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
     """Test whether a profile is a bell whose highest block lies in the middle.
 
-    The outer blocks are a fifth of them at each end, two at least; the middle is the blocks that are not outer and lie
-    between a quarter and three quarters of the depth.
+    A fifth of the blocks at each end, and at least two, are outer blocks. The middle has the other blocks between a
+    quarter and three quarters of the depth.
 
     Returns
     -------
     Units
-        Of each model, of the best block of the middle: ``over_ends``, how far it lies above the first block and
-        above the last one, whichever is less; ``one_peak``, this height less the deepest dip on the way over `dip`
-        (:func:`peak`); ``height``, how far it lies above the highest outer block; and ``place``, how far above the
-        highest block that is not in the middle.
+        Of each model, of the highest block of the middle: ``over_ends``, its height above the first block or the last
+        one, whichever is less; ``one_peak``, this height less the deepest dip on the way over `dip` (:func:`peak`);
+        ``height``, its height above the highest outer block; and ``place``, its height above the highest block that is
+        not in the middle.
     """
     units = {}
-    for name, values in _profiles(data, estimators, FEWEST_OF_PEAK).items():
+    for name, values in _select_profiles(data, estimators, FEWEST_OF_PEAK).items():
         number = values.shape[-2]
         outer = max(2, round(OUTER * number))
         ends = [*range(outer), *range(number - outer, number)]
-        # Counted from 1, there is a block more: that after the final norm.
+        # The values leave out the last block, which most models give after the final norm only.
         quarter = (number + 1) / 4
         middle = [
             place for place in range(outer, number - outer) if quarter < place + 1 < 3 * quarter
@@ -62,31 +62,34 @@ def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> U
         units[name] = {
             "over_ends": bell["height"],
             "one_peak": bell["one_peak"],
-            "height": _rise_above(values, middle, ends),
-            "place": _rise_above(values, middle, elsewhere),
+            "height": _bound_rise(values, middle, ends),
+            "place": _bound_rise(values, middle, elsewhere),
         }
     return units
 
 
 def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Compare how uneven the profiles of a decoder and of an encoder are, for each pair.
+    """Compare the unevenness of the profiles of a decoder and an encoder, for each pair.
 
     Returns
     -------
     Units
-        Of the decoder less the encoder: ``range``, the largest difference of two blocks, with bounds that allow for its
-        choice, so that noise alone makes no profile uneven; and ``spread``, the standard deviation over blocks, which
-        one spike hardly moves.
+        Of the decoder less the encoder: ``range``, the largest difference between two blocks, with bounds that allow
+        for the choice of the blocks, so that noise alone makes no profile uneven; and ``spread``, the standard
+        deviation over blocks, which one spike hardly changes.
     """
     ranges, spreads = {}, {}
-    for name, values in _profiles(data, estimators, FEWEST_OF_RANGE).items():
+    for name, values in _select_profiles(data, estimators, FEWEST_OF_RANGE).items():
         differences = subtract_each(values, values)
         pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
         ranges[name] = bound_by_jackknife(pairs).greatest()
         spreads[name] = bound_by_jackknife(values.std(axis=-2))
     of_pairs = [pair_models(data, of, "decoder", "encoder") for of in (ranges, spreads)]
     return {
-        pair: {"range": apart(*of_pairs[0][pair]), "spread": apart(*of_pairs[1][pair])}
+        pair: {
+            "range": subtract_numbers(*of_pairs[0][pair]),
+            "spread": subtract_numbers(*of_pairs[1][pair]),
+        }
         for pair in of_pairs[0]
     }
 
@@ -95,7 +98,7 @@ def profiles_apart(data: ClaimData, estimators: tuple[str]) -> Units:
     """Return the mean absolute difference of two models' profiles at the same depths, for each pair of trainings."""
     places = np.linspace(0, 1, DEPTHS)
     profiles = {}
-    for name, values in _profiles(data, estimators, FEWEST_OF_RANGE).items():
+    for name, values in _select_profiles(data, estimators, FEWEST_OF_RANGE).items():
         at = places * (values.shape[-2] - 1)
         below = np.minimum(at.astype(int), values.shape[-2] - 2)
         share = (at - below)[:, None]
@@ -113,19 +116,20 @@ def profiles_apart(data: ClaimData, estimators: tuple[str]) -> Units:
 
 
 def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) -> Units:
-    """Return the growth over training, and whether little of it is left for the last quarter.
+    """Return the growth over training, and whether the curve has settled by the last quarter.
 
     Returns
     -------
     Units
-        Of each model ``growth``, the mean over layers at the last step less that at the first; and ``of_layers``,
-        what three quarters of the layers grow by. Each less `share` of the size of the change of the mean:
-        ``falls_back``, how far the highest step of the second half of training lies above the last one;
-        ``below_start``, how far the lowest step lies below the first; ``still_to_grow``, how far the lowest step of
-        the last quarter lies below the last one; and ``moving_on``, the largest of these three. And ``settling``,
-        which is below zero where one of them may be above it: where no checkpoint is at the middle, or at three
-        quarters, the part begins with the checkpoint before it here, and with the one after it above. A model
-        without a checkpoint in the first half is left out.
+        Of each model ``growth``, the change of the mean over layers from the first step to the last; and
+        ``of_layers``, the growth that three quarters of the layers reach. Three numbers say by how much a curve has not
+        settled, each less `share` of the size of the change of the mean: ``falls_back``, the height of the highest step
+        of the second half of training above the last step; ``below_start``, the depth of the lowest step below the
+        first step; ``still_to_grow``, the depth of the lowest step of the last quarter below the last step. Then
+        ``moving_on`` is the largest of the three, and ``settling`` is below zero if one of the three may be above zero.
+        If no checkpoint is at the middle, or at three quarters, ``settling`` counts the part from the checkpoint before
+        that point, and the three numbers count it from the checkpoint after it. A model without a checkpoint in the
+        first half is left out.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, (steps, (curve,), (layers,)) in _select_curves(data, *estimators).items():
@@ -150,7 +154,7 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
             growth_of_layers = bound_by_jackknife(layers[..., -1, :, :] - layers[..., 0, :, :])
             units[name] = {
                 "growth": bound_by_jackknife((last - first)[..., 0, :]),
-                "of_layers": growth_of_layers.reached_by(MOST_LAYERS),
+                "of_layers": growth_of_layers.find_floor(MOST_LAYERS),
                 "settling": bound_by_jackknife(-np.concatenate(perhaps, axis=-2)).least(),
                 "moving_on": bound_by_jackknife(surely).greatest(),
                 **{part: bound_by_jackknife(of).greatest() for part, of in kinds.items()},
@@ -160,7 +164,7 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
 
 
 def _find_beginnings(steps: Sequence[float], at: float) -> tuple[int, int]:
-    """Return the places of the first step not before a point of a training, and of the last one not after it."""
+    """Return the places of the first step at or after a point of a training, and of the last step at or before it."""
     after = min((place for place, step in enumerate(steps) if step >= at), default=len(steps) - 1)
     return after, max(place for place, step in enumerate(steps) if step <= at)
 
@@ -168,8 +172,9 @@ def _find_beginnings(steps: Sequence[float], at: float) -> tuple[int, int]:
 def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units:
     """Test whether a curve rises to a step of the first half of training and falls from it (:func:`peak`).
 
-    In logarithms of means over layers, above the first step and the last one, whichever is less. ``of_layers`` is how
-    far three quarters of the layers lie above their own ends at the step where the mean is highest above its own.
+    Heights are differences of logarithms of means over layers, above the first or the last step, whichever is less.
+    At the step where the mean is highest above its ends, three quarters of the layers lie at least ``of_layers`` above
+    their own ends.
     """
     units = {}
     for name, (steps, (curve,), (layers,)) in _select_curves(data, *estimators).items():
@@ -183,21 +188,21 @@ def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units
             above = np.moveaxis(top - of_layers[..., [0, -1], :, :], -3, -2)
             units[name] = {
                 **peak(logarithm, early, [0, -1], dip),
-                "of_layers": bound_by_jackknife(above).least().reached_by(MOST_LAYERS),
+                "of_layers": bound_by_jackknife(above).least().find_floor(MOST_LAYERS),
             }
     data.require(units, "a sound step between the first one and the middle of its training")
     return units
 
 
 def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Return how far a dimension falls from its highest step to the last one, and what the loss gains meanwhile.
+    """Return the fall of a dimension from its highest step to the last one, and the gain in loss over the same steps.
 
     Returns
     -------
     Units
-        Of each model ``fall``, the logarithm of the highest mean over layers before the last step over the last one,
-        with bounds that allow for the choice of the step; and ``gain``, the loss at that step less that at the last
-        one, in nats per token. Losses have no interval.
+        Of each model ``fall``, the logarithm of the ratio of the highest mean over layers before the last step to the
+        mean at the last step, with bounds that allow for the choice of the step; and ``gain``, the loss at the highest
+        step less the loss at the last step, in nats per token. Losses have no interval.
 
     Raises
     ------
@@ -225,17 +230,19 @@ def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
 def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
     """Test whether curves that rise and fall have their peaks at the end of the warm-up of the learning rate.
 
+    The steps around the end of the warm-up are the last step at or before it, and the first step at or after it.
+
     Returns
     -------
     Units
-        Of each model, in logarithms: ``elsewhere``, of the other steps between the ends that which is the
-        best by rise and fall (:func:`rise_then_fall`) and by how far it lies above those around the end of
-        the warm-up, the last one not after it and the first one not before it, whichever is least;
-        ``at_warm_up``, rise and fall at the better of these. Of all together: ``multiples_apart``, the logarithm
-        of by how much the peaks of two trainings differ in multiples of their warm-ups, and ``steps_apart``,
-        in steps, beyond the steps between which each may be; negative where one multiple, or step, fits all.
-        Seeds of a training may have theirs between the first and the last of these steps. Unknown unless two
-        trainings have a peak.
+        Of each model, in logarithms: ``at_warm_up``, the lesser of rise and fall (:func:`rise_then_fall`) at the better
+        step around the end of the warm-up; and ``elsewhere``, the least of the rise, the fall and the height above the
+        steps around the end of the warm-up, at the best of the other steps between the ends.
+        Of all models together: ``multiples_apart``, the gap between the peaks of the trainings in multiples of their
+        warm-ups, as the logarithm of a ratio; ``most_apart``, the least gap among just over half of the trainings; and
+        ``steps_apart``, the gap in steps, as the logarithm of a ratio. A peak is known to lie between two steps only,
+        so a gap is negative if one multiple, or one step, fits all trainings. The peaks of the seeds of a training may
+        lie anywhere between the first and the last of these steps. Unknown unless two trainings have a peak.
 
     Raises
     ------
@@ -256,11 +263,11 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
         between = [place for place in range(1, len(steps) - 1) if place not in around]
         if between:
             logarithm = np.log(curve)
-            elsewhere = _rises_and_falls(logarithm, between, [0, -1, *around])
-            at = _rises_and_falls(logarithm, around)
+            elsewhere = _bound_rise_and_fall(logarithm, between, [0, -1, *around])
+            at = _bound_rise_and_fall(logarithm, around)
             units[name] = {"elsewhere": elsewhere.greatest(), "at_warm_up": at.greatest()}
             low, _ = stack_bounds([*units[name].values()]).greatest().bounds(TAIL, TAIL)
-            if np.all(low > 0):  # else it has no peak that could be anywhere
+            if np.all(low > 0):  # otherwise the curve has no peak
                 training = data.models[name].training or name
                 peaks[training].append((_find_peak(logarithm, steps), -np.log(end)))
     data.require(units, "sound steps beside the ends and those around the end of the warm-up")
@@ -269,9 +276,9 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
     if len(peaks) > 1:
         multiples = [[shift(*of) for of in p] for p in peaks.values()]
         together = {
-            "multiples_apart": _ranges_apart(multiples),
-            "most_apart": _nearest_apart(multiples, len(peaks) // 2 + 1),
-            "steps_apart": _ranges_apart([[of for of, _ in p] for p in peaks.values()]),
+            "multiples_apart": _bound_gap_of_ranges(multiples),
+            "most_apart": _bound_gap_of_nearest(multiples, len(peaks) // 2 + 1),
+            "steps_apart": _bound_gap_of_ranges([[of for of, _ in p] for p in peaks.values()]),
         }
     return {**units, ALL_TOGETHER: together}
 
@@ -279,7 +286,7 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
 def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
     """Compare the first model with the second, at the highest points of their curves and at the ends.
 
-    Both numbers, ``peak`` and ``end``, are logarithms of ratios of means over layers.
+    The numbers ``peak`` and ``end`` are logarithms of ratios of means over layers.
     """
     curves = _select_curves(data, *estimators)
     if len(curves) != 2:
@@ -298,15 +305,16 @@ def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
 def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
     """Test whether estimators agree on how training changes a mean over layers.
 
+    The agreed change between two steps is the least of the estimators' changes, which are logarithms of ratios. It is
+    negative if two estimators contradict each other.
+
     Returns
     -------
     Units
-        Of each model the least change on which all agree, negative where two contradict each other:
-        ``direction``, of the changes from the first step to the middle one and from there to the last, the
-        lesser; ``rank``, of the changes between any two of up to eight steps from the first to the last, what
-        three quarters of them reach; ``shared``, the largest of these. Changes are logarithms of ratios. And
-        ``agreement``, the sum of these least changes over the sum of the mean sizes of all changes: 1 if curves are
-        proportional, whatever their shape.
+        Of each model ``direction``, the lesser of the agreed changes from the first step to the middle one and from
+        there to the last; ``rank``, the agreed change that three quarters of the pairs of up to eight steps reach;
+        ``shared``, the largest agreed change of a pair; and ``agreement``, the sum of the agreed changes of all pairs
+        over the sum of the mean sizes of the changes, which is 1 if curves are proportional, whatever their shape.
     """
     units = {}
     for name, (steps, curves, _) in _select_curves(data, *estimators).items():
@@ -316,14 +324,14 @@ def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
         number = min(len(steps), MOST_STEPS_OF_RANKS)
         spaced = np.linspace(0, last, number).round().astype(int).tolist()
         pairs = list(combinations(spaced, 2))
-        agreed = stack_bounds([_agreed_change(logarithms, pair) for pair in pairs])
+        agreed = stack_bounds([_bound_agreed_change(logarithms, pair) for pair in pairs])
         units[name] = {
             "direction": stack_bounds(
-                [_agreed_change(logarithms, pair) for pair in halves]
+                [_bound_agreed_change(logarithms, pair) for pair in halves]
             ).least(),
-            "rank": agreed.reached_by(MOST_PAIRS),
+            "rank": agreed.find_floor(MOST_PAIRS),
             "shared": agreed.greatest(),
-            "agreement": _agreement(logarithms, pairs),
+            "agreement": _bound_agreement(logarithms, pairs),
         }
     return units
 
@@ -337,16 +345,16 @@ def peak(
     ----------
     values : ndarray of float64, shape (..., points, 17)
     places : sequence of int
-        Where the peak may be; bounds allow for the choice.
+        The points where the peak may be; bounds allow for the choice.
     around : sequence of int
-        The points above which its height is measured, the least one.
+        The points above which the height is measured; the least height counts.
     dip : float
-        Which share of the height a fall before the peak, or a rise after it, may have.
+        The largest share of the height that a fall before the peak, or a rise after it, may have.
 
     Returns
     -------
     dict of str to BoundedNumber
-        ``height``, and ``one_peak``, the height less the deepest dip over this share; above zero where there is
+        ``height``, and ``one_peak``, the height less the deepest dip over `dip`, which is above zero if the curve has
         no second peak that counts.
     """
     heights, whole = [], []
@@ -365,11 +373,13 @@ def peak(
     return {"height": stack_bounds(heights).greatest(), "one_peak": stack_bounds(whole).greatest()}
 
 
-def _profiles(data: ClaimData, estimators: Sequence[str], fewest: int) -> dict[str, np.ndarray]:
+def _select_profiles(
+    data: ClaimData, estimators: Sequence[str], fewest: int
+) -> dict[str, np.ndarray]:
     """Select the values of the blocks at the last checkpoint, as in the plots that the authors released.
 
-    These have no layer 0, which is no block, and not the last one, which most models give after their final
-    norm; it counts where it is known to be from before. A profile in which a block is undefined has no shape.
+    Layer 0, the embedding output, is left out. So is the last layer, which most models give after their final norm,
+    unless it is known to be from before the norm. A model with an undefined block is left out.
     """
     found = {}
     for name, (curve,) in data.select_curves(*estimators).items():
@@ -384,7 +394,7 @@ def _profiles(data: ClaimData, estimators: Sequence[str], fewest: int) -> dict[s
 def _select_curves(
     data: ClaimData, *estimators: str
 ) -> dict[str, tuple[list[float], list[np.ndarray], list[np.ndarray]]]:
-    """Return the steps that all estimators of a model have, their means over layers, (..., steps, 17), and values."""
+    """Return the steps that all estimators of a model have, the means over layers, (..., steps, 17), and the values."""
     if data.claim.checkpoints != "training":
         raise InputError(
             f"claim `{data.claim.name}`: `{data.claim.statistic}` is of a training; add `checkpoints: training`"
@@ -399,24 +409,25 @@ def _select_curves(
     return found
 
 
-def _rises_and_falls(
+def _bound_rise_and_fall(
     logarithm: np.ndarray, places: Sequence[int], ends: Sequence[int] = (0, -1)
 ) -> BoundedNumber:
-    """Return the lesser of rise and fall at some steps, counted from 0; or the least height above other `ends`."""
+    """Return the lesser of rise and fall at each of some steps, or the least height above the steps `ends`."""
     at, beside = (logarithm[..., list(steps), :] for steps in (places, ends))
     return bound_by_jackknife(subtract_each(at, beside)).least()
 
 
 def _find_end(data: ClaimData, model: str, steps: Sequence[float]) -> float:
-    """Return the last step of a training; if it is unknown, the last one that was seen."""
+    """Return the last step of a training; if it is unknown, the last measured step."""
     return max(data.models[model].last_step or 0, steps[-1])
 
 
 def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
-    """Find between which steps a curve has its peak, in logarithms, along a last axis of two.
+    """Find the range of steps that holds the peak of a curve, in logarithms; its ends are along a last axis of two.
 
-    The estimate has the steps beside the highest one. Of the bounds, the first is a range that holds that of the
-    peak, from the steps beside all that are not shown to be lower; the second one, a range within it.
+    The estimate is the range between the neighbours of the highest step. The first bound is a range that holds the
+    range of the peak: the neighbours of all steps that are not shown to be lower than another step. The second bound is
+    a range within the range of the peak.
     """
     inside = range(1, len(steps) - 1)
     known = np.log(np.maximum(steps, 0.5))  # of step 0, half a step
@@ -430,7 +441,7 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
     estimate = candidate_range(mean == mean.max(axis=-1, keepdims=True))
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        lower = []  # whether a place is shown to be
+        lower = []  # whether a step is shown to be lower than another one
         for place in inside:
             others = [other for other in inside if other != place]
             if not others:
@@ -440,14 +451,14 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
         may_be = ~np.stack(lower, axis=-1)
         first = may_be.argmax(axis=-1)
         last = may_be.shape[-1] - 1 - may_be[..., ::-1].argmax(axis=-1)
-        # Wherever the peak is, its range holds what is between these, which may be less than nothing.
+        # The range of the peak holds the range between these ends, which may be empty.
         return candidate_range(may_be), np.stack([known[last], known[first + 2]], axis=-1)
 
     return BoundedNumber(estimate, bounds)
 
 
-def _ranges_apart(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber:
-    """Return how far the beginning of one range lies above the end of another, at most; less for wider ranges."""
+def _bound_gap_of_ranges(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber:
+    """Return the largest gap between two ranges, negative if all overlap; wider ranges have a smaller gap."""
 
     def apart(ranges: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         begins, ends = _join_ranges(ranges)
@@ -460,11 +471,13 @@ def _ranges_apart(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber
     return BoundedNumber(apart([[of.estimate for of in peaks] for peaks in trainings]), bounds)
 
 
-def _nearest_apart(trainings: Sequence[Sequence[BoundedNumber]], number: int) -> BoundedNumber:
-    """Return how far apart the peaks of those trainings are whose peaks are nearest to each other.
+def _bound_gap_of_nearest(
+    trainings: Sequence[Sequence[BoundedNumber]], number: int
+) -> BoundedNumber:
+    """Return the distance between the peaks of the `number` trainings whose peaks are nearest to each other.
 
-    The estimate and the lower bound are the gap between their ranges, negative where these have a part in common; the
-    upper bound is from the first beginning to the last end.
+    The estimate and the lower bound are the gap between their ranges, negative if the ranges overlap. The upper bound
+    is the distance from the first beginning to the last end.
     """
 
     def nearest(ranges: Sequence[Sequence[np.ndarray]], *, is_gap: bool) -> np.ndarray:
@@ -506,22 +519,22 @@ def _bound_ranges(
     return [[low for low, _ in of] for of in each], [[high for _, high in of] for of in each]
 
 
-def _rise_above(values: np.ndarray, places: Sequence[int], others: Sequence[int]) -> BoundedNumber:
-    """Return how far the best of some places lies above the highest of others."""
+def _bound_rise(values: np.ndarray, places: Sequence[int], others: Sequence[int]) -> BoundedNumber:
+    """Return the height of the highest of some places above the highest of other places."""
     at, beside = values[..., list(places), :], values[..., list(others), :]
     return bound_by_jackknife(subtract_each(at, beside)).least().greatest()
 
 
-def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumber:
-    """Return the least change of all estimators up, or down, whichever is more."""
+def _bound_agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumber:
+    """Return the least change of all estimators upwards or downwards, whichever is more."""
     change = logarithms[..., pair[1], :, :] - logarithms[..., pair[0], :, :]
     return stack_bounds(
         [bound_by_jackknife(change).least(), bound_by_jackknife(-change).least()]
     ).greatest()
 
 
-def _agreement(logarithms: np.ndarray, pairs: Sequence[tuple[int, int]]) -> BoundedNumber:
-    """Return the least changes of all estimators, summed over pairs of steps, over the mean sizes of changes."""
+def _bound_agreement(logarithms: np.ndarray, pairs: Sequence[tuple[int, int]]) -> BoundedNumber:
+    """Return the sum of the agreed changes of pairs of steps over the sum of the mean sizes of their changes."""
     first, second = zip(*pairs, strict=True)
     changes = logarithms[..., second, :, :] - logarithms[..., first, :, :]
     agreed = np.maximum(changes.min(axis=-2), -changes.max(axis=-2)).sum(axis=-2)

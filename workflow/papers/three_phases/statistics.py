@@ -1,4 +1,4 @@
-"""What the paper says of curves over training, as numbers with bounds."""
+"""Statistics of curves over training, with bounds."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
     Returns
     -------
     Units
-        Of each model, in logarithms of ratios: ``collapse``, from the first step to the lowest one between the ends;
-        ``expansion``, the largest rise between two steps; ``compression``, the lesser of a rise to a step and the fall
-        from there to the last one; ``phases``, the least of a fall to one step, a rise from there to a later one and
-        the fall from there to the last. Bounds allow for the choice of the steps. Where the measure rises first, rises
-        count as falls.
+        Of each model, in logarithms of ratios: ``collapse``, the fall from the first step to the lowest one between the
+        ends; ``expansion``, the largest rise between two steps; ``compression``, the lesser of a rise to a step and the
+        fall from there to the last one; ``phases``, the least of three changes: a fall to one step, a rise from there
+        to a later one, and the fall from there to the last. Bounds allow for the choice of the steps. If the measure
+        rises first (`falls_first` is false), rises and falls change places.
     """
     if data.claim.checkpoints != "training":
         raise InputError(

@@ -63,7 +63,7 @@ class BoundedNumber:
 
         return BoundedNumber(_weighted_quantile(self.estimate, weight, weights), bounds)
 
-    def reached_by(self, share: float) -> "BoundedNumber":
+    def find_floor(self, share: float) -> "BoundedNumber":
         """Return the largest number that a share of those along the last axis reach."""
         return self.kth_largest(math.ceil(share * self.estimate.shape[-1] - ROUNDING))
 
@@ -144,7 +144,7 @@ def average_seeds(parts: Sequence[BoundedNumber], number: int) -> BoundedNumber:
     return BoundedNumber(estimates.mean(axis=-1), bounds, parts[0].limits)
 
 
-def apart(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
+def subtract_numbers(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
     """Return how far one number lies above another, by the intervals of both: positive if they do not meet."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +166,7 @@ def shift(number: BoundedNumber, by: float) -> BoundedNumber:
     return BoundedNumber(number.estimate + by, bounds)
 
 
-def stay_below(number: BoundedNumber, share: float) -> BoundedNumber:
+def find_ceiling(number: BoundedNumber, share: float) -> BoundedNumber:
     """Return the number that a share of those along the last axis do not exceed."""
     size = number.estimate.shape[-1]
     return number.kth_largest(size - math.ceil(share * size - ROUNDING) + 1)

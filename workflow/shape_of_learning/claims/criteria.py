@@ -128,7 +128,7 @@ def is_shown(condition: Condition, units: Units, families: Families | None = Non
     return low > 0
 
 
-def chance(condition: Condition, units: Units, families: Families | None = None) -> float:
+def p_value(condition: Condition, units: Units, families: Families | None = None) -> float:
     """Return the least tail at which a condition is shown, a p-value; NaN of numbers without an interval."""
     of_condition = margin(condition, units, families)
 

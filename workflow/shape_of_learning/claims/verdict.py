@@ -9,7 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from shape_of_learning.claims import criteria, statistics
-from shape_of_learning.claims.bounds import ROUNDING, TAIL, BoundedNumber, apart, average_seeds
+from shape_of_learning.claims.bounds import (
+    ROUNDING,
+    TAIL,
+    BoundedNumber,
+    average_seeds,
+    subtract_numbers,
+)
 from shape_of_learning.claims.claim import (
     DECIDED,
     TOGETHER,
@@ -257,7 +263,7 @@ def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement
             criteria.margin(condition, {unit: both[unit] for unit in common}, families)
             for both in (units, controls)
         )
-        low, high = apart(of_models, of_control).bounds(TAIL, TAIL)
+        low, high = subtract_numbers(of_models, of_control).bounds(TAIL, TAIL)
         is_below = of_control.bounds(TAIL, TAIL)[0] > 0 or high < 0
         found.append(f"beyond {control}: {'yes' if low > 0 else 'no' if is_below else 'not told'}")
     return found
@@ -320,8 +326,8 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
         revisions=tuple(f"{model}@{revision}" for model, revision in data.checkpoints),
         n=tuple(f"{n:,.0f}" for n in sorted({n for curve in curves for n in curve.n})),
         selections=tuple(sorted({curve.selection for curve in curves})),
-        p_supported=criteria.chance(claim.supported, units, families),
-        p_contradicted=criteria.chance(claim.contradicted, units, families),
+        p_supported=criteria.p_value(claim.supported, units, families),
+        p_contradicted=criteria.p_value(claim.contradicted, units, families),
         to_contradict=to_contradict,
         numbers=tuple(numbers.values()),
         results=tuple(dict.fromkeys(results)),
