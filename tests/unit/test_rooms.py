@@ -23,6 +23,7 @@ FLOORS = (
     ("training",),
     ("plan", "scripts"),
     ("audit", "papers", "results"),
+    ("verification",),
     ("command_line",),
     ("__main__",),
 )

@@ -31,7 +31,6 @@ from shape_of_learning.files import find_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_sentences
 from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
-from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.options import (
     BATCH_VECTORS,
     BUILT_IN_TEXT,
@@ -48,16 +47,20 @@ from shape_of_learning.results import (
     print_changes,
     print_estimates,
     read_estimates,
+    write_estimates,
     write_objects,
     write_text,
 )
 
 if TYPE_CHECKING:
     from shape_of_learning.one_model.measurement import MeasurementResult
+    from shape_of_learning.one_model.measurement_record import RecordedEstimates
+    from shape_of_learning.one_model.sources import ModelSource
 
 EXIT_CODES = (
     "Exit codes: 0, done; 1, an input cannot be used (see the last line); 2, a wrong command line."
 )
+DIFFERENT, NOT_VERIFIED = 1, 2  # exit codes of `verify`
 ALL = "all"
 COMPACT = "anisotropy,anisotropy_without_massive_tokens,two_nn,mada,mle"
 EXAMPLES = (
@@ -205,16 +208,20 @@ def measure(  # noqa: PLR0913 (options)
             measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
         checkpoints = _choose_checkpoints(models, revision)
+        text_argument = text
         text = _prepare_text(text, Path(temporary), models)
         if not text.is_file():
             text_name = UNKNOWN_TEXT
-        results = _measure_all(models, checkpoints, text, options, name)
+        measured = _measure_all(models, checkpoints, text, options, name)
+        results = [result for _, result in measured]
         rows = [row for result in results for row in result.estimates]
         try:
+            if csv or json:
+                estimates = _record_estimates(measured, text_argument, text, options)
             if csv:
-                write_table(csv, ESTIMATE_COLUMNS, rows)
+                write_estimates(csv, estimates)
             if json:
-                write_objects(json, rows)
+                write_objects(json, estimates)
             if plot:
                 draw_plot(rows, plot, picture, text_name)
             if explorer:
@@ -257,7 +264,7 @@ def compare(  # noqa: PLR0913 (options)
         models = [first, second]
         checkpoints = _choose_checkpoints(models)
         text = _prepare_text(text, Path(temporary), models)
-        result, second_result = _measure_all(
+        (_, result), (_, second_result) = _measure_all(
             models, checkpoints, text, options, shares_batches=True
         )
         rows = result.compare(second_result)
@@ -291,6 +298,79 @@ def explore(
         if not table.is_file():
             raise InputError(f"{name} is missing; correct the path")
         write_text(page, make_explorer(read_estimates(table, name)))
+
+
+@app.command(
+    epilog="Example: shape-of-learning verify gpt2.csv. Exit codes: 0, the file holds; 1, values differ or the file "
+    "was edited; 2, it could not be verified, or a wrong command line."
+)
+def verify(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or JSON file of `measure`; - for standard input.", parser=parse_input
+        ),
+    ],
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            help="The text, if it is not where the file says, or came from a pipe.",
+            parser=parse_input,
+            metavar="FILE",
+        ),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Where the model is, if it is not where the file says.")
+    ] = "",
+    threads: Threads = None,
+    device: Annotated[
+        str, typer.Option(help="By default that of the file, if this machine has it.")
+    ] = "",
+) -> None:
+    """Measure again what a file of `measure` states, and say whether its values hold."""
+    inputs = (file, text)
+    with _exit_on_input_error(inputs=inputs, code=NOT_VERIFIED), TemporaryDirectory() as temporary:
+        from shape_of_learning.verification import (
+            Agreement,
+            EditedFileError,
+            find_recorded_inputs,
+            format_verification,
+            read_recorded_estimates,
+            verify_estimates,
+        )
+
+        name = _format_input(file)
+        folder = Path(temporary)
+        if is_stream(file):
+            file = _read_stream(file, folder)
+        if not file.is_file():
+            raise InputError(f"{name} is missing; correct the path")
+        try:
+            estimates = read_recorded_estimates(file, name)
+        except EditedFileError as error:
+            print_message(f"ERROR: {error}")
+            raise typer.Exit(DIFFERENT) from None
+        if model and len(estimates) > 1:
+            raise InputError(
+                f"{name} has {len(estimates)} models, and --model is for one; leave it out"
+            )
+        if text is not None and is_stream(text):
+            text = _read_stream(text, folder)
+        for recorded in estimates:
+            if recorded.record.commit and not model:
+                print_message(f"Asking {endpoint()} for `{recorded.record.model}`.")
+        inputs = find_recorded_inputs(estimates, model, text, folder)
+        agreements = []
+        for recorded, found in zip(estimates, inputs, strict=True):
+            with show_bar(found.source.model) as progress:
+                verification = verify_estimates(
+                    recorded, found, device=device, threads=threads, progress=progress
+                )
+            for line in format_verification(verification):
+                stdout.print(line, soft_wrap=True, highlight=False)
+            agreements.append(verification.agreement)
+        if Agreement.DIFFERENT in agreements:
+            raise typer.Exit(DIFFERENT)
 
 
 @app.command(epilog="Example: shape-of-learning doctor")
@@ -440,48 +520,62 @@ def _measure_all(
     name: str = "",
     *,
     shares_batches: bool = False,
-) -> "list[MeasurementResult]":
+) -> "list[tuple[ModelSource, MeasurementResult]]":
     """Fetch and measure models with a progress bar."""
     from huggingface_hub.utils import disable_progress_bars
 
-    from shape_of_learning.checkpoints.local import find_checkpoint, is_local, name_local
-    from shape_of_learning.one_model.in_python import Request, measure_request
-    from shape_of_learning.one_model.measurement import measure_checkpoint
-    from shape_of_learning.one_model.vector_files import is_vector_file
+    from shape_of_learning.checkpoints.local import is_local, name_local
+    from shape_of_learning.one_model.sources import find_source, measure_source
 
     if not stderr.is_terminal:
         disable_progress_bars()
     short_names = [
         name_local(model) if is_local(model) else Path(model).name for model, _ in checkpoints
     ]
-    results: list[MeasurementResult] = []
+    measured: list[tuple[ModelSource, MeasurementResult]] = []
     for argument, (model, revision), short_name in zip(
         models, checkpoints, short_names, strict=True
     ):
         label = name or (argument if short_names.count(short_name) > 1 else short_name)
-        shuffled_as = results[0].model.name if results and shares_batches else ""
-        if is_vector_file(model):
-            request = Request(
-                measures=options.measures,
+        source = find_source(model, revision)
+        with show_bar(label) as progress:
+            result = measure_source(
+                source,
+                text,
+                options,
                 name=label,
-                seed=options.seed,
-                batch_vectors=options.batch_vectors,
+                revision=revision,
+                shuffled_as=measured[0][1].model.name if measured and shares_batches else "",
+                progress=progress,
             )
-            result, _ = measure_request(model, request, shuffled_as)
-        else:
-            _, folder = find_checkpoint(model, revision)
-            with show_bar(label) as progress:
-                result = measure_checkpoint(
-                    folder,
-                    text,
-                    options,
-                    name=label,
-                    revision=revision,
-                    shuffled_as=shuffled_as,
-                    progress=progress,
-                )
-        results.append(result)
-    return results
+        measured.append((source, result))
+    return measured
+
+
+def _record_estimates(
+    measured: "list[tuple[ModelSource, MeasurementResult]]",
+    argument: Path | None,
+    text: Path,
+    options: MeasurementOptions,
+) -> "list[RecordedEstimates]":
+    """Put a record beside the estimates of each model; `argument` is the option --text, `text` its content."""
+    from shape_of_learning.one_model.measurement_record import (
+        RecordedEstimates,
+        TextKind,
+        describe_text,
+        make_record,
+    )
+
+    described = None
+    if text.is_file():
+        kind: TextKind = "built-in"
+        if argument is not None:
+            kind = "stream" if is_stream(argument) else "file"
+        described = describe_text(text, kind, _format_input(argument) if argument else "")
+    return [
+        RecordedEstimates(result.estimates, make_record(source, described, options))
+        for source, result in measured
+    ]
 
 
 def _split_revision(argument: str) -> tuple[str, str]:

@@ -7,17 +7,26 @@ from csv import Error as CsvError
 from csv import reader as csv_reader
 from json import dumps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, find_descriptor, format_row, is_stream
+from shape_of_learning.files import (
+    atomic_write,
+    find_descriptor,
+    format_row,
+    is_stream,
+    write_table,
+)
 from shape_of_learning.findings import NamedCheckpoint, find_all_sentences
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.suspects import REASONS, Reason, read_reasons
-from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS, RECORD_COLUMN, TEXT_COLUMNS
+
+if TYPE_CHECKING:
+    from shape_of_learning.one_model.measurement_record import RecordedEstimates
 
 Row = Mapping[str, Any]
 # By format, the metadata key of the caption, and the keys without which equal results give equal bytes.
@@ -26,7 +35,6 @@ PICTURES: dict[str, tuple[str, dict[str, None]]] = {
     "pdf": ("Subject", {"CreationDate": None}),
     "svg": ("Description", {"Date": None}),
 }
-TEXT_COLUMNS = ("model", "role", "revision", "estimator", "selection", "suspect", "reason")
 INTEGER_COLUMNS = ("step", "tokens", "layer")
 WIDTH = 80  # characters of a line
 MOST_DECIMALS = 2  # of estimates; differences have one more
@@ -46,17 +54,28 @@ def write_text(path: Path, content: str) -> None:
         partial.write_text(content, encoding="utf-8", newline="\n")
 
 
-def write_objects(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows of estimates as a list of JSON objects; JSON has no number for infinity and NaN."""
-    objects = name_cells(rows)
-    for cells in objects:
-        for key, cell in cells.items():
-            if key == "suspect":
-                cells[key] = cell == "yes"
-            elif isinstance(cell, float) and math.isnan(cell):
-                cells[key] = None
-            elif isinstance(cell, float) and math.isinf(cell):
-                cells[key] = "Infinity" if cell > 0 else "-Infinity"
+def write_estimates(path: Path, estimates: "Iterable[RecordedEstimates]") -> None:
+    """Write a CSV file of the estimates of models, with the record of each in its first row."""
+    rows = []
+    for model in estimates:
+        records = [dumps(model.make_cell()), *[""] * (len(model.rows) - 1)]
+        rows += [[*row, record] for row, record in zip(model.rows, records, strict=True)]
+    write_table(path, (*ESTIMATE_COLUMNS, RECORD_COLUMN), rows)
+
+
+def write_objects(path: Path, estimates: "Iterable[RecordedEstimates]") -> None:
+    """Write the same as a list of JSON objects; JSON has no number for infinity and NaN."""
+    objects = []
+    for model in estimates:
+        for number, cells in enumerate(name_cells(model.rows)):
+            for key, cell in cells.items():
+                if key == "suspect":
+                    cells[key] = cell == "yes"
+                elif isinstance(cell, float) and math.isnan(cell):
+                    cells[key] = None
+                elif isinstance(cell, float) and math.isinf(cell):
+                    cells[key] = "Infinity" if cell > 0 else "-Infinity"
+            objects.append({**cells, RECORD_COLUMN: None if number else model.make_cell()})
     write_text(path, f"{dumps(objects, indent=1, allow_nan=False)}\n")
 
 
@@ -120,27 +139,38 @@ def _describe_sample(rows: Sequence[Row], text: str) -> str:
     return f"{windows} windows of {text}" if text else f"{windows} windows"
 
 
-def read_estimates(file: Path, name: str) -> list[list[str]]:
-    """Read a table of estimates, also after a spreadsheet has saved it."""
+def read_table(file: Path) -> list[dict[str, str]]:
+    """Read the cells of a CSV file by column, also after a spreadsheet has saved it; ValueError if it is damaged."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             header, *lines = [*csv_reader(stream, strict=True)] or [[]]
-        if lacking := [column for column in ESTIMATE_COLUMNS if column not in header]:
-            raise ValueError(f"it lacks the columns {', '.join(lacking)}")
-        if len(header) > len({*header}):
-            raise ValueError("a column occurs twice")
-        rows = []
-        for number, cells in enumerate(filter(None, lines), 2):
-            if len(cells) != len(header):
-                raise ValueError(f"line {number} has {len(cells)} cells, and not {len(header)}")
-            row = dict(zip(header, cells, strict=True))
-            rows.append([_read_cell(row[column], column, number) for column in ESTIMATE_COLUMNS])
-        if not rows:
-            raise ValueError("it has no row")
+    except CsvError as error:
+        raise ValueError(str(error)) from error
+    if lacking := [column for column in ESTIMATE_COLUMNS if column not in header]:
+        raise ValueError(f"it lacks the columns {', '.join(lacking)}")
+    if len(header) > len({*header}):
+        raise ValueError("a column occurs twice")
+    rows = []
+    for number, cells in enumerate(filter(None, lines), 2):
+        if len(cells) != len(header):
+            raise ValueError(f"line {number} has {len(cells)} cells, and not {len(header)}")
+        rows.append(dict(zip(header, cells, strict=True)))
+    if not rows:
+        raise ValueError("it has no row")
+    return rows
+
+
+def read_estimates(file: Path, name: str) -> list[list[str]]:
+    """Read a table of estimates, also after a spreadsheet has saved it."""
+    try:
+        rows = [
+            [_read_cell(row[column], column, number) for column in ESTIMATE_COLUMNS]
+            for number, row in enumerate(read_table(file), 2)
+        ]
         estimators = {row[ESTIMATE_COLUMNS.index("estimator")] for row in rows}
         if unknown := sorted(estimators - {*list_measure_names()}):
             raise ValueError(f"it has unknown measures: {', '.join(unknown):.100}")
-    except (ValueError, CsvError) as error:
+    except ValueError as error:
         raise InputError(
             f"{name} is no table of estimates ({error}); give one that `measure --csv` or a ShapeCallback wrote"
         ) from error

@@ -29,6 +29,12 @@ def find_local_checkpoint(path: str) -> Path:
     InputError
         If there is no such package, or the file cannot be unpacked.
     """
+    found = find_local_path(path)
+    return unpack(found) if found.suffix.lower() == GGUF else found
+
+
+def find_local_path(path: str) -> Path:
+    """Find a path, also inside an installed package; InputError if there is no such package."""
     found = expand_home(path)
     if path.startswith(PACKAGE):
         name, _, inside = path.removeprefix(PACKAGE).partition("/")
@@ -40,7 +46,7 @@ def find_local_checkpoint(path: str) -> Path:
                 f"{path}: there is no package `{name}`; install it where this runs, or correct the name"
             )
         found = Path(package.submodule_search_locations[0], inside)
-    return unpack(found) if found.suffix.lower() == GGUF else found
+    return found
 
 
 def is_local(model: str) -> bool:

@@ -103,6 +103,8 @@ ESTIMATE_COLUMNS = (
     "suspect",
     "reason",
 )
+TEXT_COLUMNS = ("model", "role", "revision", "estimator", "selection", "suspect", "reason")
+RECORD_COLUMN = "record"  # the last one of a file of the command `measure`
 CHANGE_COLUMNS = (
     "model",
     "estimator",

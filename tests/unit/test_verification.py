@@ -1,0 +1,228 @@
+"""Files of values that are measured again: which hold, which were edited, and what is missing."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.numpy
+from typer.testing import CliRunner
+
+import tiny_models
+from shape_of_learning.command_line import app
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
+from shape_of_learning.one_model.measurement_record import MeasurementRecord, RecordedEstimates
+from shape_of_learning.verification import Agreement, compare_rows, read_recorded_estimates
+
+QUICK = (
+    *("--windows", "40", "--window-characters", "60", "--batch-vectors", "500", "--threads", "1"),
+    *("--measures", "two_nn,anisotropy"),
+)
+HOLDS, DIFFERS, NOT_VERIFIED = 0, 1, 2
+
+
+def invoke(*arguments, **options):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+
+@pytest.fixture
+def place(measured_place, tmp_path, monkeypatch):
+    """A folder with a model, a text, and the files of a measurement, which a test may change."""
+    for file in measured_place.rglob("*"):
+        if file.is_file():
+            copy = tmp_path / file.relative_to(measured_place)
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def measured_place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("place")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        tiny_models.save_tiny_model(folder / "model", "gpt_neox", head=True)
+        (folder / "text.txt").write_text("".join(tiny_models.TEXT * 100))
+        X = np.random.default_rng(0).standard_normal((600, 6)).astype(np.float32)
+        np.savez("vectors.npz", vectors=X, groups=np.arange(600) // 20)
+        files = ("--csv", "table.csv", "--json", "table.json")
+        done = invoke("measure", "model", "--text", "text.txt", *QUICK, *files)
+        assert done.exit_code == 0, done.output
+        files = ("--csv", "vectors.csv", "--json", "vectors.json")
+        done = invoke("measure", "vectors.npz", "--measures", "two_nn,anisotropy", *files)
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+def rewrite(source, target, change):
+    """Change the rows of a file of values, and state the digest of the changed content."""
+    [estimates] = read_recorded_estimates(source, str(source))
+    record = estimates.record.model_dump(mode="json")
+    rows = [dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in estimates.rows]
+    change(rows, record)
+    changed = RecordedEstimates(
+        [[*row.values()] for row in rows], MeasurementRecord.model_validate(record)
+    )
+    rows[0]["record"] = json.dumps(changed.make_cell())
+    pd.DataFrame(rows).to_csv(target, index=False)
+
+
+FILES = ("table.csv", "table.json", "vectors.csv", "vectors.json")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_as_it_was_written_holds(place, file):
+    done = invoke("verify", file, "--threads", "1")
+    assert done.exit_code == HOLDS, done.output
+    assert "holds" in done.output
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("part", ["value", "record"])
+def test_a_file_that_was_edited_is_refused_before_anything_is_measured(place, file, part):
+    (place / "model/model.safetensors").unlink()  # nothing can be measured now
+    text = (place / file).read_text()
+    if part == "record":
+        changed = re.sub(r'(seed"+: )0', r"\g<1>1", text)
+    else:
+        [estimates] = read_recorded_estimates(place / file, file)
+        value = str(estimates.rows[1][ESTIMATE_COLUMNS.index("value")])
+        changed = text.replace(value, f"{float(value) + 0.01}", 1)
+    assert changed != text
+    (place / file).write_text(changed)
+    done = invoke("verify", file)
+    assert done.exit_code == DIFFERS, done.output
+    assert "edited" in done.output
+
+
+def test_a_value_that_was_changed_with_its_digest_is_found_by_measuring(place):
+    def change(rows, record):
+        rows[2]["value"] = str(float(rows[2]["value"]) + 0.01)
+
+    rewrite(place / "table.csv", place / "forged.csv", change)
+    done = invoke("verify", "forged.csv")
+    assert done.exit_code == DIFFERS, done.output
+    assert "1 of 10 rows" in done.output
+    assert "layer 2" in done.output
+
+
+def test_a_row_that_was_left_out_with_its_digest_is_found_by_measuring(place):
+    rewrite(place / "vectors.csv", place / "forged.csv", lambda rows, record: rows.pop())
+    done = invoke("verify", "forged.csv")
+    assert done.exit_code == DIFFERS, done.output
+    assert "no row" in done.output
+
+
+def test_rounding_is_told_from_a_change(place):
+    """The last digits of a value hold; of an interval, as a share of the value that it is of."""
+
+    def change(rows, record):
+        rows[0]["value"] = repr(float(rows[0]["value"]) * (1 + 1e-6))
+        rows[1]["low"] = repr(float(rows[1]["low"]) + 1e-6 * float(rows[1]["value"]))
+
+    rewrite(place / "table.csv", place / "rounded.csv", change)
+    done = invoke("verify", "rounded.csv")
+    assert done.exit_code == HOLDS, done.output
+    assert "2 of 10 rows differ" in done.output
+    row = dict.fromkeys(ESTIMATE_COLUMNS, "")
+    row |= {"estimator": "two_nn", "layer": 1, "value": 10.0, "n": 500, "same_token": 0.5}
+    for column, cell, expected in (
+        ("value", 10.0005, Agreement.LAST_DIGITS),
+        ("value", 10.01, Agreement.DIFFERENT),
+        ("value", "", Agreement.DIFFERENT),
+        ("value", float("inf"), Agreement.DIFFERENT),
+        ("n", 501, Agreement.DIFFERENT),
+        ("same_token", 0.5002, Agreement.LAST_DIGITS),
+        ("suspect", "yes", Agreement.DIFFERENT),
+    ):
+        [difference] = compare_rows([[*row.values()]], [[*(row | {column: cell}).values()]])
+        assert difference.column == column
+        assert difference.agreement is expected, (column, cell)
+    assert not compare_rows([[*row.values()]], [[*row.values()]])
+
+
+def test_other_software_is_named(place):
+    def change(rows, record):
+        record["versions"]["torch"] = "1.0.0"
+
+    rewrite(place / "vectors.csv", place / "old.csv", change)
+    done = invoke("verify", "old.csv")
+    assert done.exit_code == HOLDS, done.output
+    assert "1.0.0" in done.output
+    assert "torch" in done.output
+
+
+def test_another_model_or_text_is_no_verification(place):
+    (place / "text.txt").write_text("".join(tiny_models.TEXT * 101))
+    done = invoke("verify", "table.csv")
+    assert done.exit_code == NOT_VERIFIED, done.output
+    assert "--text" in done.output
+    (place / "text.txt").rename(place / "other.txt")
+    assert invoke("verify", "table.csv").exit_code == NOT_VERIFIED
+    (place / "text.txt").write_text("".join(tiny_models.TEXT * 100))
+    weights = safetensors.numpy.load_file("model/model.safetensors")
+    next(iter(weights.values()))[0] += 1e-3
+    safetensors.numpy.save_file(weights, "model/model.safetensors", {"format": "pt"})
+    done = invoke("verify", "table.csv")
+    assert done.exit_code == NOT_VERIFIED, done.output
+    assert "model.safetensors" in done.output
+
+
+def test_a_model_that_was_moved_is_given_by_its_new_place(place):
+    (place / "model").rename(place / "moved")
+    (place / "vectors.npz").rename(place / "moved.npz")
+    assert invoke("verify", "table.csv").exit_code == NOT_VERIFIED
+    assert invoke("verify", "table.csv", "--model", "moved").exit_code == HOLDS
+    assert invoke("verify", "vectors.csv", "--model", "moved.npz").exit_code == HOLDS
+    assert invoke("verify", "vectors.csv", "--model", "moved").exit_code == NOT_VERIFIED
+
+
+def test_a_text_from_a_pipe_is_given_again(place):
+    text = (place / "text.txt").read_bytes()
+    measured = ("measure", "./model", "model", "--text", "text.txt", *QUICK, "--json", "two.json")
+    assert invoke(*measured).exit_code == 0
+
+    def change(rows, record):
+        record["text"].update(source="stream", path="the standard input")
+
+    rewrite(place / "table.csv", place / "piped.csv", change)
+    done = invoke("verify", "piped.csv")
+    assert done.exit_code == NOT_VERIFIED
+    assert "--text FILE" in done.output
+    (place / "again.txt").write_bytes(text)
+    assert invoke("verify", "piped.csv", "--text", "again.txt").exit_code == HOLDS
+    done = invoke("verify", "two.json")  # of two models
+    assert done.exit_code == HOLDS, done.output
+    assert done.output.count("holds") == 2
+    assert invoke("verify", "two.json", "--model", "model").exit_code == NOT_VERIFIED
+
+
+def test_tables_without_a_record_are_refused_in_a_sentence(place):
+    table = pd.read_csv("table.csv")
+    table.drop(columns="record").to_csv("plain.csv", index=False)
+    pd.concat([table, table]).to_csv("twice.csv", index=False)
+    done = invoke("compare", "model", "model", "--text", "text.txt", *QUICK, "--csv", "changes.csv")
+    assert done.exit_code == 0, done.output
+    (place / "empty.csv").touch()
+    (place / "number.json").write_text("[1]")
+    (place / "binary.csv").write_bytes(b"\xff\x00")
+    for file in ("plain.csv", "twice.csv", "changes.csv", "empty.csv", "number.json", "binary.csv"):
+        done = invoke("verify", file)
+        assert done.exit_code == NOT_VERIFIED, (file, done.output)
+        assert "carries no record" in done.output.splitlines()[-1], file
+    assert "is missing" in invoke("verify", "missing.csv").output
+
+
+def test_a_sorted_file_holds_and_is_a_rectangle(place):
+    table = pd.read_csv("table.csv")
+    assert table["record"].notna().sum() == 1
+    table.sort_values("value").to_csv("sorted.csv", index=False)
+    done = invoke("verify", "sorted.csv")
+    assert done.exit_code == HOLDS, done.output
+    record = json.loads(table["record"][0])
+    assert record["protocol"]["windows"] == 40
+    assert record["text"]["path"] == "text.txt"
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= record["files"].keys()
+    assert {"torch", "transformers", "numpy", "shape-of-learning"} <= record["versions"].keys()
