@@ -91,7 +91,7 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
         ("o/m,step1,-1,,,,ok,,,", "step"),
         ("o/m,step1,1,,zz,,ok,,,", "commit"),
         ("o/m,step1,1,,,ab,ok,,,", "sha256"),
-        ("o/m,step1,1,,,,ok,,,yesterday", "checked"),
+        ("o/m,step1,1,,,,ok,,,,yesterday", "checked"),
     ],
 )
 def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line, says):

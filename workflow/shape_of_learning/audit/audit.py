@@ -11,7 +11,15 @@ from huggingface_hub import cached_assets_path
 
 from shape_of_learning.audit.listings import NO_COMMIT, PAUSES, ListedSeries
 from shape_of_learning.checkpoints import hub
-from shape_of_learning.checkpoints.atlas import AtlasRow, find_row, list_reported_mistakes
+from shape_of_learning.checkpoints.atlas import (
+    HASHES,
+    PUBLISHED,
+    REPORT,
+    TENSORS,
+    AtlasRow,
+    find_row,
+    list_reported_mistakes,
+)
 from shape_of_learning.checkpoints.download import download_as_listed
 from shape_of_learning.checkpoints.lock import MAIN, Checkpoint, Listing, Place, is_weight_file
 from shape_of_learning.checkpoints.verdicts import (
@@ -92,7 +100,12 @@ def audit_series(
             verdict, reason = Verdict(Kind.UNKNOWN), series.unknown[checkpoint.name]
         else:
             verdict, reason = judged[checkpoint.name].verdict, reasons[checkpoint.name]
-        row = _make_row(checkpoint, series.listed.get(checkpoint.name), verdict, reason, day)
+        listing = series.listed.get(checkpoint.name)
+        row = _make_row(checkpoint, listing, verdict, reason, day)
+        if row.parse_verdict().kind is not Kind.UNKNOWN:
+            is_reported = verdict.kind is Kind.REPORTED
+            evidence_kind = TENSORS if checkpoint.name in evidence else HASHES
+            row = row.model_copy(update={"known_by": REPORT if is_reported else evidence_kind})
         known = find_row(checkpoint.repository, checkpoint.revision)
         rows.append(_add_reports(row, known, checkpoint.name in evidence))
     return rows
@@ -129,16 +142,21 @@ def _add_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> At
             update["reason"] = (
                 f"{row.reason}; reported as {known.verdict}, which its files do not show"
             )
-        elif kind in (Kind.SAME_AS_STEP, Kind.SAME_AS_MAIN):
-            update["verdict"] = Kind.UNKNOWN.value
+        elif kind in (Kind.SAME_AS_STEP, Kind.SAME_AS_MAIN, Kind.SAME_RESULTS):
+            update |= {"verdict": Kind.UNKNOWN.value, "known_by": ""}
             update["reason"] = (
                 f"reported: {known.verdict}; its files are others, so that only --tensors tells"
             )
         else:
-            update |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
+            update |= _repeat_report(known)
     if known.is_fault and not row.commit and row.parse_verdict().kind is Kind.UNKNOWN:
-        update |= {"verdict": known.verdict, "reason": f"reported: {known.reason}"}
+        update |= _repeat_report(known)
     return row.model_copy(update=update)
+
+
+def _repeat_report(known: AtlasRow) -> dict[str, str]:
+    reason = known.reason if known.known_by == PUBLISHED else f"reported: {known.reason}"
+    return {"verdict": known.verdict, "reason": reason, "known_by": known.known_by or REPORT}
 
 
 def list_notes(series: ListedSeries) -> list[str]:
@@ -158,12 +176,13 @@ def list_notes(series: ListedSeries) -> list[str]:
             f"{listing.commit[:COMMIT_CHARACTERS]}); whether they hold the same tensors was not compared."
         )
     if series.others:
-        names = _list_names([f"`{name}`" for name in series.others])
+        names = list_names([f"`{name}`" for name in series.others])
         notes.append(f"Names that are no steps were not compared: {names}.")
     return notes
 
 
-def _list_names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
+    """List the first names, and the number of the others."""
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -201,7 +220,7 @@ def _describe_common_shards(name: str, series: ListedSeries) -> str:
             for shard, digest in hash_shards(listing).items():
                 holders[shard, digest].append(other)
     shards = [
-        f"{shard} is also that of {_list_names(holders[shard, digest])}"
+        f"{shard} is also that of {list_names(holders[shard, digest])}"
         for shard, digest in hash_shards(series.listed[name]).items()
         if (shard, digest) in holders
     ]

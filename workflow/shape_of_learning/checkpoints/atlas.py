@@ -25,12 +25,20 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.validation import suggest_name
 
-VERSION = 1  # of the columns and their meaning
+VERSION = 2  # of the columns and their meaning
 ATLAS = Path(__file__).parents[1] / "atlas"
 VERDICT = (
-    r"^(ok|not yet moved|same as main|same as step \d+|mixed shards|mixed tensors|missing|broken|suspicious|"
-    r"not of this training|unknown)$"
+    r"^(ok|not yet moved|same as main|same as step \d+|same results as step \d+|mixed shards|mixed tensors|missing|"
+    r"broken|suspicious|apart|not of this training|unknown)$"
 )
+HASHES, TENSORS, LOSSES, PUBLISHED, REPORT = (
+    "hashes",
+    "tensors",
+    "losses",
+    "published results",
+    "report",
+)
+KNOWN_BY = f"({'|'.join((HASHES, TENSORS, LOSSES, PUBLISHED, REPORT))})"
 
 
 def _empty_is_none(value: object) -> object:
@@ -56,11 +64,15 @@ class AtlasRow(BaseModel):
     verdict
         `ok`; `not yet moved`, equal to step 0 at the very start, which is right; `same as main` or `same as step N`;
         `mixed shards`, `mixed tensors`: parts are those of another step; `missing`: weights, or some of them;
-        `broken`, `suspicious`: by its loss; `not of this training`; `unknown`
+        `broken`, `suspicious`: by its loss; `not of this training`; `same results as step N`, `apart`: by the results
+        that somebody published; `unknown`
     reason
         what that rests on, in a sentence
+    known_by
+        `hashes`, `tensors`, `losses`, `published results` or `report`, several with commas between; empty if unknown
     source
-        `audit`, `lock`, or the address of a report; several with blanks between
+        `audit`, `lock`, or the address of a report or of published results, with their commit; several with blanks
+        between
     checked
         day on which the Hub was asked, or the report was written; empty if not recorded
     """
@@ -75,6 +87,7 @@ class AtlasRow(BaseModel):
     sha256: str = Field("", pattern=r"^([0-9a-f]{64}( [0-9a-f]{64})*)?$")
     verdict: str = Field(Kind.UNKNOWN.value, pattern=VERDICT)
     reason: str = ""
+    known_by: str = Field("", pattern=rf"^({KNOWN_BY}(, {KNOWN_BY})*)?$")
     source: str = ""
     checked: Annotated[date | None, BeforeValidator(_empty_is_none)] = None
 
@@ -88,6 +101,11 @@ class AtlasRow(BaseModel):
         """Whether it is not what its name says."""
         verdict = self.parse_verdict()
         return verdict not in (OK, NOT_YET_MOVED) and verdict.kind is not Kind.UNKNOWN
+
+    @property
+    def is_by_results(self) -> bool:
+        """Whether only published results speak for its verdict."""
+        return self.known_by == PUBLISHED
 
     def parse_verdict(self) -> Verdict:
         """Read its verdict, of which the row has the words."""
@@ -138,6 +156,42 @@ def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRo
     return list(rows.values())
 
 
+def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
+    """Add what published results show to what is known: of steps that are unknown, and beside the same verdict.
+
+    Results that differ show nothing of today's weights, so that `ok` is not added; no other evidence is replaced.
+    """
+    rows = {(row.repository, row.revision): row for row in old}
+    for row in new:
+        kind = row.parse_verdict().kind
+        known = rows.get((row.repository, row.revision))
+        if kind in (Kind.OK, Kind.UNKNOWN):
+            continue
+        if known is None or known.parse_verdict().kind is Kind.UNKNOWN:
+            sources = dict.fromkeys([*row.source.split(), *(known.reports if known else ())])
+            tokens = known.tokens if known and row.tokens is None else row.tokens
+            update: dict[str, Any] = {"source": " ".join(sources), "tokens": tokens}
+            if known:
+                update |= {"commit": known.commit, "sha256": known.sha256}
+            rows[row.repository, row.revision] = row.model_copy(update=update)
+        elif _agree(known.parse_verdict(), row.parse_verdict()):
+            kinds = dict.fromkeys([*filter(None, known.known_by.split(", ")), PUBLISHED])
+            sources = dict.fromkeys([*known.source.split(), *row.source.split()])
+            update = {"known_by": ", ".join(kinds), "source": " ".join(sources)}
+            rows[row.repository, row.revision] = known.model_copy(update=update)
+    return list(rows.values())
+
+
+def _agree(known: Verdict, by_results: Verdict) -> bool:
+    """Return whether results say what is known of the weights."""
+    if by_results.kind is Kind.SAME_RESULTS:
+        same = (Kind.SAME_AS_STEP, Kind.SAME_RESULTS)
+        return known.kind in same and known.steps == by_results.steps
+    if by_results.kind is Kind.APART:
+        return known.kind in (Kind.BROKEN, Kind.SUSPICIOUS, Kind.APART)
+    return known == by_results
+
+
 def find_model(repository: str) -> str:
     """Find the model of the atlas whose table has a repository; empty if there is none."""
     for path in ATLAS.glob("*/*.csv"):
@@ -186,7 +240,7 @@ def list_reported_mistakes(repositories: Collection[str], last_step: int | None)
     for (words, reason, source), wrong_steps in steps.items():
         verdict = parse_atlas_verdict(words)
         owner = last_step if verdict.kind is Kind.SAME_AS_MAIN else None
-        if verdict.kind is Kind.SAME_AS_STEP:
+        if verdict.kind in (Kind.SAME_AS_STEP, Kind.SAME_RESULTS):
             owner = verdict.steps[0]
         because = None
         if owner is None:

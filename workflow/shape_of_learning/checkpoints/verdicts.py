@@ -80,6 +80,7 @@ class Kind(StrEnum):
     SAME_AS_STEP = "same weights as step"
     SAME_AS_MAIN = "same weights as main"
     SAME_AS_OTHERS = "same weights in"  # several steps, and nothing tells whose they are
+    SAME_RESULTS = "same results as step"  # published for both
     MISSING = "missing"
     NO_WEIGHTS = "no weights"
     MIXED_SHARDS = "mixed shards"
@@ -87,6 +88,7 @@ class Kind(StrEnum):
     NOT_OF_THIS_TRAINING = "not of this training"
     BROKEN = "broken"
     SUSPICIOUS = "suspicious"
+    APART = "apart"  # by published results
     REPORTED = "known bad"
     UNCONFIRMED = "known bad, not yet confirmed"
     UNKNOWN = "unknown"
@@ -121,7 +123,7 @@ OK, NOT_YET_MOVED = Verdict(Kind.OK), Verdict(Kind.NOT_YET_MOVED)
 
 def format_verdict(verdict: Verdict) -> str:
     """Write a verdict as the tables of the workflow have it, such as ``same weights as step 9``."""
-    if verdict.kind is Kind.SAME_AS_STEP:
+    if verdict.kind in (Kind.SAME_AS_STEP, Kind.SAME_RESULTS):
         return f"{verdict.kind} {verdict.steps[0]}"
     if verdict.kind is Kind.SAME_AS_OTHERS:
         return f"{verdict.kind} {format_doubtful_steps(verdict.steps)}"
@@ -153,6 +155,8 @@ def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
         return f"same as step {others[0]}"
     if verdict.kind is Kind.SAME_AS_STEP or (verdict.kind is Kind.REPORTED and verdict.steps):
         return f"same as step {verdict.steps[0]}"
+    if verdict.kind is Kind.SAME_RESULTS:
+        return f"{verdict.kind} {verdict.steps[0]}"
     shorter = {
         Kind.NO_WEIGHTS: Kind.MISSING,
         Kind.REPORTED: Kind.SUSPICIOUS,
@@ -167,6 +171,8 @@ def parse_atlas_verdict(words: str) -> Verdict:
         if found[1] is None:
             return Verdict(Kind.SAME_AS_MAIN)
         return Verdict(Kind.SAME_AS_STEP, steps=(int(found[1]),))
+    if found := re.fullmatch(rf"{Kind.SAME_RESULTS} (\d+)", words):
+        return Verdict(Kind.SAME_RESULTS, steps=(int(found[1]),))
     return Verdict(Kind(words))
 
 
