@@ -1,5 +1,8 @@
 """The commands ``audit`` and ``where``."""
 
+import re
+import shlex
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -34,18 +37,41 @@ Targets = Annotated[
     list[str],
     typer.Argument(
         metavar="TARGET...",
-        help="Repositories on the Hub; files of models, such as config/models/pythia.yaml; or folders, such as "
-        "run/checkpoint-{step}.",
+        help="Repositories on the Hub; files of models, such as config/models/pythia.yaml; folders, such as "
+        "run/checkpoint-{step}; or, with --results, files of results.",
     ),
 ]
 
 
-def audit(
+def audit(  # noqa: PLR0913 (options)
     targets: Targets,
     pattern: Annotated[
         str,
         typer.Option(help="The names of steps, such as 'step{step}'; guessed if it is not given."),
     ] = "",
+    results: Annotated[
+        bool,
+        typer.Option(
+            "--results",
+            help="Compare the results of steps that somebody published: files of lm-evaluation-harness, also in a "
+            "folder per step, CSV or JSON lines.",
+        ),
+    ] = False,
+    step: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column of steps in a table of --results.")
+    ] = "",
+    of: Annotated[
+        str,
+        typer.Option(
+            metavar="REPOSITORY", help="The repository whose steps were evaluated, for --results."
+        ),
+    ] = "",
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="The address of the results, with their commit, for --results."
+        ),
+    ] = None,
     tensors: Annotated[
         bool, typer.Option("--tensors", help="Download all different weights, and compare tensors.")
     ] = False,
@@ -65,6 +91,15 @@ def audit(
     """Say of each revision of a training whether it is what its name says, without downloading weights."""
     outputs = csv, json, markdown
     with exit_on_input_error(*outputs, code=NOT_KNOWN):
+        if results:
+            if tensors:
+                raise InputError("--results compares numbers and --tensors weights; choose one")
+            _audit_results(targets, step, pattern, of, source or [], outputs, atlas)
+            return
+        if step or of or source:
+            raise InputError(
+                "--step, --of and --source belong to --results; add it, or leave them out"
+            )
         for target in targets:
             if not is_on_this_machine(target):
                 print_message(f"Asking {endpoint()} for `{target}`.")
@@ -75,7 +110,6 @@ def audit(
         from shape_of_learning.audit.listings import list_series
         from shape_of_learning.audit.report import write_json, write_markdown
         from shape_of_learning.checkpoints.atlas import write_atlas
-        from shape_of_learning.checkpoints.verdicts import Kind
 
         rows: list[AtlasRow] = []
         notes: list[str] = []
@@ -108,10 +142,92 @@ def audit(
             if tensors:
                 command += " --tensors"
             write_markdown(markdown, ", ".join(targets), command, rows, [*notes, *failures])
-        if any(row.is_fault for row in rows):
-            raise typer.Exit(FAULT)
-        if failures or any(row.parse_verdict().kind is Kind.UNKNOWN for row in rows):
-            raise typer.Exit(NOT_KNOWN)
+        _exit_by_verdicts(rows, has_failures=bool(failures))
+
+
+def _exit_by_verdicts(rows: "Iterable[AtlasRow]", *, has_failures: bool = False) -> None:
+    from shape_of_learning.checkpoints.verdicts import Kind
+
+    rows = list(rows)
+    if any(row.is_fault for row in rows):
+        raise typer.Exit(FAULT)
+    if has_failures or any(row.parse_verdict().kind is Kind.UNKNOWN for row in rows):
+        raise typer.Exit(NOT_KNOWN)
+
+
+def _audit_results(
+    targets: list[str],
+    step: str,
+    pattern: str,
+    repository: str,
+    sources: list[str],
+    outputs: tuple[Path | None, Path | None, Path | None],
+    atlas: Path | None,
+) -> None:
+    """Audit the published results of one training."""
+    from shape_of_learning.audit.audit import list_names
+    from shape_of_learning.audit.judge_results import make_rows
+    from shape_of_learning.audit.report import (
+        count_kinds,
+        make_revision_table,
+        write_json,
+        write_markdown,
+    )
+    from shape_of_learning.audit.results import STANDARD_ERROR, read_results
+    from shape_of_learning.checkpoints.atlas import (
+        find_model,
+        find_suite,
+        merge_published_rows,
+        read_atlas,
+        write_atlas,
+    )
+
+    if repository and re.fullmatch(r"[\w.-]+/[\w.-]+", repository) is None:
+        raise InputError(f"--of `{repository}` is no repository; write ORGANISATION/NAME")
+    for address in sources:
+        if re.fullmatch(r"https://\S+", address) is None:
+            raise InputError(f"--source `{address}` is no address; write it with https://")
+    if atlas and not (repository and sources):
+        raise InputError(
+            "--atlas needs --of ORGANISATION/NAME, whose steps these are, and --source ADDRESS, of the results with "
+            "their commit; add them"
+        )
+    model = find_model(repository) if atlas else ""
+    if atlas and not model:
+        raise InputError(
+            f"the atlas has no table of `{repository}`; leave --atlas out, or audit an entry"
+        )
+    published = read_results(targets, step, pattern)
+    name = repository or published.name
+    rows = make_rows(published, repository, sources)
+    notes = [f"Compared, to the last digit: {published.describe()}."]
+    if published.left_out:
+        names = [f"`{name}`" for name in published.left_out if not STANDARD_ERROR.search(name)]
+        errors = len(published.left_out) - len(names)
+        if errors:
+            names.append(f"{errors:,} standard error{'s' * (errors != 1)}")
+        notes.append(f"Not compared: {list_names(names)}.")
+    csv, json, markdown = outputs
+    console = make_results_console(*outputs)
+    console.print(f"{name}: {count_kinds(rows)}", soft_wrap=True, highlight=False)
+    console.print(make_revision_table(rows))
+    for note in notes:
+        print_message(note)
+    if csv:
+        write_atlas(csv, rows)
+    if json:
+        write_json(json, rows)
+    if markdown:
+        command = " ".join(["audit --results", *map(shlex.quote, targets)])
+        for option, value in (("--step", step), ("--pattern", pattern), ("--of", repository)):
+            if value:
+                command += f" {option} {shlex.quote(value)}"
+        write_markdown(markdown, name, command, rows, notes)
+    if atlas:
+        path = atlas / find_suite(model) / f"{model}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atlas(path, merge_published_rows(read_atlas(path) if path.exists() else [], rows))
+    _exit_by_verdicts(rows)
 
 
 def is_on_this_machine(target: str) -> bool:

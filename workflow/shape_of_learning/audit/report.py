@@ -18,16 +18,20 @@ from shape_of_learning.files import atomic_write
 KINDS = {
     Kind.SAME_AS_STEP: "holding the weights of another",
     Kind.SAME_AS_MAIN: "holding the weights of another",
+    Kind.SAME_RESULTS: "with the results of another",
     Kind.MIXED_SHARDS: "with files of another",
     Kind.MIXED_TENSORS: "with matrices of another",
     Kind.MISSING: "missing, or without some of their weights",
     Kind.BROKEN: "with an impossible loss",
     Kind.SUSPICIOUS: "with an unlikely loss",
+    Kind.APART: "apart from its neighbours",
     Kind.NOT_OF_THIS_TRAINING: "not an ancestor of the others",
     Kind.UNKNOWN: "unverified",
     Kind.NOT_YET_MOVED: "equal to step 0 at the very start, which is right",
     Kind.OK: "with weights of their own",
 }
+OWN_RESULTS = "with results of their own"
+DESCRIPTIONS = (*dict.fromkeys(KINDS.values()), OWN_RESULTS)  # each once
 Group = tuple[AtlasRow, list[list[AtlasRow]]]
 
 
@@ -43,13 +47,13 @@ def group_rows(rows: Sequence[AtlasRow]) -> list[Group]:
         else:
             runs.append([row])
         last = key
-    order = list(dict.fromkeys(KINDS.values()))
     pairs = [(runs[0][0], runs) for runs in groups.values()]
-    return sorted(pairs, key=lambda pair: order.index(_describe_kind(pair[0])))
+    return sorted(pairs, key=lambda pair: DESCRIPTIONS.index(_describe_kind(pair[0])))
 
 
 def _describe_kind(row: AtlasRow) -> str:
-    return KINDS[row.parse_verdict().kind]
+    kind = row.parse_verdict().kind
+    return OWN_RESULTS if kind is Kind.OK and row.is_by_results else KINDS[kind]
 
 
 def make_revision_table(rows: Sequence[AtlasRow]) -> Table:
@@ -66,9 +70,7 @@ def make_revision_table(rows: Sequence[AtlasRow]) -> Table:
 def count_kinds(rows: Sequence[AtlasRow]) -> str:
     """Count the revisions of each kind."""
     counts = Counter(map(_describe_kind, rows))
-    numbers = [
-        f"{counts[words]:,} {words}" for words in dict.fromkeys(KINDS.values()) if counts[words]
-    ]
+    numbers = [f"{counts[words]:,} {words}" for words in DESCRIPTIONS if counts[words]]
     return f"{len(rows):,} revisions: {', '.join(numbers)}"
 
 
@@ -86,6 +88,12 @@ def write_markdown(
     faults = sum(row.is_fault for row in rows)
     day = next((f"{row.checked}" for row in rows if row.checked), "")
     wrong = "are not what their names say" if faults != 1 else "is not what its name says"
+    if any(row.is_by_results for row in rows):
+        wrong = (
+            "have results that cannot be theirs"
+            if faults != 1
+            else "has results that cannot be its own"
+        )
     lines = [f"## `{name}`: {faults} of {len(rows)} training revisions {wrong}", ""]
     lines += [f"Checked {day} (UTC). {count_kinds(rows)}.", ""]
     groups = group_rows(rows)
@@ -108,20 +116,7 @@ def write_markdown(
             lines += ["", f"{words} {_format_revisions(runs, '`', several)}: {row.reason}."]
     lines += ["", *(f"{note}  " for note in notes)]
     if bad:
-        is_on_the_hub = any(row.commit for row in rows)
-        stored = ", as the Hub's API lists it" if is_on_the_hub else ""
-        lines += [
-            "",
-            f"**How sure:** where the evidence is a SHA-256, it is that of the stored file{stored}, so the bytes are "
-            "equal. Training changes weights, so at most one name of a group is right. That no other step has a file "
-            "does not show that it belongs to its name.",
-        ]
-        if is_on_the_hub:
-            lines += [
-                "",
-                "**Asked for:** could the right checkpoints be uploaded, or these revisions be listed in the model "
-                "card if they are lost?",
-            ]
+        lines += _describe_certainty([row for row, _ in bad])
     lines += [
         "",
         f"By shape-of-learning {__version__}: `shape-of-learning {command}`.",
@@ -129,6 +124,42 @@ def write_markdown(
     ]
     with atomic_write(path) as partial:
         partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _describe_certainty(faults: Sequence[AtlasRow]) -> list[str]:
+    """Say how sure the faults are, and what is asked of the maintainers."""
+    if any(row.is_by_results for row in faults):
+        kinds = {row.parse_verdict().kind for row in faults}
+        words = ["**How sure:**"]
+        if Kind.SAME_RESULTS in kinds:
+            words.append(
+                "equal results are equal to the last digit. Either both names hold the same weights, or one was "
+                "evaluated under the name of the other; hashes of the files tell which."
+            )
+        if Kind.APART in kinds:
+            words.append(
+                "A loss this far above its neighbours may also be a mistake of the evaluation."
+            )
+        words.append(
+            "That results differ does not show that weights are those of their step today."
+        )
+        asked = "could the weights of these steps be compared, and the right ones be uploaded, or the evaluations be"
+        return ["", " ".join(words), "", f"**Asked for:** {asked} made again?"]
+    is_on_the_hub = any(row.commit for row in faults)
+    stored = ", as the Hub's API lists it" if is_on_the_hub else ""
+    lines = [
+        "",
+        f"**How sure:** where the evidence is a SHA-256, it is that of the stored file{stored}, so the bytes are "
+        "equal. Training changes weights, so at most one name of a group is right. That no other step has a file "
+        "does not show that it belongs to its name.",
+    ]
+    if is_on_the_hub:
+        lines += [
+            "",
+            "**Asked for:** could the right checkpoints be uploaded, or these revisions be listed in the model "
+            "card if they are lost?",
+        ]
+    return lines
 
 
 def _describe_commits(rows: Sequence[AtlasRow]) -> list[str]:

@@ -1,0 +1,388 @@
+"""The audit of results that others published: what is read, what is said, and how often it is wrong."""
+
+import csv
+import json
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from checkouts import REPOSITORY
+from shape_of_learning.audit.coincidence import Coincidences, find_grid
+from shape_of_learning.audit.judge_results import judge_results
+from shape_of_learning.audit.results import PublishedResults, find_step, read_results
+from shape_of_learning.checkpoints.atlas import (
+    AtlasRow,
+    merge_published_rows,
+    read_atlas,
+    write_atlas,
+)
+from shape_of_learning.checkpoints.verdicts import Kind
+from shape_of_learning.command_line import app
+from shape_of_learning.errors import InputError
+
+sys.path.insert(0, str(REPOSITORY))
+from benchmarks.simulated_results import KINDS, SUITE, count_alarms, judge_copies, simulate
+
+NUMBERS = REPOSITORY / "atlas/findings/numbers"
+HONEST = 1000
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["audit", "--results", *map(str, arguments)])
+
+
+def judge(folder, *arguments):
+    """The command's exit code, and the verdict on each step."""
+    table = folder / "audit.csv"
+    done = invoke(*arguments, "--csv", table)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    rows = read_atlas(table) if table.exists() else []
+    return done.exit_code, {row.step: row.verdict for row in rows}
+
+
+def write_suite(folder, copies=(), layout="old", names="step{}", tasks=30, steps=9):
+    """A folder per step with a file of lm-evaluation-harness; a copy has the numbers of an earlier step."""
+    random = np.random.default_rng(5)
+    questions = random.integers(300, 3000, tasks)
+    scores = np.cumsum(random.normal(0.01, 0.03, (steps, tasks)), axis=0) + 0.3
+    scores = np.round(scores * questions) / questions
+    perplexities = 40 * np.exp(-0.3 * np.cumsum(random.uniform(0.5, 1.5, steps)))
+    for step in range(steps):
+        of = dict(copies).get(step, step)
+        results = {}
+        for task in range(tasks):
+            error = {"acc_stderr": 0.01 + 1e-17 * step, "alias": "x"}
+            results[f"task{task}"] = {"acc": scores[of, task], **error}
+        results["lambada_openai"] = {"ppl": perplexities[of]}
+        if layout == "new":
+            results = {
+                task: {f"{metric},none": value for metric, value in of_task.items()}
+                for task, of_task in results.items()
+            }
+        place = folder / names.format(1000 * step)
+        place.mkdir(parents=True)
+        arguments = f"pretrained=org/model,revision=step{1000 * step}"
+        content = {"results": results, "config": {"model_args": arguments}}
+        (place / "results_2026-01-02T03-04-05.json").write_text(json.dumps(content))
+    return folder
+
+
+def write_table(path, text):
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("layout", ["old", "new"])
+@pytest.mark.parametrize(
+    "names", ["step{}", "step_{}", "checkpoint-{}", "global_step{}", "org__model-step{}"]
+)
+def test_folders_of_the_harness_are_read_in_both_layouts(tmp_path, layout, names):
+    folder = write_suite(tmp_path / "runs", [(6, 2)], layout, names)
+    code, verdicts = judge(tmp_path, folder)
+    assert code == 1
+    assert {step: verdict for step, verdict in verdicts.items() if verdict != "ok"} == {
+        2000: "same results as step 6000",
+        6000: "same results as step 2000",
+    }
+    assert set(verdicts) == {1000 * step for step in range(9)}
+
+
+def test_both_layouts_in_one_training_name_scores_alike(tmp_path):
+    old = write_suite(tmp_path / "old", layout="old")
+    new = write_suite(tmp_path / "new", layout="new")
+    half = [*sorted(old.iterdir())[:4], *sorted(new.iterdir())[4:]]
+    results = read_results([f"{folder}" for folder in half])
+    assert len(results.columns) == 31  # no standard errors
+    assert not np.isnan(results.values).any()
+
+
+def test_results_are_equal_in_csv_and_json_lines_and_tokens_are_not_compared(tmp_path):
+    results = read_results([f"{write_suite(tmp_path / 'runs', [(6, 2)])}"])
+    header = ["iteration", "tokens", "learning_rate", *results.columns]
+    rows = [
+        [step, 2_097_152 * step, 1 / (1 + step), *map(repr, map(float, values))]
+        for step, values in zip(results.steps, results.values, strict=True)
+    ]
+    table = tmp_path / "table.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    lines = tmp_path / "log.jsonl"
+    objects = [dict(zip(header, map(float, row), strict=True)) for row in rows]
+    lines.write_text("\n".join(map(json.dumps, objects)))
+    found = [judge(tmp_path, file) for file in (table, lines)]
+    assert found[0] == found[1] == judge(tmp_path, tmp_path / "runs")
+    assert read_results([f"{table}"]).left_out == ("tokens", "learning_rate")
+    table.write_text(table.read_text().replace("iteration", "n"))
+    assert judge(tmp_path, table, "--step", "n") == found[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("step1000", 1000), ("step_1000", 1000), ("checkpoint-1000", 1000), ("global_step1000", 1000),
+        ("2.8b_step1", 1), ("stage1-step2000-tokens9B", 2000), ("step-5k-token-10B", 5000), ("Step0", 0),
+        ("ckpt_358", 358), ("misstep5", None), ("model-7b", None), ("results_2026-01-02", None),
+    ],
+)  # fmt: skip
+def test_steps_are_read_from_names(name, step):
+    found = find_step(Path(f"x/{name}/results.json"), "")
+    assert (found[0] if found else None) == step
+
+
+def test_a_pattern_says_how_steps_are_named(tmp_path):
+    folder = write_suite(tmp_path / "runs", names="v{}-b")
+    # The revision in the harness' arguments names the step where the folder does not.
+    assert judge(tmp_path, folder)[0] == 0
+    assert judge(tmp_path, folder, "--pattern", "v{step}-b")[0] == 0
+    done = invoke(folder, "--pattern", "w{step}")
+    assert (done.exit_code, "--pattern" in done.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is empty"),
+        ("a,b\n1,2\n2,3\n", "--step COLUMN"),
+        ("step,note\n1,x\n2,y\n", "no numbers"),
+        ("step,acc\n1,.5\n1,.6\n", "step 1 comes twice"),
+        ("step,acc\n1,.5\n", "several"),
+        ("step,acc\nlast,.5\n2,.6\n", "no step"),
+        ("step,acc\n-1,.5\n2,.6\n", "no step"),
+        ("model,step,acc\na,1,.5\nb,2,.6\n", "2 models"),
+        ("step,tokens\n1,10\n2,20\n3,30\n", "clocks"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, content, says):
+    file = write_table(tmp_path / "table.csv", content)
+    done = invoke(file)
+    assert (done.exit_code, "Traceback" in done.output) == (2, False)
+    (line,) = [line for line in done.output.splitlines() if line.startswith("ERROR")]
+    assert says in line
+    assert "table.csv" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("step1.json", "{", "not JSON"),
+        ("step1.json", '{"results": {}}', "no numbers"),
+        ("step1.json", '{"scores": 1}', "lm-evaluation-harness"),
+        ("final.json", '{"results": {"a": {"acc": 0.5}}}', "--pattern"),
+        ("log.jsonl", '{"step": 1, "acc": 0.5}\n[1]', "no object"),
+        ("log.jsonl", '{"step": 1, "acc": 0.5}\n{', "line 2"),
+    ],
+)
+def test_json_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, name, content, says):
+    done = invoke(write_table(tmp_path / name, content))
+    assert (done.exit_code, "Traceback" in done.output) == (2, False)
+    assert says in done.output
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    assert "cannot be read" in invoke(tmp_path / "none.csv").output
+    assert "no JSON file" in invoke(tmp_path).output
+    for options in (["--tensors"], ["--atlas", tmp_path], ["--of", "x"], ["--source", "x"]):
+        done = invoke(NUMBERS / "bloom-560m.csv", *options)
+        assert (done.exit_code, "ERROR" in done.output) == (2, True)
+    done = CliRunner().invoke(app, ["audit", "org/name", "--step", "n"])
+    assert (done.exit_code, "--results" in done.output) == (2, True)
+
+
+def test_files_of_several_models_are_refused(tmp_path):
+    folder = write_suite(tmp_path / "runs")
+    (file,) = (folder / "step3000").iterdir()
+    file.write_text(file.read_text().replace("org/model", "org/other"))
+    done = invoke(folder)
+    assert (done.exit_code, "org/other" in done.output) == (2, True)
+
+
+def test_of_several_files_of_a_step_the_last_date_counts_and_others_are_refused(tmp_path):
+    folder = write_suite(tmp_path / "runs")
+    (file,) = (folder / "step3000").iterdir()
+    other = json.loads(file.read_text())
+    other["results"]["task0"]["acc"] = 0.123
+    file.with_name("results_2026-02-02T03-04-05.json").write_text(json.dumps(other))
+    results = read_results([f"{folder}"])
+    assert results.values[3, results.columns.index("task0/acc")] == 0.123
+    file.with_name("anew.json").write_text(json.dumps(other))
+    file.unlink()
+    other["results"]["task0"]["acc"] = 0.2
+    file.with_name("again.json").write_text(json.dumps(other))
+    with pytest.raises(InputError, match="different numbers"):
+        read_results([f"{folder}"])
+
+
+def test_missing_numbers_prove_nothing(tmp_path):
+    table = "step,a,b\n" + "".join(f"{step},{step**0.5!r},nan\n" for step in range(8))
+    assert judge(tmp_path, write_table(tmp_path / "t.csv", table))[0] == 0
+    results = read_results([f"{write_suite(tmp_path / 'runs', [(6, 2)])}"])
+    values = results.values.copy()
+    values[6, 1:] = np.nan
+    few = PublishedResults("", results.steps, results.columns, results.tasks, values)
+    kinds = {
+        judged.checkpoint.step: judged.checkpoint.verdict.kind for judged in judge_results(few)
+    }
+    assert (kinds[2000], kinds[6000], kinds[5000]) == (Kind.UNKNOWN, Kind.UNKNOWN, Kind.OK)
+
+
+def test_grids_are_found():
+    random = np.random.default_rng(0)
+    for questions in (50, 1838, 5153):
+        numbers = random.integers(0, questions, 30) / questions
+        assert find_grid(numbers) == pytest.approx(1 / questions, rel=1e-6)
+    assert find_grid(np.round(random.random(30), 3)) == pytest.approx(0.001)
+    assert find_grid(random.integers(1, 250_000, 30).astype(float)) == 1
+    assert find_grid(random.random(30)) < 1e-8
+    assert np.isnan(find_grid(np.array([0.5, 0.5, np.nan])))
+
+
+def test_a_chance_is_that_of_numbers_drawn_at_random():
+    # Of columns with changes of s units a share of about 0.4 / s does not change; the rules call more likely
+    # what is less likely than that.
+    random = np.random.default_rng(1)
+    for spread in (3, 30):
+        walk = np.round(np.cumsum(random.normal(size=(60, 300)) * spread, axis=0))
+        equal = (np.diff(walk, axis=0) == 0).mean()
+        digits = [
+            Coincidences(range(3), np.stack([a, a, b]), range(300)).count_digits(0, 1, (0, 1), 1.0)
+            for a, b in pairwise(walk[:51])
+        ]
+        # Half of the columns count, and the three pairs of steps.
+        assert np.mean(digits) + np.log10(3) <= -np.log10(equal) * 300 / 2
+
+
+@pytest.fixture(scope="module")
+def honest():
+    """Verdicts on the steps of trainings without a copy, by kind of results."""
+    number = {kind: (HONEST - 50) // (len(KINDS) - 1) for kind in KINDS} | {SUITE: 50}
+    return {
+        kind: sum((count_alarms(simulate(seed, kind)) for seed in range(number[kind])), Counter())
+        for kind in KINDS
+    }, sum(number.values())
+
+
+def test_no_honest_training_of_a_thousand_is_accused(honest):
+    counts, number = honest
+    assert number == HONEST
+    for of_kind in counts.values():
+        assert set(of_kind) <= {"ok", "unknown", "not yet moved"}
+    # Few and rounded numbers repeat, and that is said to prove nothing.
+    assert counts["1 to 3 tasks"]["unknown"] > 100
+    assert counts[SUITE]["unknown"] == 0
+
+
+def test_each_planted_copy_of_a_suite_is_found_and_no_copy_is_called_sound():
+    found: Counter[str] = Counter()
+    for seed in range(60):
+        training = simulate(seed, SUITE, copies=1 + seed % 3)
+        found += judge_copies(training)
+    assert found["found"] >= 0.98 * found.total()
+    assert found["missed"] == 0
+    for kind in KINDS[1:]:
+        of_kind = sum((judge_copies(simulate(seed, kind, 2)) for seed in range(40)), Counter())
+        assert of_kind["missed"] == 0
+        if kind == "1 to 3 tasks":
+            assert set(of_kind) <= {"unknown", "not yet moved"}
+
+
+def test_steps_that_move_no_more_are_not_accused():
+    # After step 5 the accuracies stand still while the weights still move.
+    random = np.random.default_rng(2)
+    values = np.round(np.cumsum(random.normal(0, 0.02, (12, 200)), axis=0), 2)
+    values[6:] = values[5]
+    names = tuple(f"task{task}/acc" for task in range(200))
+    results = PublishedResults("", tuple(range(0, 12_000, 1000)), names, names, values)
+    kinds = [judged.checkpoint.verdict.kind.value for judged in judge_results(results)]
+    assert kinds == ["ok"] * 5 + ["unknown"] * 7
+
+
+def test_a_loss_far_above_its_neighbours_lies_apart(tmp_path):
+    losses = [9.0, 5.0, 4.0, 3.5, 11.0, 3.2, 3.1]
+    rows = "".join(f"{step},{loss},{2.718281828**loss!r}\n" for step, loss in enumerate(losses))
+    table = write_table(tmp_path / "t.csv", "step,eval/loss,lambada/perplexity\n" + rows)
+    code, verdicts = judge(tmp_path, table)
+    assert (code, [step for step, verdict in verdicts.items() if verdict == "apart"]) == (1, [4])
+    # Where a model has not learned yet, the first steps are no outliers.
+    first = write_table(
+        tmp_path / "u.csv", "step,ppl\n1,3540501.9\n1000,41.8\n2000,10.2\n3000,7.1\n"
+    )
+    assert judge(tmp_path, first)[0] == 0
+
+
+def test_the_first_steps_may_be_equal(tmp_path):
+    folder = write_suite(tmp_path / "runs", [(1, 0)])
+    code, verdicts = judge(tmp_path, folder)
+    assert (code, verdicts[0], verdicts[1000]) == (0, "ok", "not yet moved")
+
+
+def row(revision, verdict, **fields):
+    step = int(revision.removeprefix("step"))
+    return AtlasRow(repository="o/m", revision=revision, step=step, verdict=verdict, **fields)
+
+
+def test_published_results_fill_the_atlas_and_replace_nothing():
+    def published(revision, verdict):
+        return row(
+            revision, verdict, reason="r", known_by="published results", source="https://x/r"
+        )
+
+    old = [
+        row("step1", "unknown", tokens=7),
+        row("step2", "same as step 1", reason="r", known_by="report", source="https://x/1"),
+        row("step3", "same as main", reason="r", known_by="hashes", source="audit"),
+        row("step4", "unknown"),
+        row("step5", "broken", reason="r", known_by="report", source="https://x/2"),
+    ]
+    new = [
+        published("step1", "same results as step 9"),
+        published("step2", "same results as step 1"),
+        published("step3", "ok"),
+        published("step4", "ok"),
+        published("step5", "apart"),
+    ]
+    found = {each.revision: each for each in merge_published_rows(old, new)}
+    assert (found["step1"].verdict, found["step1"].tokens) == ("same results as step 9", 7)
+    assert (found["step2"].verdict, found["step2"].known_by) == (
+        "same as step 1",
+        "report, published results",
+    )
+    assert found["step2"].source == "https://x/1 https://x/r"
+    assert (found["step3"], found["step4"]) == (old[2], old[3])
+    assert (found["step5"].verdict, found["step5"].known_by) == (
+        "broken",
+        "report, published results",
+    )
+    again = merge_published_rows(found.values(), new)
+    assert list(again) == list(found.values())
+
+
+def test_results_of_a_model_of_the_atlas_go_into_its_table(tmp_path):
+    path = tmp_path / "atlas/bloom/bloom-560m.csv"
+    path.parent.mkdir(parents=True)
+    before = [
+        each.model_copy(update={"known_by": ""})
+        for each in read_atlas(REPOSITORY / "atlas/bloom/bloom-560m.csv")
+    ]
+    write_atlas(path, before)
+    options = [
+        "--of",
+        "bigscience/bloom-560m-intermediate",
+        "--source",
+        "https://github.com/x/y/tree/abc",
+    ]
+    done = invoke(NUMBERS / "bloom-560m.csv", *options, "--atlas", tmp_path / "atlas")
+    assert done.exit_code == 1
+    after = {each.step: each for each in read_atlas(path)}
+    assert (after[500_000].verdict, after[500_000].known_by) == (
+        "same as step 10000",
+        "published results",
+    )
+    assert "https://github.com/x/y/tree/abc" in after[600_000].source
+    assert (
+        after[10_000].verdict == "unknown"
+    )  # its results are its own, which shows nothing of its weights

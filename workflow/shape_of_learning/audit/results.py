@@ -1,0 +1,392 @@
+"""Results by training step as others publish them: files of lm-evaluation-harness, CSV and JSON lines."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import expand_home
+from shape_of_learning.plan.steps import RevisionTemplate
+
+STEP_COLUMNS = ("step", "steps", "global_step", "training_step", "iteration", "iter", "checkpoint")
+MODEL_COLUMNS = ("model", "model_name", "run", "run_name")
+# As in names of files and folders: step1000, step_1000, global_step1000, checkpoint-1000, step-5k.
+STEP_IN_NAME = re.compile(
+    r"(?<![a-z])(?:global[-_]?)?(?:step|checkpoint|ckpt|iter)[-_]?(\d+)(k?)(?![\d.]*[a-z])",
+    re.IGNORECASE,
+)
+# Standard errors follow from the numbers that they are of, but for the noise of their last digits.
+STANDARD_ERROR = re.compile(r"_?(stderr|std_?err(or)?)(,.*)?$", re.IGNORECASE)
+# Clocks and settings, which differ between two steps whatever their weights are.
+CLOCK = re.compile(
+    r"(^|[/_ ])(epoch|tokens?|samples|time|timestamp|date|seconds|hours|runtime|per_second|lr|learning_rate|"
+    r"total_flos|flops|seed|grad_norm)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class PublishedResults:
+    """The numbers that somebody published of the steps of one training.
+
+    Attributes
+    ----------
+    name : str
+    steps : tuple of int
+        Ascending.
+    columns, tasks : tuple of str
+        The numbers' names, and the task that each is a score of.
+    values : array, shape (steps, columns)
+        NaN where a step lacks a number.
+    revisions : mapping of int to str
+        The name that a step had in the name of its file or folder.
+    left_out : tuple of str
+        Columns that are not compared: clocks, settings, and standard errors.
+    """
+
+    name: str
+    steps: tuple[int, ...]
+    columns: tuple[str, ...]
+    tasks: tuple[str, ...]
+    values: np.ndarray
+    revisions: Mapping[int, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Say what is compared."""
+        tasks = len(set(self.tasks))
+        scores = f"{len(self.columns):,} numbers"
+        if tasks < len(self.columns):
+            scores += f" of {tasks:,} task{'s' * (tasks != 1)}"
+        missing = int(np.isnan(self.values).sum())
+        words = f"{scores} at each of {len(self.steps):,} steps"
+        if missing:
+            words += f", of which {missing:,} are missing"
+        return words
+
+
+@dataclass
+class _Rows:
+    """Numbers by step, and the file that each is from."""
+
+    numbers: dict[int, dict[str, float]] = field(default_factory=dict)
+    files: dict[int, Path] = field(default_factory=dict)
+    revisions: dict[int, str] = field(default_factory=dict)
+    models: dict[str, Path] = field(default_factory=dict)
+
+    def add(self, step: int, numbers: Mapping[str, float], file: Path) -> None:
+        """Add numbers of a step; of a number that comes twice, the file that is last by name counts."""
+        of_step = self.numbers.setdefault(step, {})
+        both = [
+            name
+            for name in numbers.keys() & of_step.keys()
+            if of_step[name] != numbers[name] and not math.isnan(numbers[name] + of_step[name])
+        ]
+        if both and not (_has_date(file) and _has_date(self.files[step])):
+            raise InputError(
+                f"{file} and {self.files[step]} both have `{min(both)}` of step {step:,}, with different numbers; "
+                "keep one of them"
+            )
+        of_step.update(numbers)
+        self.files[step] = file
+
+
+def read_results(
+    targets: Sequence[str], step_column: str = "", pattern: str = ""
+) -> PublishedResults:
+    """Read the results of a training from files, and from the JSON files in folders.
+
+    Parameters
+    ----------
+    targets : sequence of str
+        Files of lm-evaluation-harness, one per step or several; CSV or JSON lines with a row per step; folders.
+    step_column : str
+        Of tables; guessed if it is empty.
+    pattern : str
+        Of the names of files or of their folders, such as ``step{step}``; guessed if it is empty.
+
+    Raises
+    ------
+    InputError
+        If a file is none of these, has no step or no number, or if steps come twice or are of different models.
+    """
+    rows = _Rows()
+    for file in _list_files(targets):
+        text = _read_text(file)
+        content = _parse_json(text, file) if file.suffix == ".json" else None
+        if isinstance(content, dict) and isinstance(content.get("results"), dict):
+            _add_harness_file(rows, content, file, pattern)
+        else:
+            _add_table(rows, _list_records(content, text, file), file, step_column)
+    if len(rows.models) > 1:
+        (first, one), (second, other), *_ = rows.models.items()
+        raise InputError(
+            f"{one} is of `{first}` and {other} of `{second}`; give the files of one model at a time"
+        )
+    name = next(iter(rows.models), "") or ", ".join(targets)
+    return _arrange(rows, name, ", ".join(targets))
+
+
+def _list_files(targets: Sequence[str]) -> list[Path]:
+    files = []
+    for target in targets:
+        path = expand_home(target)
+        if path.is_dir():
+            inside = sorted(path.rglob("*.json"))
+            if not inside:
+                raise InputError(f"{path} has no JSON file in it; name a file, or another folder")
+            files += inside
+        else:
+            files.append(path)
+    return files
+
+
+def _read_text(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not text in UTF-8; give CSV, JSON or JSON lines") from None
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror}); correct the name") from None
+    if not text.strip():
+        raise InputError(f"{file} is empty; give a file with results")
+    return text
+
+
+def _parse_json(text: str, file: Path) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if "\n" in text.strip() and text.lstrip().startswith("{"):
+            return None  # perhaps JSON lines under the name of JSON
+        raise InputError(f"{file} is not JSON ({error}); correct it") from None
+
+
+# Files of lm-evaluation-harness ---------------------------------------------------------------------
+
+
+def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, pattern: str) -> None:
+    config = content.get("config") if isinstance(content.get("config"), dict) else {}
+    arguments = _read_arguments(config.get("model_args") if config else None)
+    found = find_step(file, pattern)
+    if found is None and not pattern and "revision" in arguments:
+        found = _find_step_in_name(arguments["revision"], "")
+    if found is None:
+        raise InputError(
+            f"{file} and its folders have no step in their names; say how steps are named: --pattern 'step{{step}}'"
+        )
+    step, revision = found
+    numbers = {}
+    for task, scores in content["results"].items():
+        if isinstance(scores, dict):
+            for metric, value in scores.items():
+                if _is_number(value):
+                    numbers[_name_score(task, metric)] = float(value)
+    if not numbers:
+        raise InputError(f"{file} has no numbers under `results`; leave it out")
+    rows.add(step, numbers, file)
+    rows.revisions[step] = revision
+    model = content.get("model_name") or arguments.get("pretrained") or ""
+    if model:
+        rows.models.setdefault(_drop_step(f"{model}", step), file)
+
+
+def _name_score(task: str, metric: str) -> str:
+    """Name a score alike in both layouts: `acc,none` of the new one is `acc` of the old one."""
+    metric, _, kind = metric.partition(",")
+    return f"{task}/{metric}" if kind in ("", "none") else f"{task}/{metric} ({kind})"
+
+
+def _read_arguments(arguments: Any) -> dict[str, str]:
+    """Read the arguments of a model, written as ``pretrained=NAME,revision=step1`` or as an object."""
+    if isinstance(arguments, dict):
+        return {f"{name}": f"{value}" for name, value in arguments.items()}
+    pairs = f"{arguments or ''}".split(",")
+    return {name: value for name, sign, value in (pair.partition("=") for pair in pairs) if sign}
+
+
+def _drop_step(model: str, step: int) -> str:
+    """Leave the step out of the name of a model, which may be a folder per step."""
+    return re.sub(rf"(?<!\d)0*{step}(?!\d)", "{step}", model)
+
+
+def find_step(file: Path, pattern: str) -> tuple[int, str] | None:
+    """Find the step, and how it is written, in the name of a file, or else of its nearest folder."""
+    for name in (file.stem, *(folder.name for folder in file.parents)):
+        if found := _find_step_in_name(name, pattern):
+            return found
+    return None
+
+
+def _find_step_in_name(name: str, pattern: str) -> tuple[int, str] | None:
+    if pattern:
+        read = RevisionTemplate(pattern).read(name)
+        return (read[0], name) if read else None
+    found = list(STEP_IN_NAME.finditer(name))
+    if not found:
+        return None
+    return int(found[-1][1]) * (1000 if found[-1][2] else 1), found[-1][0]
+
+
+def _has_date(file: Path) -> bool:
+    """Return whether the harness dated the name of a file."""
+    return re.fullmatch(r"results_\d{4}-\d\d-\d\dT.*", file.stem) is not None
+
+
+# Tables ---------------------------------------------------------------------------------------------
+
+
+def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    """List the rows of a table, each with its place for messages."""
+    if isinstance(content, list) or (content is None and text.lstrip()[0] in "{["):
+        lines = enumerate(content, 1) if isinstance(content, list) else _parse_lines(text, file)
+        records = [(f"{file}, object {number}", record) for number, record in lines]
+        for where, record in records:
+            if not isinstance(record, dict):
+                raise InputError(f"{where} is no object with a step and numbers; correct it")
+        return records
+    if content is not None:
+        raise InputError(
+            f"{file} has no `results` as lm-evaluation-harness writes them, and is no list of objects; give one"
+        )
+    reader = csv.DictReader(text.splitlines(), dialect=_guess_dialect(text))
+    return [(f"{file}, line {reader.line_num}", row) for row in reader]
+
+
+def _guess_dialect(text: str) -> type[csv.Dialect]:
+    head = text.splitlines()[0]
+    return csv.excel_tab if head.count("\t") > head.count(",") else csv.excel
+
+
+def _parse_lines(text: str, file: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError):
+                raise InputError(f"{file}, line {number} is not JSON; correct it") from None
+
+
+def _add_table(
+    rows: _Rows, records: Iterable[tuple[str, Mapping[str, Any]]], file: Path, step_column: str
+) -> None:
+    records = list(records)
+    columns = list(dict.fromkeys(column for _, record in records for column in record if column))
+    column = _choose_step_column(columns, step_column, file)
+    for model_column in MODEL_COLUMNS:
+        models = {f"{record.get(model_column)}" for _, record in records} - {"", "None"}
+        if len(models) > 1:
+            some = ", ".join(f"`{model}`" for model in sorted(models)[:3])
+            raise InputError(
+                f"{file} has the results of {len(models)} models in its column `{model_column}` ({some}); keep the "
+                "rows of one"
+            )
+    is_empty = True
+    for where, record in records:
+        if record.get(column) in (None, ""):
+            continue
+        step = _read_step(record[column], where, column)
+        if step in rows.numbers and rows.files.get(step) == file:
+            raise InputError(f"{where}: step {step:,} comes twice; keep one row per step")
+        numbers = {
+            name: number
+            for name, value in record.items()
+            if name and name != column and (number := _read_number(value)) is not None
+        }
+        is_empty = is_empty and not numbers
+        rows.add(step, numbers, file)
+    if is_empty:
+        raise InputError(
+            f"{file} has no numbers beside its column `{column}`; give a table with results"
+        )
+
+
+def _choose_step_column(columns: Sequence[str], chosen: str, file: Path) -> str:
+    wanted = (chosen,) if chosen else STEP_COLUMNS
+    for name in wanted:
+        for column in columns:
+            if column.strip().lower() == name.lower():
+                return column
+    has = ", ".join(f"`{column}`" for column in columns[:6]) or "none"
+    more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
+    raise InputError(
+        f"{file} has no column `{wanted[0]}`, only {has}{more}; name the one with the steps: --step COLUMN"
+    )
+
+
+def _read_step(value: Any, where: str, column: str) -> int:
+    number = _read_number(value)
+    if number is not None and number >= 0 and number == int(number):
+        return int(number)
+    found = _find_step_in_name(f"{value}".strip(), "") if number is None else None
+    if found is None:
+        raise InputError(f"{where}: `{column}` is {value!r:.60}, which is no step; correct it")
+    return found[0]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _read_number(value: Any) -> float | None:
+    """Read a number; None for other content, and for NaN."""
+    if isinstance(value, str):
+        try:
+            value = float(value.strip().removesuffix("%"))
+        except ValueError:
+            return None
+    return float(value) if _is_number(value) and not math.isnan(value) else None
+
+
+# Both -----------------------------------------------------------------------------------------------
+
+
+def _arrange(rows: _Rows, name: str, where: str) -> PublishedResults:
+    """Arrange the numbers of all steps in one array, without the columns that are not compared."""
+    steps = sorted(rows.numbers)
+    if len(steps) < 2:
+        raise InputError(
+            f"{where}: results of one step have nothing to be compared with; give several"
+        )
+    columns = list(dict.fromkeys(column for step in steps for column in rows.numbers[step]))
+    values = np.array(
+        [[rows.numbers[step].get(column, math.nan) for column in columns] for step in steps]
+    )
+    kept = [
+        place
+        for place, column in enumerate(columns)
+        if not STANDARD_ERROR.search(column)
+        and not CLOCK.search(column)
+        and not _is_clock(np.array(steps, dtype=float), values[:, place])
+    ]
+    if not kept:
+        raise InputError(
+            f"{where}: there are no results beside clocks, settings and standard errors"
+        )
+    names = tuple(columns[place] for place in kept)
+    return PublishedResults(
+        name,
+        tuple(steps),
+        names,
+        tuple(column.rpartition("/")[0] or column for column in names),
+        values[:, kept],
+        rows.revisions,
+        tuple(column for place, column in enumerate(columns) if place not in kept),
+    )
+
+
+def _is_clock(steps: np.ndarray, numbers: np.ndarray) -> bool:
+    """Return whether a column is a multiple of the step, such as the tokens seen."""
+    is_there = np.isfinite(numbers)
+    if is_there.sum() < 3 or len(np.unique(numbers[is_there])) < 3:
+        return False
+    line = np.polynomial.Polynomial.fit(steps[is_there], numbers[is_there], 1)
+    size = np.abs(numbers[is_there]).max()
+    return bool(np.abs(line(steps[is_there]) - numbers[is_there]).max() <= 1e-9 * size)
