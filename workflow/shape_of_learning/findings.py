@@ -131,7 +131,9 @@ def _say_anisotropy(curves: Curves) -> str:
     inside = f"({_format_range(values[layer] for layer in plateau)}{where})"
     blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
     sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
-    return f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined_anisotropy(curves)}."
+    return (
+        f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined_anisotropy(curves)}."
+    )
 
 
 def _say_undefined_anisotropy(curves: Curves) -> str:

@@ -132,7 +132,7 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     table = tables.select_layers(inputs)
     shown = [measure for measure in inputs.measures if measure.name in before]
     styles = style.choose_line_styles(inputs.models)
-    after = [(each.label, table[table["estimator"] == each.name]) for each in shown]
+    after = [(measure.label, table[table["estimator"] == measure.name]) for measure in shown]
     of_drawn = table[table["estimator"].isin(before)]
     notes = captions.write_footnote(replace(inputs, measures=shown), of_drawn)
     figure, (panels,), lines = marks.make_model_panels(

@@ -1,18 +1,18 @@
-r"""Numbers with one-sided bounds, and bounds of what several numbers have in common.
+r"""Numbers with one-sided bounds, and bounds on the largest, the least or the k-th largest of several numbers.
 
-Of m numbers with one-sided bounds :math:`\ell_i, u_i`, the k-th largest has at level :math:`\alpha` the bounds
+The k-th largest of m numbers with one-sided bounds :math:`\ell_i, u_i` has at level :math:`\alpha` the bounds
 
 .. math::
     \ell_{(k)} \text{ of the } \ell_i \text{ at level } \alpha / (m - k + 1), \qquad
     u_{(k)} \text{ of the } u_i \text{ at level } \alpha / k
 
-whatever the parts have in common. For if the lower one is too high, then k of the lower bounds lie above the
-k-th largest number, and at most k - 1 of the numbers do, so that one of m - k + 1 bounds is wrong
-(Bonferroni). For the least, k = m, nothing is divided (Berger, Multiparameter hypothesis testing and
-acceptance sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
+however the numbers depend on each other. Proof: if the lower bound is too high, k of the lower bounds lie above the
+k-th largest number. At most k - 1 of the numbers lie above it, so one of m - k + 1 bounds is wrong (Bonferroni). For
+the least number, k = m, the level is not divided (Berger, Multiparameter hypothesis testing and acceptance sampling,
+Technometrics 24, 1982). So a statistic may choose the place of a maximum after it has seen the data.
 
-With weights, the number is the largest one that units of a share of the weight reach. Then k - 1 becomes the
-least number of units above it, and k the greatest number that may be needed; the proof is the same.
+With weights, the number is the largest that units with a given share of the weight reach. Then k - 1 is the least
+number of units above it, and k the greatest number of units that may be needed; the proof is the same.
 """
 
 import math
@@ -36,10 +36,10 @@ class BoundedNumber:
     ----------
     estimate : ndarray of float64
     bounds : callable
-        Returns both bounds for two tails: how often the lower bound may exceed the truth, and how often the upper
-        bound may fall short of it.
+        Returns both bounds for two tails: the probability that the lower bound exceeds the truth, and the probability
+        that the upper bound falls short of it.
     limits : tuple of float
-        The range of the number, such as -1 and 1 of a correlation, which approximate bounds may leave.
+        The range of the number, such as -1 to 1 for a correlation; approximate bounds may lie outside it.
     """
 
     estimate: np.ndarray
@@ -51,7 +51,7 @@ class BoundedNumber:
         return self.weighted_largest(rank, np.ones(self.estimate.shape[-1]))
 
     def weighted_largest(self, weight: float, weights: np.ndarray) -> "BoundedNumber":
-        """Return the largest number that units of so much weight reach; `weights` has one per unit."""
+        """Return the largest number that units with this total weight reach; `weights` has one weight per unit."""
         least = len(weights) - count_fewest(weight, weights) + 1
         most = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
 
@@ -64,7 +64,7 @@ class BoundedNumber:
         return BoundedNumber(_weighted_quantile(self.estimate, weight, weights), bounds)
 
     def find_floor(self, share: float) -> "BoundedNumber":
-        """Return the largest number that a share of those along the last axis reach."""
+        """Return the largest number that a share of the numbers along the last axis reach."""
         return self.kth_largest(math.ceil(share * self.estimate.shape[-1] - ROUNDING))
 
     def least(self) -> "BoundedNumber":
@@ -104,7 +104,7 @@ def bound_by_jackknife(values: np.ndarray) -> BoundedNumber:
 
 
 def bound_exactly(values: object) -> BoundedNumber:
-    """Give numbers without an error, such as those of a model's weights, bounds equal to themselves."""
+    """Bound numbers without an error, such as measures of a model's weights, by the numbers themselves."""
     values = np.asarray(values, dtype=np.float64)
     return bound_by_error(values, np.zeros_like(values))
 
@@ -145,7 +145,7 @@ def average_seeds(parts: Sequence[BoundedNumber], number: int) -> BoundedNumber:
 
 
 def subtract_numbers(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
-    """Return how far one number lies above another, by the intervals of both: positive if they do not meet."""
+    """Subtract one number from another. The lower bound is the gap between both intervals."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         (low, high), (other_low, other_high) = (
@@ -167,7 +167,7 @@ def shift(number: BoundedNumber, by: float) -> BoundedNumber:
 
 
 def find_ceiling(number: BoundedNumber, share: float) -> BoundedNumber:
-    """Return the number that a share of those along the last axis do not exceed."""
+    """Return the number that a share of the numbers along the last axis do not exceed."""
     size = number.estimate.shape[-1]
     return number.kth_largest(size - math.ceil(share * size - ROUNDING) + 1)
 
@@ -179,7 +179,7 @@ def make_undecided(number: BoundedNumber) -> BoundedNumber:
 
 
 def stack_bounds(parts: Sequence[BoundedNumber]) -> BoundedNumber:
-    """Put several numbers along a new last axis."""
+    """Stack several numbers along a new last axis."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         low, high = zip(*(part.bounds(below, above) for part in parts), strict=True)
@@ -189,7 +189,7 @@ def stack_bounds(parts: Sequence[BoundedNumber]) -> BoundedNumber:
 
 
 def count_fewest(weight: float, weights: np.ndarray) -> int:
-    """Return the least number of units that have so much weight."""
+    """Return the least number of units that together have this weight."""
     return int(np.sum(np.cumsum(np.sort(weights)[::-1]) < weight - ROUNDING)) + 1
 
 
@@ -197,5 +197,5 @@ def _weighted_quantile(values: np.ndarray, weight: float, weights: np.ndarray) -
     order = np.argsort(-values, axis=-1, kind="stable")
     first = np.argmax(np.cumsum(weights[order], axis=-1) >= weight - ROUNDING, axis=-1)
     found = np.take_along_axis(values, np.take_along_axis(order, first[..., None], -1), -1)[..., 0]
-    # Sorting takes NaN for the least, so that the largest of several would pass over it.
+    # Sorting places NaN last, so the largest of several numbers would ignore it.
     return np.where(np.isnan(values).any(axis=-1), np.nan, found)

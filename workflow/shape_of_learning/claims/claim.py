@@ -43,7 +43,7 @@ Share = str | int | float
 
 
 class Criterion(NamedTuple):
-    """A named number, a comparison and a bound; `share` is its own, None for that of the rule."""
+    """A named number, a comparison and a bound; without a `share` of its own, the share of the rule applies."""
 
     number: str
     comparison: str
@@ -62,7 +62,7 @@ class Criterion(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Criteria that must all hold, or one of which must, in a share of the units."""
+    """Criteria that must all hold, or any of which must hold, in a share of the units."""
 
     criteria: tuple[Criterion, ...]
     share: Share = "all"
@@ -119,54 +119,56 @@ class Claim:
     Attributes
     ----------
     name, sentence, where : str
-        Its key; what is claimed, in our words; where in the paper.
+        The key; the claim in our words; the place in the paper.
     statistic : str
         A function of the paper's ``statistics.py`` or of :mod:`shape_of_learning.claims.statistics`.
     arguments : mapping
         Arguments of that function other than `estimators`.
     estimators : sequence of str
-        What it is a statistic of, as in the paper; none if it is of other tables.
+        The estimators of the paper, of which the statistic takes the values; empty if it reads other tables.
     other_estimators : sequence of sequence of str
-        Estimators of the same quantity, which take the places of `estimators`. If one of them decides the opposite,
-        the claim depends on the estimator; if values by `estimators` are suspect, these decide.
+        Estimators of the same quantity, which take the places of `estimators`. If their verdict is the opposite, the
+        claim depends on the estimator. If values by `estimators` are suspect, the other estimators decide.
     robustness : mapping of str to sequence of str
-        Further estimators in these places, such as those ``held out``, whose verdicts are reported beside that of
-        the claim.
+        Further estimators in these places, such as ``held out`` ones, whose verdicts are reported beside the verdict
+        of the claim.
     reads : sequence of str
-        Other tables that it reads, by the names that paper.yaml `reads`.
+        Other tables that the statistic reads, by their names under `reads` in paper.yaml.
     supported, contradicted : sequence of Rule
-        When it is, see :mod:`shape_of_learning.claims.criteria`.
+        The rules for each verdict; see :mod:`shape_of_learning.claims.criteria`.
     numbers : mapping of str to str
-        The numbers of the statistic in words, ``NAME: DEFINITION`` or a name alone; ``value`` of a single one.
+        Words for each number of the statistic, ``NAME: DEFINITION`` or a name alone; the key ``value`` stands for the
+        number of a statistic that has only one.
     conclusion : mapping of str to str
-        What follows if it is `supported` or `contradicted`, as the end of a sentence that begins with the numbers.
+        The conclusion if the claim is `supported` or `contradicted`, as the end of a sentence that begins with the
+        numbers.
     models : str or sequence of str
-        Names of entries, or those of the run that are
-        ``decoders``, ``encoders``, ``all`` (of both), ``fine_tunings`` or ``twins``.
+        Names of entries, or a group of the run's models: ``decoders``, ``encoders``, ``all`` (both), ``fine_tunings``
+        or ``twins``.
     checkpoints : {"last", "training"}
-        At which checkpoints it is judged: the last sound one, or sound ones with a step.
+        The checkpoints of each model that are judged: the last sound one, or all sound ones with a step.
     seen : mapping
-        Which part of a training must have been seen, in shares of it: a sound step not after ``from``, and one
-        not before ``to``. Steps before ``from_step``, step 0 and steps that have not yet moved do not count. A
-        model without that part is outside the claim.
+        The part of a training that must be measured, in shares of the training: a sound step at or before ``from``,
+        and one at or after ``to``. Steps before ``from_step``, step 0 and steps at which weights have not moved yet do
+        not count. A model without that part is outside the claim.
     matters : str
-        Why a smaller effect would not matter.
+        The reason why a smaller effect would not matter.
     changed : mapping
-        Day -> what was changed of the statistic or the criteria after results had been seen.
+        Day -> the change of the statistic or the criteria after results had been seen.
     min_models : int
-        How many of the models must be measured; seeds of a training count once. 0 for all models that are named,
-        or one of a group.
+        The number of models that must be measured; seeds of a training count once. 0 stands for all named models, or
+        for one model of a group.
     applies_to : str
-        A group of models that it is judged by in a run that has none of the models that are named.
+        The group of models by which the claim is judged in a run without any of the named models.
     on_estimators : bool
-        Whether it is on what estimators say. Suspect values count then, but the verdict must be the same without their
-        estimator.
+        Whether the claim is about the agreement of estimators. Suspect values count then, but the verdict must be the
+        same without the estimator that has them.
     average_over : {"block_outputs", "all_layers"}
-        Which layers count.
+        The layers that count.
     of_blocks : bool
-        Whether the statistic is of blocks alone, whichever layers are averaged over.
+        Whether the statistic takes blocks only, whichever layers are averaged over.
     paper : str
-        The folder of its paper.
+        The folder of the paper.
     """
 
     name: str
@@ -317,15 +319,16 @@ class ClaimGrid:
     ----------
     claim : Claim
     choices : Choices
-        The first option of each is that of the reference; it is the only one if a choice does not touch the claim.
+        The first option of each choice belongs to the reference. A choice that does not touch the claim has no other.
     decided_by : mapping of str to str
-        Estimator that the claim names -> the choice whose option takes its place.
+        Estimator of the claim -> the choice whose option takes the estimator's place.
     models : sequence of str
-        The models that are measured for it.
+        The models that are measured for the claim.
     measures : mapping of str to Measure
-        All measures of these models, by the names of tables.
+        All measures of these models, by their names in tables.
     less : str
-        What the first specification lacks that the verdict on the claim's page has; empty if nothing.
+        The difference between the first specification and the verdict on the claim's page, which has more data; empty
+        if both have the same.
     """
 
     claim: Claim
@@ -346,7 +349,7 @@ class ClaimGrid:
         return [dict(zip(self.choices, options, strict=True)) for options in combinations]
 
     def choose_estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
-        """Return the estimator that stands for each one of the claim."""
+        """Return for each estimator of the claim the one that takes its place."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}
 
@@ -390,7 +393,7 @@ class SpecificationsJob(NamedTuple):
 
 
 def strip_brackets(words: str) -> str:
-    """Leave out what words have in brackets.
+    """Leave out brackets with the words in them.
 
     Examples
     --------

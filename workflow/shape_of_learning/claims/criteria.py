@@ -1,24 +1,26 @@
-"""How far the criteria of a claim are met.
+"""Margins of the criteria of a claim: how far numbers lie beyond their bounds.
 
 A statistic returns *units*, such as models, each with named numbers that have bounds. A *criterion* compares a number:
 
 ``{number: NAME, above: X}``
-    Also `below`, `at_least`, `at_most`. `number` may be left out where the statistic has only one.
+    Also `below`, `at_least`, `at_most`. `number` may be left out if the statistic has only one.
 ``{number: NAME, not_above: X}``
-    Also `not_below`: the interval does not lie beyond X. It adds to other criteria and shows nothing alone.
+    Also `not_below`: the interval does not lie beyond X. This criterion adds to others and shows nothing alone.
 
-A *rule* is one criterion, or several that must hold in the same unit (`all_of`), or of which one must hold (`any_of`).
-It says in how many units, by `in`:
+A *rule* is one criterion, a list of criteria that must all hold in the same unit (`all_of`), or a list in which one
+must hold (`any_of`). Its key `in` says in how many units:
 
-    `all` (if nothing is said), `any`, a number of units, or a share of them: `most` (more than half) or such as 0.75.
-    A share is one of families, whose members have equal parts of it: five models of one suite are no five witnesses.
+    `all` (the default), `any`, a number of units, or a share of the units: `most` (more than half) or a number such as
+    0.75. A share counts families, and the members of a family share its weight equally: five models of one suite are
+    not five independent witnesses.
     `together`: the numbers are of all units together.
 
 A criterion within `all_of` may have an `in` of its own. A list of rules holds if one of them does.
 
-A rule holds if its *margin* has an interval above zero: the distance of a number to its bound, the least one of
-`all_of`, the largest one of `any_of`, and of k units the k-th largest (:mod:`shape_of_learning.claims.bounds`). So
-a rule with many criteria errs as rarely as a rule with one.
+The *margin* of a criterion is the distance of the number from the bound. The margin of `all_of` is the least margin,
+that of `any_of` the largest, and that of a rule for k units the k-th largest (:mod:`shape_of_learning.claims.bounds`).
+A rule holds if the interval of its margin lies above zero. So a rule with many criteria is wrong as rarely as a rule
+with one.
 """
 
 import math
@@ -46,12 +48,12 @@ Families = Mapping[str, str]  # by unit; a unit without one is a family of its o
 
 
 def margin(condition: Condition, units: Units, families: Families | None = None) -> BoundedNumber:
-    """Return how far a condition is met: a number whose lower bound is positive if it holds.
+    """Return the margin of a condition: its lower bound is positive if the condition holds.
 
     Raises
     ------
     InputError
-        If a criterion names a number that the statistic does not have, or counts units where there are none.
+        If a criterion names a number that the statistic does not have, or counts units although the statistic has none.
     """
     rules = []
     for rule in condition:
@@ -100,7 +102,7 @@ def _margin_of_criterion(
             below = above = TAIL
         ends = number.bounds(below, above) if sign > 0 else number.bounds(above, below)[::-1]
         low, high = (sign * (end - bound) for end in ends)
-        # The better end of the interval decides whether something is not shown; without an interval nothing tells.
+        # The upper end decides whether something is not shown; a number without an interval decides nothing.
         is_known = ~(np.isinf(low) & np.isinf(high))
         return (np.where(is_known, high, low), high) if criterion.is_hurdle else (low, high)
 
@@ -118,18 +120,18 @@ def _join(margins: Sequence[BoundedNumber], *, is_any: bool) -> BoundedNumber:
     stacked = stack_bounds(margins)
     if not is_any:
         return stacked.least()
-    # An alternative that is unknown does not hide the others.
+    # An unknown alternative does not hide the others.
     return replace(stacked.greatest(), estimate=np.fmax.reduce(stacked.estimate, axis=-1))
 
 
 def is_shown(condition: Condition, units: Units, families: Families | None = None) -> np.ndarray:
-    """Return whether a condition is shown to hold, of each draw where there are several."""
+    """Return whether a condition is shown to hold, for each draw if there are several."""
     low, _ = margin(condition, units, families).bounds(TAIL, TAIL)
     return low > 0
 
 
 def p_value(condition: Condition, units: Units, families: Families | None = None) -> float:
-    """Return the least tail at which a condition is shown, a p-value; NaN of numbers without an interval."""
+    """Return the least tail at which a condition is shown, a p-value; NaN if numbers have no interval."""
     of_condition = margin(condition, units, families)
 
     def end(tail: float) -> float:
@@ -154,7 +156,7 @@ def list_units(units: Units) -> list[str]:
 def needed_weight(
     share: Share, names: Sequence[str], families: Families | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the weight of units that a share asks for, and that of each unit; it may be more than there is."""
+    """Return the weight that a share asks for, which may exceed that of all units, and the weight of each unit."""
     of_units = [(families or {}).get(name, name) for name in names]
     if isinstance(share, float) or share == "most":
         weights = np.array([1 / of_units.count(family) for family in of_units])

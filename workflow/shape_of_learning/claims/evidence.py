@@ -21,19 +21,17 @@ from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, FEWEST_WINDOWS, GROU
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, then the jackknife values
 MOST_NAMED = 4
-# A checkpoint with a larger share of suspect layers is not read. If as many layers are undefined, a mean over the rest
-# is not that of the claim.
+# A checkpoint with a larger share of suspect layers is not read. If more layers than this are undefined, the mean over
+# the other layers is not the mean that the claim is about.
 MAX_SUSPECT_SHARE = 0.25
-# Nats per token by which a trained model is better than a guess, at least. The frequencies of tokens, which a model
-# learns first, are worth about three.
+# A trained model is better than a guess by at least so many nats per token. Frequencies of tokens, which a model learns
+# first, give about three.
 MIN_LOSS_GAIN = 0.5
 UNTRAINED = "untrained weights (step 0, and steps at which weights have not moved yet) do not count"
 # Why values have no interval.
 FEW_WINDOWS_DECIDE = "since a few windows decide them"
 LACKING_GROUPS = "since they lack a value without one of the 16 groups of windows"
-MANY_UNDEFINED = (
-    "since so many layers are undefined that a mean over the others is not that of the claim"
-)
+MANY_UNDEFINED = "since many layers are undefined, and a mean over the others is not the mean that the claim is about"
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,7 @@ class NotMeasured(Exception):
 
 
 class OutsideTheClaim(NotMeasured):
-    """The claim is not about what the run has; the message says why."""
+    """The claim is not about the models or trainings of the run; the message says why."""
 
     verdict = ClaimVerdict.OUTSIDE
 
@@ -229,15 +227,15 @@ class ClaimData:
     models : dict of str to EvidenceModel
         The claim's models that are in the run, in its order or the run's.
     checkpoints : dict of (str, str)
-        Model and revision of all that was read.
+        Model and revision of all checkpoints that were read.
     curves_read : dict of (str, str) to LayerValues
         By model and estimator.
     outside : dict of str to str
-        Models of which too little of the training was seen, and what was.
+        For each model with too few checkpoints for the claim: a description of the measured part of its training.
     suspects : dict of (str, str) to str
-        Model and estimator of which values are beyond the conditions, and how many.
+        For each model and estimator with suspect values: how many they are.
     withheld : dict of (str, str) to tuple of str
-        Model and estimator of which values have no interval: how many, and why.
+        For each model and estimator with values without an interval: how many they are, and why.
     """
 
     def __init__(
@@ -453,7 +451,7 @@ class ClaimData:
         return f"loss {loss:.2f}; a guess has {guess:.2f}" if loss > guess - MIN_LOSS_GAIN else ""
 
     def _describe_unseen(self, model: str, steps: np.ndarray) -> str:
-        """Say which part of a training was seen, if the claim needs more."""
+        """Describe the measured part of a training if the claim needs more; empty otherwise."""
         seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
         end = end or (float(steps[-1]) if len(steps) else 0.0)
         late = len(steps) and steps[0] > max(seen.get("from", 1) * end, seen.get("from_step", 0))

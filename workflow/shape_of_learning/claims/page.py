@@ -85,7 +85,7 @@ def _fold(summary: str, lines: Sequence[str]) -> list[str]:
 
 
 def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
-    """Write the finding, its picture and criteria, and, folded, what they mean and rest on."""
+    """Write the finding, its curves and criteria; definitions and data are folded."""
     lines = [
         f"## {claim.sentence}",
         "",
@@ -160,7 +160,7 @@ def _define_numbers(claim: Claim) -> list[tuple[str, str]]:
 
 
 def describe_finding(claim: Claim, judgement: Judgement) -> str:
-    """Say in one sentence what was found, in numbers of the quantity itself; empty if nothing is measured."""
+    """Describe the finding in one sentence, with values of the quantity itself; empty if nothing is measured."""
     if not judgement.numbers:
         return ""
     words = _describe_curves(claim, judgement) or _describe_numbers(claim, judgement)

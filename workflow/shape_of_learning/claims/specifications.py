@@ -18,12 +18,12 @@ from shape_of_learning.claims.evidence import (
 from shape_of_learning.claims.verdict import Judgement, judge
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
-SPECIFIED = (*ROW_CHOICES, "last_layer")  # choices that columns of the tables of values say
+SPECIFIED = (*ROW_CHOICES, "last_layer")  # choices with a column in the tables of values
 FLIP_COLUMNS = (
     *("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips"),
     *("pairs", "flipped_pairs"),
 )
-# By the options of the choices of a claim, of which the first ones are the reference.
+# Judgements by the options of a claim's choices; the first judgement is that of the reference.
 Specified = Mapping[tuple[str, ...], Judgement]
 
 
@@ -56,7 +56,7 @@ class MeasuredChoices:
             read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts)
         )
         if len(rows):
-            # Of the state before the final norm, there is the last layer alone.
+            # Only the last layer has a state before the final norm; the other layers are the same.
             others = rows[rows["last_layer"] == AFTER].assign(last_layer=BEFORE)
             rows = pd.concat([rows, others]).drop_duplicates([*keys, "revision", "layer"])
         self._curves = group_curves(keys, rows)
@@ -103,7 +103,7 @@ def judge_specifications(grid: ClaimGrid, measured: MeasuredChoices) -> Specifie
 
 
 def find_flips(grid: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
-    """Compare each option with that of the reference: all other choices as in it, and in all pairs.
+    """Compare each option with the reference option, with all other choices as in the reference, and in all pairs.
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def find_flips(grid: ClaimGrid, judged: Specified) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Rows with `FLIP_COLUMNS`: ``flips`` is whether the verdict changes if nothing but this choice does,
-        empty where one of the two is not measured; ``pairs`` counts pairs of specifications that differ in
-        nothing else and are both measured, and ``flipped_pairs`` those with different verdicts.
+        Rows with `FLIP_COLUMNS`: ``flips`` says whether the verdict changes if only this choice changes, and is empty
+        if one of the two specifications is not measured; ``pairs`` counts measured pairs of specifications that differ
+        in this choice only, and ``flipped_pairs`` counts the pairs with different verdicts.
     """
     rows = []
     for place, (choice, (own, *others)) in enumerate(grid.choices.items()):

@@ -71,34 +71,35 @@ class Judgement:
     because : str
         The reason, in a sentence.
     estimate, low, high : float
-        The number that decides whether the claim is supported, over all units, with its 95 % interval: if all
-        bounds of `supported` are the same, the number that must lie beyond it; else the least distance to a bound,
-        positive where the condition is met. Without `not_above` and `not_below`. NaN if nothing is measured.
+        The number that decides whether the claim is supported, over all units, with its 95 % interval. If all bounds
+        of `supported` are equal, this number must lie beyond the bound. Otherwise it is the least distance to a bound,
+        positive if the condition is met. Criteria with `not_above` and `not_below` are left out. NaN if nothing is
+        measured.
     smallest_visible : float
-        How far beyond the bound the estimate must lie to be told from it.
+        The least distance beyond the bound at which an estimate can be told from it.
     models, revisions, n, selections : tuple of str
-        What it rests on; revisions as ``MODEL@REVISION``.
+        The models and data of the verdict; revisions are ``MODEL@REVISION``.
     p_supported, p_contradicted : float
         The least tails at which the conditions are shown; NaN without an interval.
     to_contradict : dict of str to float
-        Number -> how far it must lie beyond its bound for `contradicted` to be told from it; infinite if the data
-        could not have contradicted the claim by it, 0 if it has no interval.
+        Number -> the least distance beyond its bound for `contradicted` at which it would contradict the claim;
+        infinite if these data could not have contradicted the claim, 0 if the number has no interval.
     other_verdicts : tuple of str
         Verdicts by other estimators, on other selections and beyond controls, each as ``WHICH: VERDICT``.
     numbers : tuple of UnitNumber
         All numbers of the statistic.
     results : tuple of CriterionResult
-        Of the condition that is shown, or else of the one for `supported`.
+        The results of the condition that is shown; if none is shown, of the condition for `supported`.
     curves : mapping of (str, str) to LayerValues
         The values of each model and estimator that were read.
     withheld : str
         How many values have no interval, and why; empty if all have one.
     suspects : str
-        How many values are suspect, and why; empty if none is.
+        How many values are suspect, and why; empty if no value is.
     is_suspect : bool
-        Whether it rests on suspect values, so that it decides nothing alone.
+        Whether the verdict rests on suspect values, which decide nothing alone.
     labels : mapping of str to str
-        Name of a model -> what figures call it.
+        Name of a model -> its label in figures.
     """
 
     verdict: ClaimVerdict
@@ -199,7 +200,7 @@ def _judge_with_suspects(
 
 
 def _judge_without_suspects(claim: Claim, evidence: Evidence, by_all: Judgement) -> Judgement:
-    """Keep a verdict on what several estimators say if it is the same without those whose values are suspect."""
+    """Keep a verdict on the agreement of estimators if it is the same without the estimators with suspect values."""
     if by_all.verdict not in DECIDED:
         return by_all
     data = ClaimData(claim, evidence)
@@ -245,7 +246,7 @@ def _join_verdicts(by_paper: Judgement, by_all: Mapping[str, Judgement]) -> Judg
 
 
 def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement) -> list[str]:
-    """Say of a supported claim whether it is met by more than by each control that is measured."""
+    """Describe for each measured control whether the model meets the criteria of a supported claim by more."""
     if by_paper.verdict != ClaimVerdict.SUPPORTED or not claim.estimators:  # no controls of tables
         return []
     condition = criteria.drop_hurdles(claim.supported)
@@ -351,7 +352,7 @@ def _describe_withheld(data: ClaimData) -> str:
 
 
 def _describe_suspects(data: ClaimData) -> str:
-    """Say how many values of which estimator are suspect, and why; empty if none is."""
+    """Say how many values of which estimator are suspect, and why; empty if no value is."""
     by_estimator: dict[str, dict[str, str]] = {}
     for (model, estimator), count in data.suspects.items():
         by_estimator.setdefault(estimator, {})[model] = count

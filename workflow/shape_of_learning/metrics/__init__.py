@@ -1,1 +1,1 @@
-"""Batches of vectors, and the tables of what was estimated on them."""
+"""Batches of vectors, measures of them, and the tables of estimates."""

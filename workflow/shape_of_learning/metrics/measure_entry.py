@@ -245,9 +245,9 @@ class Measure:
 
 
 def strip_presentation(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Return measures without what decides none of their values: their words, and how values are judged.
+    """Return measures without their words and the rules by which values are judged.
 
-    A job that measures has these, so that a new label is no reason to measure again.
+    Measuring jobs take these measures, since a new label is no reason to measure again.
     """
     return tuple(
         replace(
