@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shlex
 import sys
 from collections import Counter
 from itertools import pairwise
@@ -17,6 +19,7 @@ from shape_of_learning.audit.judge_results import judge_results
 from shape_of_learning.audit.results import PublishedResults, find_step, read_results
 from shape_of_learning.checkpoints.atlas import (
     AtlasRow,
+    find,
     merge_published_rows,
     read_atlas,
     write_atlas,
@@ -386,3 +389,53 @@ def test_results_of_a_model_of_the_atlas_go_into_its_table(tmp_path):
     assert (
         after[10_000].verdict == "unknown"
     )  # its results are its own, which shows nothing of its weights
+
+
+PAGES = sorted((REPOSITORY / "atlas/findings").glob("*.md"))
+
+
+def join_words(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_command_of_a_finding_makes_it_again(page, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    text = page.read_text()
+    (command,) = re.findall(r"```bash\n(.*?)\n```", text)
+    (said,) = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
+    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert done.exit_code in (0, 1)
+    for line in said.splitlines():
+        assert join_words(line) in join_words(done.output)
+    for word in ("**How we know", "**Since when.**", "**Asked for.**"):
+        assert word in text
+
+
+def read_numbers(name):
+    with (NUMBERS / f"{name}.csv").open() as file:
+        return {int(each["step"]): each for each in csv.DictReader(file)}
+
+
+def test_the_findings_say_what_their_numbers_say():
+    steps = read_numbers("pythia-14m")
+    differing = [name for name in steps[0] if name != "step" and steps[0][name] != steps[2][name]]
+    page = join_words((REPOSITORY / "atlas/findings/pythia-first-steps.md").read_text())
+    assert f"the {len(steps[0]) - 1} ranks" in page
+    assert f"and {len(differing)} differ at step 2" in page
+    page = (REPOSITORY / "atlas/findings/pythia-2.8b.md").read_text()
+    perplexities = [
+        float(each["lambada_openai/ppl"]) for each in read_numbers("pythia-2.8b").values()
+    ]
+    cells = [f"{value:,.0f}" if value > 1000 else f"{value:.1f}" for value in perplexities]
+    assert f"| {' | '.join(cells)} |" in page
+    assert all(
+        find("pythia-2.8b", step=step).verdict == "same as main"
+        for step in list(read_numbers("pythia-2.8b"))[:-1]
+    )
+    faults = [
+        each for each in read_atlas(REPOSITORY / "atlas/pythia/pythia-2.8b.csv") if each.is_fault
+    ]
+    assert f"the {len(faults)} revisions" in page
+    assert find("bloom-560m", step=500_000).known_by == "report, published results"
+    assert find("pythia-14m", step=1).known_by == "published results"

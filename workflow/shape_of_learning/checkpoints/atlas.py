@@ -178,6 +178,7 @@ def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> li
             kinds = dict.fromkeys([*filter(None, known.known_by.split(", ")), PUBLISHED])
             sources = dict.fromkeys([*known.source.split(), *row.source.split()])
             update = {"known_by": ", ".join(kinds), "source": " ".join(sources)}
+            update["checked"] = known.checked or row.checked
             rows[row.repository, row.revision] = known.model_copy(update=update)
     return list(rows.values())
 
