@@ -44,6 +44,9 @@ CLAUSES = {
     "log_partition_isotropy_centered": "partition isotropy, centred is that of the vectors less their mean",
     "log_partition_isotropy_both_signs": "partition isotropy, both signs counts each eigenvector in both directions, "
     "which makes the value about twice that of one",
+    "mean_norm": "the mean norm is that of the vectors of all tokens",
+    "largest_coordinate": "the largest coordinate is the largest absolute one of all vectors",
+    "kurtosis": "kurtosis is the fourth central moment of all coordinates together over their squared variance",
     "participation_ratio_corrected": "the corrected participation ratio is one of unbiased estimators, and biased "
     "where few vectors hold much of the variance",
     "effective_rank": "effective rank is the exponential of the entropy of the shares of variance",
@@ -120,6 +123,12 @@ def _define_window_cosine(pairs: str, label: str) -> Measure:
     name = f"{pairs}_window_cosine"
     others = {"axis": "Average cosine", "jackknife_function": f"{name}_jackknife"}
     return _define_own(f"cosine:{name}", "windows", label, **others)
+
+
+def _define_size(function: str, label: str, axis: str) -> Measure:
+    # One long vector may decide the value, and whether intervals hold it has not been tried.
+    others = {"has_interval": False, "has_jackknife": False}
+    return _define_own(f"coordinates:{function}", "windows", label, axis, **others)
 
 
 def _define_spread(family: str, function: str, label: str, **others: Any) -> Measure:
@@ -199,6 +208,11 @@ MEASURES: dict[str, Measure] = {
     ),
     "intra_window_cosine": _define_window_cosine("intra", "Cosine within windows"),
     "inter_window_cosine": _define_window_cosine("inter", "Cosine between windows"),
+    "mean_norm": _define_size("mean_norm", "Mean norm", "Norm"),
+    "largest_coordinate": _define_size(
+        "largest_coordinate", "Largest coordinate", "Absolute value"
+    ),
+    "kurtosis": _define_size("kurtosis", "Kurtosis", "Kurtosis"),
     # For n Gaussian vectors, the inverse of the plain ratio is 1/n too large.
     "participation_ratio": _define_biased_spread(
         "isotropy", "participation_ratio", "Participation ratio"
