@@ -93,6 +93,7 @@ def audit_series(
         for name, checkpoint in judged.items():
             if checkpoint.verdict != before[name].verdict:
                 reasons[name] = f"{format_verdict(checkpoint.verdict)}, by tensors"
+    judged, compared_names = _judge_manifests(series, judged, reasons)
     day = datetime.now(UTC).date()
     rows = []
     for checkpoint in series.checkpoints:
@@ -104,11 +105,69 @@ def audit_series(
         row = _make_row(checkpoint, listing, verdict, reason, day)
         if row.parse_verdict().kind is not Kind.UNKNOWN:
             is_reported = verdict.kind is Kind.REPORTED
-            evidence_kind = TENSORS if checkpoint.name in evidence else HASHES
+            has_tensors = checkpoint.name in evidence or checkpoint.name in compared_names
+            evidence_kind = TENSORS if has_tensors else HASHES
             row = row.model_copy(update={"known_by": REPORT if is_reported else evidence_kind})
         known = find_row(checkpoint.repository, checkpoint.revision)
         rows.append(_add_reports(row, known, checkpoint.name in evidence))
     return rows
+
+
+def _judge_manifests(
+    series: ListedSeries, judged: Mapping[str, JudgedCheckpoint], reasons: dict[str, str]
+) -> tuple[dict[str, JudgedCheckpoint], set[str]]:
+    """Judge folders by the manifests that were written when they were saved, and complete the reasons.
+
+    Returns
+    -------
+    judged : dict of str to JudgedCheckpoint
+    compared_names : set of str
+        The checkpoints that have a manifest.
+    """
+    from shape_of_learning.checkpoints.manifest import compare_with_manifest, read_manifest
+
+    compared = {}
+    for checkpoint in series.checkpoints:
+        name, folder = checkpoint.name, Path(checkpoint.path)
+        if not checkpoint.path or name not in judged or series.listed[name].problem:
+            continue
+        try:
+            if manifest := read_manifest(folder):
+                compared[name] = compare_with_manifest(folder, manifest)
+        except (InputError, OSError) as error:
+            reasons[name] = f"{reasons[name]}; {error}"
+    verdicts = {}
+    for name, comparison in compared.items():
+        step, saved_step = judged[name].step, comparison.manifest.step
+        if comparison.changed_names:
+            owners = [
+                other.manifest.step
+                for other in compared.values()
+                if other is not comparison and other.manifest.digests == comparison.digests
+            ]
+            verdicts[name] = Verdict(Kind.CHANGED)
+            reasons[name] = comparison.sentence
+            if owners:
+                verdicts[name] = Verdict(Kind.SAME_AS_STEP, steps=(owners[0],))
+                reasons[name] += f"; step {owners[0]} was saved with its weights"
+        elif saved_step != step:
+            verdicts[name] = Verdict(Kind.SAME_AS_STEP, steps=(saved_step,))
+            reasons[name] = f"its manifest and its weights are those of step {saved_step}"
+        else:
+            reasons[name] = f"{reasons[name]}; {comparison.sentence}"
+    wrong_steps = {judged[name].step for name in verdicts}
+    for name in compared.keys() - verdicts.keys():
+        # Files alone do not tell which of several is a copy.
+        verdict = judged[name].verdict
+        others = {*verdict.steps} - {judged[name].step}
+        if verdict.kind is Kind.SAME_AS_OTHERS and others <= wrong_steps:
+            verdicts[name] = OK
+            reasons[name] = f"other steps hold its files, too; {compared[name].sentence}"
+    judged = {
+        name: replace(checkpoint, verdict=verdicts.get(name, checkpoint.verdict))
+        for name, checkpoint in judged.items()
+    }
+    return judged, {*compared}
 
 
 def _make_row(

@@ -22,6 +22,7 @@ KINDS = {
     Kind.MIXED_SHARDS: "with files of another",
     Kind.MIXED_TENSORS: "with matrices of another",
     Kind.MISSING: "missing, or without some of their weights",
+    Kind.CHANGED: "with other weights than were saved",
     Kind.BROKEN: "with an impossible loss",
     Kind.SUSPICIOUS: "with an unlikely loss",
     Kind.APART: "apart from its neighbours",

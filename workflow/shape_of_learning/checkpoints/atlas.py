@@ -29,7 +29,7 @@ VERSION = 2  # of the columns and their meaning
 ATLAS = Path(__file__).parents[1] / "atlas"
 VERDICT = (
     r"^(ok|not yet moved|same as main|same as step \d+|same results as step \d+|mixed shards|mixed tensors|missing|"
-    r"broken|suspicious|apart|not of this training|unknown)$"
+    r"changed|broken|suspicious|apart|not of this training|unknown)$"
 )
 HASHES, TENSORS, LOSSES, PUBLISHED, REPORT = (
     "hashes",

@@ -86,6 +86,7 @@ class Kind(StrEnum):
     MIXED_SHARDS = "mixed shards"
     MIXED_TENSORS = "mixed tensors"
     NOT_OF_THIS_TRAINING = "not of this training"
+    CHANGED = "changed"
     BROKEN = "broken"
     SUSPICIOUS = "suspicious"
     APART = "apart"  # by published results
