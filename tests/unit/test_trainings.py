@@ -15,6 +15,7 @@ import transformers as hf
 
 import shape_of_learning as sol
 import tiny_models
+from shape_of_learning.checkpoints.manifest import MANIFEST, compare_with_manifest, read_manifest
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import ShapeCallback, ShapeProbe
 
@@ -465,3 +466,95 @@ def test_all_ranks_of_a_sharded_training_measure_it_together_and_none_waits_for_
         kind in ("alone", "again")
     )
     assert (tmp_path / f"{kind}.csv").exists() == (kind != "alone")
+
+
+def test_an_alert_is_sent_when_a_value_leaves_its_band_and_not_while_it_stays_out(tokenizer):
+    alerts = []
+    probe = ShapeProbe(
+        tokenizer,
+        TEXTS,
+        measures=["mean_norm", "largest_coordinate"],
+        layers=[1, -1],
+        bands={"mean_norm": (0, 1e9), "largest_coordinate/layer_1": (0.05, 1)},
+        alert=alerts.append,
+        table=os.devnull,
+        name="tiny",
+    )
+    model, scales = new_model(), (1, 100, 100, 1, 100)
+    embeddings = model.get_input_embeddings().weight
+    original = embeddings.detach().clone()
+    for step, scale in enumerate(scales):
+        with torch.no_grad():
+            embeddings.copy_(original * scale)
+        values = probe(model, step)
+        assert {"shape/mean_norm", "shape/largest_coordinate/layer_1"} <= values.keys()
+    assert [alert.step for alert in alerts] == [1, 4]
+    first = alerts[0]
+    assert first[:4] == ("tiny", 1, "largest_coordinate", 1)
+    assert first.value > first.high == 1
+    assert first.low == 0.05
+    embeddings.data.fill_(torch.nan)
+    probe(model, 5)
+    assert np.isnan(alerts[-1].value)
+    assert "undefined" in alerts[-1].sentence
+    assert alerts[-1].layer is None
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no run"), OSError(28, "No space left on device")])
+def test_an_alert_that_fails_is_logged_and_changes_no_training(tokenizer, tmp_path, caplog, error):
+    calls = []
+
+    def fail(alert):
+        calls.append(alert)
+        raise error
+
+    _, plain = train(new_model(), tokenizer, tmp_path / "plain")
+    options = {"bands": {"mean_norm": (0, 1e-9)}, "alert": fail, "table": tmp_path / "shape.csv"}
+    watched = ShapeCallback(TEXTS, every=1, **options)
+    _, result = train(new_model(), tokenizer, tmp_path / "watched", callbacks=[watched])
+    assert_same_training(plain, result)
+    assert len(calls) == 5  # tried again, since none was sent
+    assert sum("the alert is not sent" in line.message for line in caplog.records) == 1
+
+
+def test_bands_and_alerts_that_cannot_work_are_refused(tokenizer):
+    with pytest.raises(InputError, match="`mada`"):
+        ShapeProbe(tokenizer, TEXTS, measures=MEASURES, bands={"mada/layer_1": (0, 1)})
+    with pytest.raises(InputError, match="`alert`"):
+        ShapeProbe(tokenizer, TEXTS, alert="trackio")
+    probe = ShapeProbe(tokenizer, TEXTS, layers=[1], bands={"anisotropy/layer_2": (0, 1)})
+    with pytest.raises(InputError, match="layer 2"):
+        probe.check(new_model())
+
+
+def test_manifests_stand_beside_saved_checkpoints_and_change_no_training(tokenizer, tmp_path):
+    options = {"save_strategy": "steps", "save_steps": 2}
+    _, plain = train(new_model(), tokenizer, tmp_path / "plain", **options)
+    callback = ShapeCallback(TEXTS, every=2, table=tmp_path / "shape.csv", manifest=True)
+    _, watched = train(
+        new_model(), tokenizer, tmp_path / "watched", callbacks=[callback], **options
+    )
+    assert_same_training(plain, watched)
+    for step in (2, 4):
+        folder = tmp_path / f"watched/checkpoint-{step}"
+        manifest = read_manifest(folder)
+        assert manifest.step == step
+        assert not compare_with_manifest(folder, manifest).changed_names
+        beside = {path.name for path in (tmp_path / f"plain/checkpoint-{step}").iterdir()}
+        assert {path.name for path in folder.iterdir()} == beside | {MANIFEST}
+
+
+def test_a_manifest_that_cannot_be_written_ends_no_training(tokenizer, tmp_path, caplog):
+    """An adapter's checkpoint has no weights of a whole model."""
+    model = peft.get_peft_model(new_model(), peft.LoraConfig(target_modules=["q_proj"]))
+    callback = ShapeCallback(TEXTS, every=4, table=tmp_path / "shape.csv", manifest=True)
+    options = {"save_strategy": "steps", "save_steps": 1}
+    train(model, tokenizer, tmp_path / "run", callbacks=[callback], **options)
+    assert sum("no manifest is written" in line.message for line in caplog.records) == 1
+
+
+def test_the_table_has_the_sizes_of_hidden_states_by_default(tokenizer, tmp_path):
+    probe = ShapeProbe(tokenizer, TEXTS, table=tmp_path / "shape.csv")
+    probe(new_model(), 0)
+    measured = set(pd.read_csv(tmp_path / "shape.csv")["estimator"])
+    assert {"anisotropy", "mean_norm", "largest_coordinate", "kurtosis"} <= measured

@@ -4,18 +4,21 @@ import csv
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import Trainer, TrainerCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from shape_of_learning.checkpoints.manifest import write_manifest
 from shape_of_learning.embeddings.model import is_memory_exhausted
 from shape_of_learning.embeddings.run import NullStore, StatesInMemory
 from shape_of_learning.errors import InputError, shorten_error
 from shape_of_learning.files import read_rows, write_table
+from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.in_python import (
@@ -31,10 +34,20 @@ from shape_of_learning.one_model.in_python import (
 )
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
 from shape_of_learning.one_model.measurement import CheckpointName, find_measures, measure_states
+from shape_of_learning.training.alerts import BandAlert
 
 logger = logging.getLogger(__name__)
 
-MEASURES = ("anisotropy", "two_nn", "mada", "effective_rank")
+MEASURES = (
+    "anisotropy",
+    "two_nn",
+    "mada",
+    "effective_rank",
+    "mean_norm",
+    "largest_coordinate",
+    "kurtosis",
+)
+LAYER_MARK = "/layer_"  # between a measure and a layer, in names of values and of bands
 MODEL, STEP, LAYER, ESTIMATOR, VALUE = map(
     ESTIMATE_COLUMNS.index, ("model", "step", "layer", "estimator", "value")
 )
@@ -53,8 +66,11 @@ class ShapeProbe:
     layers : int or iterable of int, optional
         0 is the embedding output, -1 the last layer; by default the first block, the middle one and the last.
     bands : mapping of str to (float, float)
-        For a measure, the bounds of the mean over the chosen blocks; a mean that is undefined or out of bounds is
-        logged as a warning.
+        Bounds by measure, for the mean over the chosen blocks, or by measure and layer, such as
+        ``"largest_coordinate/layer_6"``. A value that is undefined or out of bounds is logged as a warning.
+    alert : callable, optional
+        Called with a :class:`.BandAlert` when a value leaves its band, and again when it leaves it once more;
+        :func:`.alert_trackio` and :func:`.alert_wandb` are ready. An error that it raises is logged.
     table : Path or str
         CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. A training that resumes
         adds to it.
@@ -95,6 +111,7 @@ class ShapeProbe:
         measures: Iterable[str] = MEASURES,
         layers: int | Iterable[int] | None = None,
         bands: Mapping[str, tuple[float, float]] | None = None,
+        alert: Callable[[BandAlert], object] | None = None,
         table: Path | str = "shape.csv",
         name: str = "model",
     ):
@@ -105,15 +122,20 @@ class ShapeProbe:
         self.measures = tuple(measure.name for measure in self._measures)
         self.layers = None if layers is None else check_whole_numbers(layers)
         self.bands, self.table, self.name = _check_bands(bands or {}), Path(table), name
-        if unknown := self.bands.keys() - set(self.measures):
+        banded_measures = {key.partition(LAYER_MARK)[0] for key in self.bands}
+        if unknown := banded_measures - set(self.measures):
             raise InputError(
                 f"a band is given for `{min(unknown)}`, which is not measured; add it to `measures`"
             )
+        if alert is not None and not callable(alert):
+            raise InputError(f"`alert` is {alert!r:.80}; give a function")
+        self.alert = alert
         if self.table.is_dir():
             raise InputError(f"`table` is the folder {table}; name a file")
         self._is_checked = self._is_alone = False
         self._unwritten: list[list[Any]] = []
         self._logged_errors: set[tuple[object, ...]] = set()
+        self._left_bands: set[str] = set()  # whose alerts were sent
 
     def check(self, model: Any) -> None:
         """Run a text through a model, which is left as it was, to find bad arguments before a training.
@@ -123,12 +145,12 @@ class ShapeProbe:
         InputError
             If a text is too long for the model, a layer is missing, or the model cannot be measured.
         """
-        with self._log_errors("measured", InputError):
+        with self.log_errors("the shape is not measured", InputError):
             loaded = LoadedModel.inspect_model(model)
             if self._meet_ranks(loaded, "check"):
                 with preserve_model(loaded), rewrite_remedies():
                     sample = prepare_sample(loaded, self.tokenizer, self.texts, self.name)
-                self._choose_layers(sample.layers)
+                self._require_banded_layers(self._choose_layers(sample.layers))
                 warn_of_small_batch(make_protocol(sample.rows, self.name), sample.tokens)
         self._is_checked = True
 
@@ -141,19 +163,24 @@ class ShapeProbe:
             Keys are ``shape/MEASURE/layer_LAYER``, and ``shape/MEASURE`` for the mean over the chosen blocks. Empty
             if the model could not be measured.
         """
+        values = self.measure(model, step)
+        self.report_left_bands(values, step)
+        return values
+
+    def measure(self, model: Any, step: int) -> dict[str, float]:
+        """Measure a model as a call does, but compare no bands."""
         if not self._is_checked:
             self.check(model)
         values: dict[str, float] = {}
         rows: list[list[Any]] = []
-        with self._log_errors("measured"):
+        with self.log_errors("the shape is not measured"):
             rows = self._measure_rows(LoadedModel.inspect_model(model), step)
         for row in rows:
-            place = "" if row[LAYER] is None else f"/layer_{row[LAYER]}"
+            place = "" if row[LAYER] is None else f"{LAYER_MARK}{row[LAYER]}"
             values[f"shape/{row[ESTIMATOR]}{place}"] = float(row[VALUE])
         if rows:
-            self._warn_of_bands(values, step)
             self._unwritten = [row for row in self._unwritten if row[STEP] < step] + rows
-            with self._log_errors(f"written to {self.table}"):
+            with self.log_errors(f"the shape is not written to {self.table}"):
                 self._write()
         return values
 
@@ -186,14 +213,14 @@ class ShapeProbe:
         return not self._is_alone
 
     @contextmanager
-    def _log_errors(self, action: str, *user_errors: type[Exception]) -> Iterator[None]:
-        """Log errors, once for each kind, except `user_errors`, which are raised."""
+    def log_errors(self, failure: str, *user_errors: type[Exception]) -> Iterator[None]:
+        """Log errors after the words of a failure, once for each kind; but raise `user_errors`."""
         try:
             yield
         except user_errors:
             raise
         except Exception as error:  # no error of the probe may end a training
-            kind = action, type(error), getattr(error, "errno", None)
+            kind = failure, type(error), getattr(error, "errno", None)
             if kind in self._logged_errors:
                 return
             self._logged_errors.add(kind)
@@ -202,8 +229,8 @@ class ShapeProbe:
             else:
                 reason = str(error) if isinstance(error, InputError) else shorten_error(error)
             logger.error(
-                "the shape is not %s (%s); the training goes on, and further errors of this kind are not logged",
-                action,
+                "%s (%s); the training goes on, and further errors of this kind are not logged",
+                failure,
                 reason,
             )
 
@@ -212,17 +239,33 @@ class ShapeProbe:
         default = sorted({first, max(last // 2, first), last})
         return choose_layers(self.layers or default, last)
 
-    def _warn_of_bands(self, values: Mapping[str, float], step: int) -> None:
-        for name, (low, high) in self.bands.items():
-            value = values.get(f"shape/{name}", math.nan)
-            if math.isnan(value):
-                logger.warning(
-                    "step %d: %s is undefined, and should be %g to %g", step, name, low, high
+    def _require_banded_layers(self, layers: Sequence[int]) -> None:
+        """Raise InputError if a band is for a layer that is not measured."""
+        for key in self.bands:
+            measure, mark, layer = key.partition(LAYER_MARK)
+            if mark and layer not in map(str, layers):
+                raise InputError(
+                    f"a band is given for `{measure}` of layer {layer}, which is not measured; add it to `layers`"
                 )
-            elif not low <= value <= high:
-                logger.warning(
-                    "step %d: %s is %.4g, outside of %g to %g", step, name, value, low, high
-                )
+
+    def report_left_bands(self, values: Mapping[str, float], step: int) -> None:
+        """Log the values that are out of their bands, and send an alert of those that were not at the last step."""
+        if not values:  # the model could not be measured, or another rank reports
+            return
+        for key, (low, high) in self.bands.items():
+            value = values.get(f"shape/{key}", math.nan)
+            if low <= value <= high:
+                self._left_bands.discard(key)
+                continue
+            measure, mark, layer = key.partition(LAYER_MARK)
+            found = BandAlert(
+                self.name, step, measure, int(layer) if mark else None, value, low, high
+            )
+            logger.warning("%s", found.sentence)
+            if self.alert is not None and key not in self._left_bands:
+                with self.log_errors("the alert is not sent"):
+                    self.alert(found)
+                    self._left_bands.add(key)
 
     def _write(self) -> None:
         """Rewrite the table with its rows of other models and of earlier steps, and the new rows."""
@@ -253,6 +296,9 @@ class ShapeCallback(TrainerCallback):
         Arguments of :class:`ShapeProbe`; the tokenizer is the trainer's if it has one.
     every : int
         Steps between two measurements; the first is before training.
+    manifest : bool
+        Whether to write ``tensor_manifest.json``, the digest of each tensor, into each checkpoint that is saved;
+        ``shape-of-learning audit FOLDER`` compares it later.
 
     Notes
     -----
@@ -277,6 +323,7 @@ class ShapeCallback(TrainerCallback):
         texts: Iterable[str] | None = None,
         *,
         every: int = 1000,
+        manifest: bool = False,
         tokenizer: Any = None,
         **options: Any,
     ):
@@ -285,6 +332,7 @@ class ShapeCallback(TrainerCallback):
         if not isinstance(every, int) or every < 1:
             raise InputError(f"`every` is {every}; measure every 1 or more steps")
         self.every, self._trainer, self._is_on_all_ranks = every, trainer, False
+        self.manifest = manifest
         if tokenizer is None and trainer is not None:
             tokenizer = trainer.processing_class
         self.probe = ShapeProbe(tokenizer, texts, **options)  # type: ignore[arg-type]
@@ -306,10 +354,17 @@ class ShapeCallback(TrainerCallback):
         if state.global_step % self.every == 0:
             self._measure(state, control, options["model"])
 
+    def on_save(self, args: Any, state: Any, control: Any, **options: Any) -> None:
+        """Write the manifest of a checkpoint that was saved, on the main process."""
+        if self.manifest and state.is_world_process_zero:
+            folder = Path(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
+            with self.probe.log_errors("no manifest is written"):
+                write_manifest(folder, state.global_step, count_cores())
+
     def _measure(self, state: Any, control: Any, model: Any) -> None:
         if not (state.is_world_process_zero or self._is_on_all_ranks):
             return
-        values = self.probe(model, state.global_step)
+        values = self.probe.measure(model, state.global_step)
         if values and self._trainer is not None:
             is_due = control.should_log
             self._trainer.log(values)
@@ -318,6 +373,8 @@ class ShapeCallback(TrainerCallback):
             )
         elif values:
             state.log_history.append({**values, "step": state.global_step})
+        # A tracker gives its alerts the step of the last values that it was told.
+        self.probe.report_left_bands(values, state.global_step)
 
 
 def _check_bands(bands: Any) -> dict[str, tuple[float, float]]:

@@ -1,0 +1,58 @@
+"""Alerts of a band that a measure has left, and functions that send them to trackers."""
+
+from typing import NamedTuple
+
+
+class BandAlert(NamedTuple):
+    """A measure that is out of its band.
+
+    Attributes
+    ----------
+    model : str
+        Its name in the table.
+    step : int
+    measure : str
+    layer : int or None
+        None for the mean over the chosen blocks.
+    value : float
+        NaN if it is undefined, as for a model that has diverged.
+    low, high : float
+        The band.
+    """
+
+    model: str
+    step: int
+    measure: str
+    layer: int | None
+    value: float
+    low: float
+    high: float
+
+    @property
+    def title(self) -> str:
+        """The measure and its layer, in a few words."""
+        layer = "" if self.layer is None else f" of layer {self.layer}"
+        return f"{self.measure}{layer} of {self.model} left its band"
+
+    @property
+    def sentence(self) -> str:
+        """The step, the value and the band."""
+        layer = "" if self.layer is None else f" of layer {self.layer}"
+        begin = f"step {self.step}: {self.measure}{layer} is"
+        if self.value != self.value:
+            return f"{begin} undefined, and should be {self.low:g} to {self.high:g}"
+        return f"{begin} {self.value:.4g}, outside of {self.low:g} to {self.high:g}"
+
+
+def alert_trackio(alert: BandAlert) -> None:
+    """Raise an alert in the current run of trackio."""
+    import trackio
+
+    trackio.alert(alert.title, alert.sentence, level=trackio.AlertLevel.WARN)
+
+
+def alert_wandb(alert: BandAlert) -> None:
+    """Raise an alert in the current run of Weights & Biases."""
+    import wandb
+
+    wandb.alert(title=alert.title, text=alert.sentence, level=wandb.AlertLevel.WARN)
