@@ -299,6 +299,7 @@ CONTEXTS = {
     Place(WATCH, "In the Trainer of transformers", "python"): Context(
         "models", "home", A_TRAINING, look=look_at_callback
     ),
+    Place(WATCH, "Alerts", "python"): Context("models", "home", A_TRAINING),
     Place(WATCH, "In any other loop", "python"): Context(
         "models", "home", A_LOOP, look=look_at_loop
     ),

@@ -16,7 +16,7 @@ PARTICIPLES = re.compile(
 )
 NOUNS = {"feed", "hundred", "need", "seed", "speed"}
 # Methods whose names Snakemake, rich and transformers decide.
-OF_LIBRARIES = {"on_broken_pipe", "on_step_end", "on_train_begin"}
+OF_LIBRARIES = {"on_broken_pipe", "on_save", "on_step_end", "on_train_begin"}
 
 
 def is_participle(word: str) -> bool:
