@@ -37,7 +37,7 @@ nitpick_ignore_regex = [
 ]
 
 
-def by_last_name(app: Sphinx, env: Any, node: Element, text: Element) -> Element | None:
+def find_by_last_name(app: Sphinx, env: Any, node: Element, text: Element) -> Element | None:
     """Find a function that a docstring calls by the name of its module, though users import it from the package."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
@@ -50,4 +50,4 @@ def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
     if html_extra_path:
         app.tags.add("explorer")
-    app.connect("missing-reference", by_last_name)
+    app.connect("missing-reference", find_by_last_name)

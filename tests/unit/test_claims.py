@@ -10,7 +10,7 @@ import judge_claims
 from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models, numbers
 from shape_of_learning.claims import bounds, evidence
 from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel, read_condition
-from shape_of_learning.claims.criteria import is_shown, needed_weight
+from shape_of_learning.claims.criteria import find_needed_weight, is_shown
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.page import describe_finding, tabulate_criteria
 from shape_of_learning.claims.verdict import judge
@@ -29,7 +29,7 @@ TRAINING = {
 
 
 def test_what_decides_verdicts_is_pinned():
-    assert [needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
+    assert [find_needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
     assert pytest.approx(0.025) == bounds.TAIL
     assert GROUPS == 16
     assert evidence.MAX_SUSPECT_SHARE == 0.25
@@ -52,14 +52,14 @@ def test_what_decides_verdicts_is_pinned():
 )
 def test_a_share_is_of_families_in_which_members_have_equal_parts(values, families, share, reached):
     names = [f"m{number}" for number in range(len(values))]
-    weight, weights = needed_weight(share, names, dict(zip(names, families, strict=True)))
+    weight, weights = find_needed_weight(share, names, dict(zip(names, families, strict=True)))
     assert bounds.bound_exactly(values).weighted_largest(weight, weights).estimate == reached
 
 
 def test_a_weighted_number_errs_as_rarely_as_a_single_one():
     """Of ten models of three families, most hardly miss a bound and one clearly meets it."""
     names, families = [*"abcdefghij"], dict(zip("abcdefghij", "pppppptttu", strict=True))
-    weight, weights = needed_weight("most", names, families)
+    weight, weights = find_needed_weight("most", names, families)
     truth = np.array([9, *[-0.01] * 8, 9])  # p has a sixth, u one: less than one and a half
     draws = truth + np.random.default_rng(0).normal(size=(4000, 10))
     of = bounds.bound_by_error(draws, np.ones_like(draws), degrees=10**9)

@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from papers.linear import maps
-from papers.linear.edits import Editor, changed_blocks
+from papers.linear.edits import Editor, choose_blocks
 from papers.linear.job import Distillation, Editing
 from runs import sample_of
 from shape_of_learning.checkpoints.shapes import Shape
@@ -140,7 +140,7 @@ def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused()
     fitted = maps.fit_blocks([x, x, np.full_like(x, np.nan)])
     assert fitted[0].linearity == pytest.approx(1)
     assert math.isnan(fitted[1].linearity)
-    assert list(changed_blocks("most_linear_first", fitted, 2)) == [()]
+    assert list(choose_blocks("most_linear_first", fitted, 2)) == [()]
     assert all(math.isnan(value) for value in maps.fit_error_rows("m", "r", fitted)[1][5:])
     with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
         maps.fit_blocks([x[:5], x[:5]])
@@ -198,7 +198,7 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     editor = editor_of(checkpoint, text)
     model = editor._sample.forward.head.model
     weights = {key: value.clone() for key, value in model.state_dict().items()}
-    edits = list(editor.edits())
+    edits = list(editor.measure_edits())
     by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
     assert [len(each) for each in by_order] == [4 * 3, 4 * 3, 4 * 3]
     assert [e.k for e in by_order[0]] == [0, 1, 2] * 4
@@ -214,12 +214,12 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     assert kept == sum(weight.numel() for weight in model.parameters()) > dropped
     assert by_order[0][5].parameters == dropped + 2 * (WIDTH * WIDTH + WIDTH)
     assert all(torch.equal(model.state_dict()[key], value) for key, value in weights.items())
-    assert list(editor_of(checkpoint, text).edits()) == edits, "to the bit, without times"
+    assert list(editor_of(checkpoint, text).measure_edits()) == edits, "to the bit, without times"
 
 
 def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, text):
     editor = editor_of(checkpoints("gpt_neox"), text)
-    unchanged = next(editor.edits())
+    unchanged = next(editor.measure_edits())
     model = transformers.AutoModelForCausalLM.from_pretrained(checkpoints("gpt_neox"))
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints("gpt_neox"))
     end = len(TEXT)

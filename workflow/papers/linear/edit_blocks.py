@@ -32,7 +32,7 @@ def main(job: EditJob, files: ForwardFiles, edits: Path, errors: Path, threads: 
         tokenizer=files.tokenizer,
     )
     names = (weights.model, weights.revision)
-    write_table(edits, EDIT_COLUMNS, [(*names, *edit) for edit in editor.edits()])
+    write_table(edits, EDIT_COLUMNS, [(*names, *edit) for edit in editor.measure_edits()])
     write_table(errors, FIT_ERROR_COLUMNS, fit_error_rows(*names, editor.fitted))
 
 

@@ -118,11 +118,11 @@ class Editor:
         self._editing, self._seed = editing, protocol.seed
         self._results: dict[tuple[str, frozenset[int]], tuple] = {}
 
-    def edits(self) -> Iterator[Edit]:
-        """Yield the edits of all orders and kinds; an edit that several orders share is measured once."""
+    def measure_edits(self) -> Iterator[Edit]:
+        """Measure the edits of all orders and kinds; an edit that several orders share is measured once."""
         for order in self._editing.orders:
             for kind in self._editing.kinds:
-                for numbers in changed_blocks(order, self.fitted, self._editing.most_blocks):
+                for numbers in choose_blocks(order, self.fitted, self._editing.most_blocks):
                     yield self._edit(order, kind, numbers)
 
     def _edit(self, order: str, kind: str, numbers: tuple[int, ...]) -> Edit:
@@ -198,7 +198,7 @@ def _count_trained_characters(checkpoint: Path, text: str) -> int:
     return record.get("training_characters", 0) if is_own else 0
 
 
-def changed_blocks(
+def choose_blocks(
     order: str, fitted: Sequence[FittedBlock], most: int
 ) -> Iterator[tuple[int, ...]]:
     """Yield the numbers, from 1, of blocks that are changed together, in one of the orders.

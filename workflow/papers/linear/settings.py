@@ -51,7 +51,7 @@ class BlockEditing(Section):
     learning_rate: Positive = 0.0001
 
     @model_validator(mode="after")
-    def _windows_suffice(self) -> "BlockEditing":
+    def _check_windows(self) -> "BlockEditing":
         if self.distillation_windows > self.fitting_windows:
             raise make_validation_error(
                 f"draws {self.distillation_windows} windows for an update (`distillation_windows`) of "

@@ -460,15 +460,15 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
 def _bound_gap_of_ranges(trainings: Sequence[Sequence[BoundedNumber]]) -> BoundedNumber:
     """Return the largest gap between two ranges, negative if all overlap; wider ranges have a smaller gap."""
 
-    def apart(ranges: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+    def find_gap(ranges: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         begins, ends = _join_ranges(ranges)
         return _round_gap(begins.max(axis=0) - ends.min(axis=0))
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         low, high = _bound_ranges(trainings, below, above)
-        return apart(low), apart(high)
+        return find_gap(low), find_gap(high)
 
-    return BoundedNumber(apart([[of.estimate for of in peaks] for peaks in trainings]), bounds)
+    return BoundedNumber(find_gap([[of.estimate for of in peaks] for peaks in trainings]), bounds)
 
 
 def _bound_gap_of_nearest(
@@ -480,7 +480,7 @@ def _bound_gap_of_nearest(
     is the distance from the first beginning to the last end.
     """
 
-    def nearest(ranges: Sequence[Sequence[np.ndarray]], *, is_gap: bool) -> np.ndarray:
+    def find_nearest_gap(ranges: Sequence[Sequence[np.ndarray]], *, is_gap: bool) -> np.ndarray:
         begins, ends = _join_ranges(ranges)
         chosen = [list(of) for of in combinations(range(len(ranges)), number)]
         if is_gap:
@@ -493,10 +493,10 @@ def _bound_gap_of_nearest(
         (widest, _), (widest_above, _) = (
             _bound_ranges(trainings, tail, tail) for tail in (below, above)
         )
-        return nearest(widest, is_gap=True), nearest(widest_above, is_gap=False)
+        return find_nearest_gap(widest, is_gap=True), find_nearest_gap(widest_above, is_gap=False)
 
     estimates = [[of.estimate for of in peaks] for peaks in trainings]
-    return BoundedNumber(nearest(estimates, is_gap=True), bounds)
+    return BoundedNumber(find_nearest_gap(estimates, is_gap=True), bounds)
 
 
 def _join_ranges(trainings: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

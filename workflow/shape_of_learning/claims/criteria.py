@@ -71,7 +71,7 @@ def _margin_of_group(rule: Rule, units: Units, families: Families) -> BoundedNum
             "the rule counts units, but its numbers are of all together; write `in: together`"
         )
     margins = stack_bounds([_margin_of_unit(rule, units[name]) for name in names])
-    weight, weights = needed_weight(rule.share, names, families)
+    weight, weights = find_needed_weight(rule.share, names, families)
     if weight > len(names):
         return make_undecided(margins.least())
     return margins.weighted_largest(weight, weights)
@@ -153,7 +153,7 @@ def list_units(units: Units) -> list[str]:
     return [name for name in units if name != ALL_TOGETHER]
 
 
-def needed_weight(
+def find_needed_weight(
     share: Share, names: Sequence[str], families: Families | None = None
 ) -> tuple[float, np.ndarray]:
     """Return the weight that a share asks for, which may exceed that of all units, and the weight of each unit."""
@@ -211,7 +211,7 @@ def find_met(
             tail = TAIL / len(condition)
             if group.share != TOGETHER:
                 # As in :meth:`.BoundedNumber.weighted_largest`.
-                weight, weights = needed_weight(group.share, names, families)
+                weight, weights = find_needed_weight(group.share, names, families)
                 tail /= max(len(names) - count_fewest(weight, weights) + 1, 1)
             if group.is_any:
                 tail /= len(group.criteria)

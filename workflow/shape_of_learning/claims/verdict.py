@@ -522,7 +522,7 @@ def _explain_group(
     if group.share == TOGETHER:
         is_enough, count = is_met[0], "in all cases together"
     else:
-        weight, weights = criteria.needed_weight(group.share, names, families)
+        weight, weights = criteria.find_needed_weight(group.share, names, families)
         reached = sum(part for part, is_shown in zip(weights, is_met, strict=True) if is_shown)
         is_enough, total = bool(reached >= weight - ROUNDING), weights.sum()
         what = "cases" if total == len(names) else f"families ({len(names)} cases)"

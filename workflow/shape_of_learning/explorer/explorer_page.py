@@ -33,17 +33,17 @@ PROGRAM = (
 )
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}
-# By the kind of a further table, the name of its folder: its names for columns of estimates.
+# Kinds of further tables, which name their folders -> the columns of a table that stand for columns of estimates.
 KINDS = {VERDICTS: {"value": LOSS, "n": "predicted_tokens"}, "weights": {"selection": "matrix"}}
 SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
 DIGITS = {"n": 9}  # other numbers are rounded to six
-OF_CLAIMS = ("claim", "sentence", "where", "verdict", "summary", "because", "besides")
+CLAIM_COLUMNS = ("claim", "sentence", "where", "verdict", "summary", "because", "besides")
 Row = Mapping[str, str]
 
 
 def write_page(content: Mapping[str, Any]) -> str:
-    """Write the page; equal content gives an equal page, and text of the content cannot become an element.
+    """Write the page. Equal content gives equal bytes, and text of the content cannot become an HTML element.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _read_claims(
             claim = claims[table.stem, row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
             criteria = json.loads(row["criteria"] or "[]")
-            words = {key: row[key] for key in OF_CLAIMS}
+            words = {key: row[key] for key in CLAIM_COLUMNS}
             yield {**asdict(claim), **words, "paper": table.stem, "criteria": criteria, **rests_on}
 
 
