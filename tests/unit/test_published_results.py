@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -315,6 +316,54 @@ def test_a_loss_far_above_its_neighbours_lies_apart(tmp_path):
         tmp_path / "u.csv", "step,ppl\n1,3540501.9\n1000,41.8\n2000,10.2\n3000,7.1\n"
     )
     assert judge(tmp_path, first)[0] == 0
+
+
+def test_scores_of_a_step_that_guesses_lie_apart():
+    random = np.random.default_rng(4)
+    learned = np.linspace(0.5, 0.6, 15)[:, None] + random.normal(0, 0.005, (15, 20))
+    names = tuple(f"task{task}/acc" for task in range(20))
+    for row in (4, 11):
+        values = learned.copy()
+        values[row] = random.normal(0.25, 0.01, 20)
+        results = PublishedResults("", tuple(range(0, 15_000, 1000)), names, names, values)
+        kinds = [judged.checkpoint.verdict.kind for judged in judge_results(results)]
+        assert [place for place, kind in enumerate(kinds) if kind is Kind.APART] == [row]
+
+
+def test_a_row_of_the_training_and_one_of_the_evaluation_are_one_step(tmp_path):
+    lines = [
+        f'{{"step": {n}, "loss": {3 - n / 9}}}\n{{"step": {n}, "eval_loss": {3 - n**0.5}}}'
+        for n in range(5)
+    ]
+    results = read_results([f"{write_table(tmp_path / 'log.jsonl', chr(10).join(lines))}"])
+    assert results.values.shape == (5, 1)  # one is a multiple of the step
+    results = read_results([f"{write_suite(tmp_path / 'runs')}"])
+    (tmp_path / "runs/step0/config.json").write_text('{"hidden_size": 8}')
+    assert read_results([f"{tmp_path / 'runs'}"]).columns == results.columns
+
+
+def test_the_mean_of_a_group_is_not_compared(tmp_path):
+    folder = write_suite(tmp_path / "runs")
+    for file in folder.rglob("*.json"):
+        content = json.loads(file.read_text())
+        content["groups"] = {"all": {"acc,none": 0.3}}
+        content["results"] |= content["groups"]
+        file.write_text(json.dumps(content))
+    assert not [name for name in read_results([f"{folder}"]).columns if name.startswith("all/")]
+
+
+def test_a_copy_of_one_of_two_equal_steps_tells_on_them():
+    # Steps 3 and 4 stand still, which may be; step 15 has their numbers, which may not.
+    training = simulate(5, SUITE)
+    values = training.results.values.copy()
+    values[4] = values[3]
+    values[15] = values[3]
+    kinds = [
+        judged.checkpoint.verdict
+        for judged in judge_results(replace(training.results, values=values))
+    ]
+    assert [kinds[row].kind for row in (3, 4, 15)] == [Kind.SAME_RESULTS] * 3
+    assert kinds[3].steps == kinds[4].steps == (training.results.steps[15],)
 
 
 def test_the_first_steps_may_be_equal(tmp_path):

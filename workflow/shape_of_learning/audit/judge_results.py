@@ -36,6 +36,8 @@ LOSS = re.compile(r"(?<![a-z])(loss|nll|cross[-_ ]?entropy)(?![a-z])", re.IGNORE
 PERPLEXITY = re.compile(r"(?<![a-z])(ppl|perplexity)(?![a-z])", re.IGNORECASE)
 # Of equal first steps, which accuse nobody: had the second moved as far as the next ones.
 CHANCE_AT_START = 0.01
+# Of scores: steps on each side, numbers at least, and how many of the largest changes there lie far.
+SIDE, FEWEST_SCORES, FAR = 3, 5, 7.0
 MOST_DIGITS = 30  # that a sentence gives of a chance
 
 
@@ -72,29 +74,29 @@ def judge_results(
     reasons = dict.fromkeys(names, f"no other step has its {len(results.columns):,} numbers")
     coincidences = Coincidences(results.steps, results.values, results.tasks)
     for rows in _group_rows(coincidences):
-        members = [judged[names[row]] for row in rows]
-        verdicts = judge_equals(members, names)
+        members = {row: judged[names[row]] for row in rows}
+        verdicts = judge_equals(list(members.values()), names)
         is_start = NOT_YET_MOVED in verdicts.values()
-        digits = min(
-            coincidences.count_digits(first, second, rows, 1.0 if is_start else None)
-            for place, first in enumerate(rows)
-            for second in rows[place + 1 :]
-        )
-        is_proven = digits >= -math.log10(CHANCE_AT_START if is_start else HIGHEST_CHANCE)
-        for member in members:
-            others = [other.step or 0 for other in members if other is not member]
+        for row, member in members.items():
             verdict = verdicts[member.name]
             is_owned = verdict.kind is Kind.SAME_AS_STEP
+            others = [other for other in rows if other != row]
+            if is_owned or is_start:
+                owner = verdict.steps[0] if is_owned else results.steps[rows[0]]
+                others = [other for other in rows if results.steps[other] == owner] or others
+            other, digits = _find_surest(coincidences, row, others, rows, 1.0 if is_start else None)
             if is_owned or verdict.kind is Kind.SAME_AS_OTHERS:
-                owner = verdict.steps[0] if is_owned else others[0]
-                verdict = Verdict(Kind.SAME_RESULTS, steps=(owner,))
-            if not is_proven:
+                verdict = Verdict(Kind.SAME_RESULTS, steps=(results.steps[other],))
+            chance = CHANCE_AT_START if is_start else HIGHEST_CHANCE
+            if verdict != OK and digits < -math.log10(chance):
                 verdict = Verdict(Kind.UNKNOWN)
             judged[member.name] = replace(member, verdict=verdict)
-            equality = _describe_equality(results, coincidences, rows, others)
+            equality = _describe_equality(results, coincidences, rows, row)
             reasons[member.name] = _describe_basis(equality, verdict, digits, is_owned=is_owned)
     good = [checkpoint for checkpoint in judged.values() if checkpoint.verdict == OK]
-    for name, evidence in _find_apart(results, good).items():
+    apart = _find_far_losses(results, good)
+    sound = [checkpoint for checkpoint in good if checkpoint.name not in apart]
+    for name, evidence in (apart | _find_far_scores(results, coincidences, sound)).items():
         judged[name] = replace(judged[name], verdict=Verdict(Kind.APART))
         reasons[name] = evidence
     return [JudgedResults(judged[name], reasons[name]) for name in names]
@@ -108,15 +110,33 @@ def _group_rows(coincidences: Coincidences) -> list[list[int]]:
     return [sorted(map(int, group)) for group in group_by_signature(links)]
 
 
-def _describe_equality(
-    results: PublishedResults,
+def _find_surest(
     coincidences: Coincidences,
-    rows: Sequence[int],
+    row: int,
     others: Sequence[int],
+    rows: Sequence[int],
+    stiller: float | None,
+) -> tuple[int, float]:
+    """Find the row that a row is least likely to equal by chance, of the nearest and the farthest ones."""
+    before = [other for other in others if other < row]
+    after = [other for other in others if other > row]
+    candidates = {*before[:1], *before[-1:], *after[:1], *after[-1:]} or {row}
+    digits = {
+        other: coincidences.count_digits(min(row, other), max(row, other), rows, stiller)
+        for other in sorted(candidates)
+        if other != row
+    }
+    surest = max(digits, key=lambda other: digits[other], default=row)
+    return surest, digits.get(surest, 0.0)
+
+
+def _describe_equality(
+    results: PublishedResults, coincidences: Coincidences, rows: Sequence[int], row: int
 ) -> str:
     """Say which steps have the same numbers, and how many of these change along the training."""
     is_common = ~np.isnan(results.values[rows]).any(axis=0)
     common, moving = int(is_common.sum()), int((is_common & coincidences.can_differ).sum())
+    others = [results.steps[other] for other in rows if other != row]
     steps = ", ".join(f"{step:,}" for step in others[:3]) + (" and more" if len(others) > 3 else "")
     words = f"all {common:,} numbers are those of step{'s' * (len(others) > 1)} {steps}"
     return words if moving == common else f"{words} ({moving:,} of them change along the training)"
@@ -135,7 +155,7 @@ def _describe_basis(equality: str, verdict: Verdict, digits: float, *, is_owned:
     return f"{equality}, by chance in fewer than 1 of 10^{min(int(digits), MOST_DIGITS)} trainings{whose}"
 
 
-def _find_apart(results: PublishedResults, good: Sequence[JudgedCheckpoint]) -> dict[str, str]:
+def _find_far_losses(results: PublishedResults, good: Sequence[JudgedCheckpoint]) -> dict[str, str]:
     """Find the steps whose losses lie far from those of their neighbours, as losses of weights are judged."""
     rows = [results.steps.index(checkpoint.step or 0) for checkpoint in good]
     broken: dict[str, str] = {}
@@ -171,6 +191,43 @@ def _find_apart(results: PublishedResults, good: Sequence[JudgedCheckpoint]) -> 
         if 2 * len(evidence) >= len(columns) and name not in broken
     }
     return broken | often
+
+
+def _find_far_scores(
+    results: PublishedResults, coincidences: Coincidences, good: Sequence[JudgedCheckpoint]
+) -> dict[str, str]:
+    """Find the steps whose scores lie far beyond those of the steps before and after, in half of the columns.
+
+    The distance of a score is from the medians of the steps on both sides, in units of the largest change between
+    successive ones of these steps, or between the medians. The first and the last three steps are not judged.
+    """
+    columns = [
+        place
+        for place, name in enumerate(results.columns)
+        if coincidences.can_differ[place] and not (LOSS.search(name) or PERPLEXITY.search(name))
+    ]
+    rows = [results.steps.index(checkpoint.step or 0) for checkpoint in good]
+    values = results.values[np.ix_(rows, columns)]
+    found: dict[str, str] = {}
+    if len(columns) < FEWEST_SCORES:
+        return found
+    for place, checkpoint in list(enumerate(good))[SIDE:-SIDE]:
+        sides = [values[place - SIDE : place], values[place + 1 : place + 1 + SIDE]]
+        with np.errstate(invalid="ignore"):
+            middles = np.stack([np.median(side, axis=0) for side in sides])
+            changes = np.concatenate([np.abs(np.diff(side, axis=0)) for side in sides])
+            usual = np.maximum(changes.max(axis=0), coincidences.grids[columns])
+            usual = np.maximum(usual, np.ptp(middles, axis=0))
+            differences = values[place] - middles
+            is_beyond = (differences > 0).all(axis=0) | (differences < 0).all(axis=0)
+            distances = np.where(is_beyond, np.abs(differences).min(axis=0) / usual, 0.0)
+        defined = distances[np.isfinite(distances)]
+        if len(defined) >= FEWEST_SCORES and np.median(defined) >= FAR:
+            far = f"{np.median(defined):.0f} times the largest change there"
+            found[checkpoint.name] = (
+                f"half of its {len(defined):,} scores lie {far} or more beyond those of the steps before and after"
+            )
+    return found
 
 
 def make_rows(

@@ -118,23 +118,28 @@ def read_results(
         If a file is none of these, has no step or no number, or if steps come twice or are of different models.
     """
     rows = _Rows()
-    for file in _list_files(targets):
+    for file, is_named in _list_files(targets):
         text = _read_text(file)
         content = _parse_json(text, file) if file.suffix == ".json" else None
         if isinstance(content, dict) and isinstance(content.get("results"), dict):
             _add_harness_file(rows, content, file, pattern)
-        else:
+        elif is_named:  # folders hold other files, too
             _add_table(rows, _list_records(content, text, file), file, step_column)
     if len(rows.models) > 1:
         (first, one), (second, other), *_ = rows.models.items()
         raise InputError(
             f"{one} is of `{first}` and {other} of `{second}`; give the files of one model at a time"
         )
+    if not rows.numbers:
+        raise InputError(
+            f"{', '.join(targets)} has no file with `results` as lm-evaluation-harness writes them; name the files"
+        )
     name = next(iter(rows.models), "") or ", ".join(targets)
     return _arrange(rows, name, ", ".join(targets))
 
 
-def _list_files(targets: Sequence[str]) -> list[Path]:
+def _list_files(targets: Sequence[str]) -> list[tuple[Path, bool]]:
+    """List the files, each with whether it was named or is one of a folder's."""
     files = []
     for target in targets:
         path = expand_home(target)
@@ -142,9 +147,9 @@ def _list_files(targets: Sequence[str]) -> list[Path]:
             inside = sorted(path.rglob("*.json"))
             if not inside:
                 raise InputError(f"{path} has no JSON file in it; name a file, or another folder")
-            files += inside
+            files += [(file, False) for file in inside]
         else:
-            files.append(path)
+            files.append((path, True))
     return files
 
 
@@ -184,8 +189,11 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
         )
     step, revision = found
     numbers = {}
+    groups = content.get("groups")
+    tasks = content["results"].keys() - (groups.keys() if isinstance(groups, dict) else ())
     for task, scores in content["results"].items():
-        if isinstance(scores, dict):
+        # The mean of a group says nothing beside its tasks.
+        if isinstance(scores, dict) and (task in tasks or not tasks):
             for metric, value in scores.items():
                 if _is_number(value):
                     numbers[_name_score(task, metric)] = float(value)
@@ -293,14 +301,15 @@ def _add_table(
         if record.get(column) in (None, ""):
             continue
         step = _read_step(record[column], where, column)
-        if step in rows.numbers and rows.files.get(step) == file:
-            raise InputError(f"{where}: step {step:,} comes twice; keep one row per step")
         numbers = {
             name: number
             for name, value in record.items()
             if name and name != column and (number := _read_number(value)) is not None
         }
         is_empty = is_empty and not numbers
+        # A log may have a row for the training and one for the evaluation.
+        if rows.files.get(step) == file and numbers.keys() & rows.numbers[step].keys():
+            raise InputError(f"{where}: step {step:,} comes twice; keep one row per step")
         rows.add(step, numbers, file)
     if is_empty:
         raise InputError(
