@@ -1,8 +1,8 @@
-"""What a ShapeCallback costs a training of Pythia-160M's shape: seconds of a step and of a measurement.
+"""What a ShapeCallback costs a training of Pythia-160M's shape: seconds of a step, a measurement and a manifest.
 
     python -m benchmarks.callback
 
-prints both, and the share of time at one measurement in 1,000 steps. On a GPU, if there is one.
+prints them, and the share of time at one measurement in 1,000 steps. On a GPU, if there is one.
 """
 
 import statistics
@@ -13,7 +13,8 @@ import torch
 
 from benchmarks.gpu import make_model, make_tokenizer
 from shape_of_learning.corpus.fetch import read_demo_text
-from shape_of_learning.training import ShapeProbe
+from shape_of_learning.machine import count_cores
+from shape_of_learning.training import ShapeProbe, write_manifest
 
 BATCH, LENGTH, STEPS, EVERY = 8, 512, 3, 1000
 
@@ -41,11 +42,18 @@ def main() -> None:
             probe(model, step)
             steps.append(middle - start)
             probes.append(time.perf_counter() - middle)
+        model.save_pretrained(f"{folder}/checkpoint")
+        start = time.perf_counter()
+        write_manifest(f"{folder}/checkpoint", STEPS, count_cores())
+        manifest = time.perf_counter() - start
     step, measured = statistics.median(steps), statistics.median(probes)
     print(
         f"{device}: a step of {BATCH} x {LENGTH} tokens takes {step:.2f} s, a measurement {measured:.2f} s"
     )
     print(f"at every {EVERY} steps it takes {measured / (EVERY * step + measured):.2%} of the time")
+    print(
+        f"a manifest takes {manifest:.2f} s, at every {EVERY} steps {manifest / (EVERY * step + manifest):.2%}"
+    )
 
 
 if __name__ == "__main__":

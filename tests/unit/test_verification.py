@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,8 @@ import safetensors.numpy
 from typer.testing import CliRunner
 
 import tiny_models
+from hub_fetching import environment
+from hub_server import HubRepository, served
 from shape_of_learning.command_line import app
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.measurement_record import MeasurementRecord, RecordedEstimates
@@ -226,3 +230,27 @@ def test_a_sorted_file_holds_and_is_a_rectangle(place):
     assert record["text"]["path"] == "text.txt"
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= record["files"].keys()
     assert {"torch", "transformers", "numpy", "shape-of-learning"} <= record["versions"].keys()
+
+
+def test_a_model_on_the_hub_is_measured_at_the_commit_of_the_file(place, hub_program):
+    """The branch has moved since; without its commit, the file would not hold."""
+    (place / "hub").mkdir()
+    repository = HubRepository(place / "hub", "org/model")
+    commit = repository.commit("main", place / "model", large=("model.safetensors",))
+    with served(place / "hub", hub_program) as endpoint:
+
+        def run(*arguments):
+            program = [sys.executable, "-m", "shape_of_learning", *arguments]
+            options = {"env": environment(endpoint, place), "capture_output": True, "text": True}
+            return subprocess.run(program, cwd=place, timeout=300, **options)
+
+        files = ("--csv", "hub.csv", "--text", "text.txt")
+        done = run("measure", "org/model", *files, *QUICK)
+        assert done.returncode == 0, done.stderr
+        [estimates] = read_recorded_estimates(place / "hub.csv", "hub.csv")
+        assert estimates.record.commit == commit
+        assert estimates.record.revision == "main"
+        tiny_models.save_tiny_model(place / "other", "llama", head=True)
+        repository.commit("main", place / "other", large=("model.safetensors",))
+        done = run("verify", "hub.csv")
+        assert done.returncode == HOLDS, done.stdout + done.stderr
