@@ -1,10 +1,8 @@
 """What is asked of a scheduler grows with what jobs take."""
 
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
@@ -53,15 +51,3 @@ def test_each_attempt_asks_for_more():
     asked = needs.forward(MODEL, SETTINGS, 8)
     assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory
     assert asked.runtime(2) == 2 * asked.runtime(1) > 2 * asked.minutes
-
-
-def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():
-    rules = "".join(path.read_text() for path in (REPOSITORY / "workflow").rglob("*.smk"))
-    blocks = re.split(r"^ *(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
-    asks = re.compile(r"^ +(gpu=|\*\*RUNTIME_PARAMS)", re.MULTILINE)
-    asking = {re.match(r"\w+", block)[0] for block in blocks if asks.search(block)}
-    profile = yaml.safe_load((REPOSITORY / "workflow/profiles/slurm/profile.yaml").read_text())
-    sent = {
-        rule for rule, own in profile["set-resources"].items() if own["slurm_partition"] == "gpu"
-    }
-    assert asking == sent
