@@ -36,6 +36,7 @@ PICTURES: dict[str, tuple[str, dict[str, None]]] = {
     "svg": ("Description", {"Date": None}),
 }
 INTEGER_COLUMNS = ("step", "tokens", "layer")
+VALUE_COLUMNS = ("value", "standard_error", "low", "high", "batch_sd")
 WIDTH = 80  # characters of a line
 MOST_DECIMALS = 2  # of estimates; differences have one more
 # Labels that fit a narrow column.
@@ -189,11 +190,13 @@ def _read_cell(cell: str, column: str, line: int) -> str:
         raise ValueError(f"line {line} has {cell!r:.50} for a number in `{column}`") from None
     if math.isnan(value):
         return ""
-    if column not in INTEGER_COLUMNS:
-        return repr(value)
-    if not value.is_integer():
-        raise ValueError(f"line {line} has {cell!r:.50} for a whole number in `{column}`")
-    return f"{int(value)}"
+    if column in INTEGER_COLUMNS:
+        if not value.is_integer():
+            raise ValueError(f"line {line} has {cell!r:.50} for a whole number in `{column}`")
+        return f"{int(value)}"
+    if math.isinf(value) and column not in VALUE_COLUMNS:
+        raise ValueError(f"line {line} has {cell!r:.50} for a finite number in `{column}`")
+    return repr(value)
 
 
 class Cell(NamedTuple):
