@@ -60,6 +60,15 @@ def test_a_model_finds_the_tokenizer_beside_it(folder, model):
         sol.measure(lost, texts=TEXTS)
 
 
+def test_a_padding_token_that_the_model_does_not_know_changes_nothing(folder, model):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    tables = [sol.measure(model, tokenizer, TEXTS, measures=NAMES)]
+    tokenizer.add_special_tokens({"pad_token": "[PADDING]"})
+    assert tokenizer.pad_token_id >= model.config.vocab_size
+    tables += [sol.measure(model, tokenizer, TEXTS, measures=NAMES)]
+    pd.testing.assert_frame_equal(*tables)
+
+
 def test_outputs_lists_and_vectors_are_hidden_states(model):
     ids = torch.randint(0, 300, (20, 30))
     with torch.no_grad():

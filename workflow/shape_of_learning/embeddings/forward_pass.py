@@ -144,6 +144,14 @@ class ForwardPass:
             return getattr(self.model.get_input_embeddings(), "weight", None)
         return None
 
+    def choose_padding(self, tokenizer: Any) -> int:
+        """Return the token that pads windows: the tokenizer's, or 0 if the model has no embedding for it.
+
+        A padding token is often added to a tokenizer and not to its model. Padding is masked.
+        """
+        padding, embeddings = tokenizer.pad_token_id or 0, self._embeddings
+        return padding if embeddings is None or padding < len(embeddings) else 0
+
     def needs_windows_alone(self, windows: list[TokenisedWindow], padding: int) -> bool:
         """Return whether padding or other windows of a batch change a window's hidden states.
 

@@ -181,7 +181,7 @@ class SampleRun:
             )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else shape.hidden_size)
-        padding = text_tokenizer.pad_token_id or 0
+        padding = forward.choose_padding(text_tokenizer)
         return SampleRun(
             forward, name, tokenised_windows, predicted, padding, shape.layers, widths, threads
         )

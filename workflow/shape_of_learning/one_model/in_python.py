@@ -448,7 +448,7 @@ def prepare_sample(
         name,
         tokenised_windows,
         predicted=None,
-        padding=tokenizer.pad_token_id or 0,
+        padding=forward.choose_padding(tokenizer),
         layers=len(states) - 1,
         widths=[state.shape[-1] for state in states],
         threads=threads,
