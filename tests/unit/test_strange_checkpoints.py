@@ -74,6 +74,10 @@ CONFIGURATIONS = {
     "pads with a word": {"pad_token_id": "x"},
     "keys are long": {"a" * 100_000: 1},
 }  # fmt: skip
+BYTE_LEVEL = {
+    **{"type": "ByteLevel", "add_prefix_space": False},
+    **{"trim_offsets": True, "use_regex": False},
+}
 TOKENIZERS = {
     "dropout": {"model": {"dropout": 0.5}},
     "dropout of two": {"model": {"dropout": 2.0}},
@@ -92,6 +96,9 @@ TOKENIZERS = {
             "type": "Sequence",
             "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 60,
         }
+    },
+    "writes bytes as characters, again and again": {
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [BYTE_LEVEL] * 30}
     },
     "no expression": {
         "pre_tokenizer": {

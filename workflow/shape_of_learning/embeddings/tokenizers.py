@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 # The limit of time grows by a second for these characters; a slow tokenizer on a busy machine needs a tenth of it.
 LEAST_SECONDS, CHARACTERS_PER_SECOND = 10, 10_000
-# Largest factor by which a normalizer may lengthen a text; published ones stay below ten.
+# Largest factor by which steps before the model may lengthen a text; published ones stay below ten.
 MOST_GROWTH = 10_000
 REMEDY = "put the model's own tokenizer into its folder (`tokenizer.save_pretrained`)"
 
@@ -105,27 +105,31 @@ def _drop_dropout(tokenizer: Any, folder: Path) -> Any:
 
 
 def _refuse_growth(file: Path) -> None:
-    """Raise InputError if the normalizer in a ``tokenizer.json`` may lengthen a text by a large factor."""
+    """Raise InputError if a ``tokenizer.json`` may lengthen a text by a large factor before it splits it."""
     if not file.is_file():
         return
     settings = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(settings, dict):
+        return
     growth = 1.0
-    for step in _list_steps(settings.get("normalizer") if isinstance(settings, dict) else None):
+    for step in _list_steps([settings.get("normalizer"), settings.get("pre_tokenizer")]):
         content = step.get("content", step.get("prepend", ""))
         pattern = step.get("pattern")
         text = pattern.get("String") if isinstance(pattern, dict) else None
-        if isinstance(content, str):
+        if step.get("type") == "ByteLevel":  # writes a byte as a character, which may have two
+            growth *= 2
+        elif isinstance(content, str):
             growth *= max(1.0, len(content) / max(1, len(text) if isinstance(text, str) else 1))
     if growth > MOST_GROWTH:
         raise InputError(
-            f"{file} has a normalizer that may make a text {growth:,.0f} times as long; {REMEDY}"
+            f"{file} has steps before the model that may make a text {growth:,.0f} times as long; {REMEDY}"
         )
 
 
-def _list_steps(normalizer: Any) -> Iterator[dict[str, Any]]:
-    """Yield a normalizer and, if it is a sequence, its steps."""
-    if isinstance(normalizer, dict):
-        yield normalizer
-        parts = normalizer.get("normalizers")
-        for part in parts if isinstance(parts, list) else []:
-            yield from _list_steps(part)
+def _list_steps(parts: Any) -> Iterator[dict[str, Any]]:
+    """Yield normalizers and pre-tokenizers, and the steps of those that are sequences."""
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, dict):
+            yield part
+            yield from _list_steps(part.get("normalizers"))
+            yield from _list_steps(part.get("pretokenizers"))
