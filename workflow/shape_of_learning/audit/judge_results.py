@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -231,7 +231,7 @@ def _find_far_scores(
 
 
 def make_rows(
-    results: PublishedResults, repository: str = "", sources: Iterable[str] = ()
+    results: PublishedResults, repository: str = "", sources: Sequence[str] = ()
 ) -> list[AtlasRow]:
     """Judge results, and write the verdicts as the atlas has them.
 
@@ -240,7 +240,7 @@ def make_rows(
     results : PublishedResults
     repository : str
         Whose steps they are; with it reports of the atlas say whose equal results are.
-    sources : iterable of str
+    sources : sequence of str
         Addresses of the results, with the commit that they are from.
     """
     known: Mapping[int | None, AtlasRow] = {}
@@ -259,6 +259,7 @@ def make_rows(
         verdict = judged.checkpoint.verdict
         row = known.get(step)
         revision = row.revision if row else results.revisions.get(step or 0, f"step{step}")
+        threads = row.reports if row and row.is_fault else []
         rows.append(
             AtlasRow(
                 repository=repository,
@@ -268,7 +269,7 @@ def make_rows(
                 verdict=format_atlas_verdict(verdict, step),
                 reason=judged.reason,
                 known_by="" if verdict.kind is Kind.UNKNOWN else PUBLISHED,
-                source=" ".join(sources) or "audit",
+                source=" ".join(dict.fromkeys([*(sources or ["audit"]), *threads])),
                 checked=day,
             )
         )

@@ -174,7 +174,7 @@ def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> li
             if known:
                 update |= {"commit": known.commit, "sha256": known.sha256}
             rows[row.repository, row.revision] = row.model_copy(update=update)
-        elif _agree(known.parse_verdict(), row.parse_verdict()):
+        elif _is_confirmed(known.parse_verdict(), row.parse_verdict()):
             kinds = dict.fromkeys([*filter(None, known.known_by.split(", ")), PUBLISHED])
             sources = dict.fromkeys([*known.source.split(), *row.source.split()])
             update = {"known_by": ", ".join(kinds), "source": " ".join(sources)}
@@ -183,7 +183,7 @@ def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> li
     return list(rows.values())
 
 
-def _agree(known: Verdict, by_results: Verdict) -> bool:
+def _is_confirmed(known: Verdict, by_results: Verdict) -> bool:
     """Return whether results say what is known of the weights."""
     if by_results.kind is Kind.SAME_RESULTS:
         same = (Kind.SAME_AS_STEP, Kind.SAME_RESULTS)
