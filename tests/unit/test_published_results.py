@@ -366,6 +366,19 @@ def test_a_copy_of_one_of_two_equal_steps_tells_on_them():
     assert kinds[3].steps == kinds[4].steps == (training.results.steps[15],)
 
 
+def test_steps_without_a_number_in_common_are_not_linked_by_a_third():
+    random = np.random.default_rng(6)
+    values = np.cumsum(random.normal(size=(9, 40)), axis=0)
+    values[7] = values[2]
+    values[2, :20] = values[4, 20:] = np.nan
+    values[4, :20] = values[7, :20]
+    names = tuple(f"task{task}" for task in range(40))
+    results = PublishedResults("", tuple(range(9)), names, names, values)
+    verdicts = [judged.checkpoint.verdict for judged in judge_results(results)]
+    assert [verdicts[row].kind for row in (2, 4, 7)] == [Kind.SAME_RESULTS] * 3
+    assert (verdicts[2].steps, verdicts[4].steps) == ((7,), (7,))
+
+
 def test_the_first_steps_may_be_equal(tmp_path):
     folder = write_suite(tmp_path / "runs", [(1, 0)])
     code, verdicts = judge(tmp_path, folder)

@@ -75,16 +75,16 @@ class Coincidences:
         """Whether each column changes along the training."""
         return ~np.isnan(self.grids)
 
-    def find_equal_pairs(self) -> list[tuple[int, int]]:
+    def find_equal_pairs(self) -> set[tuple[int, int]]:
         """Find the pairs of rows that agree in each number that both have, at least half of those of one."""
         is_there = ~np.isnan(self.values)
-        pairs = []
+        pairs = set()
         for first in range(len(self.values) - 1):
             common = is_there[first] & is_there[first + 1 :]
             differs = common & (self.values[first] != self.values[first + 1 :])
             fewest = np.minimum(is_there[first].sum(), is_there[first + 1 :].sum(axis=1))
             is_equal = ~differs.any(axis=1) & (2 * common.sum(axis=1) >= fewest) & (fewest > 0)
-            pairs += [(first, first + 1 + int(other)) for other in np.flatnonzero(is_equal)]
+            pairs |= {(first, first + 1 + int(other)) for other in np.flatnonzero(is_equal)}
         return pairs
 
     def count_digits(

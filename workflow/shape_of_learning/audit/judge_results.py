@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -73,17 +73,19 @@ def judge_results(
     names = list(judged)
     reasons = dict.fromkeys(names, f"no other step has its {len(results.columns):,} numbers")
     coincidences = Coincidences(results.steps, results.values, results.tasks)
-    for rows in _group_rows(coincidences):
+    pairs = coincidences.find_equal_pairs()
+    for rows in _group_rows(len(results.steps), pairs):
         members = {row: judged[names[row]] for row in rows}
         verdicts = judge_equals(list(members.values()), names)
         is_start = NOT_YET_MOVED in verdicts.values()
         for row, member in members.items():
             verdict = verdicts[member.name]
             is_owned = verdict.kind is Kind.SAME_AS_STEP
-            others = [other for other in rows if other != row]
+            # In a group two rows may have numbers in common with a third one only.
+            others = [other for other in rows if (row, other) in pairs or (other, row) in pairs]
             if is_owned or is_start:
                 owner = verdict.steps[0] if is_owned else results.steps[rows[0]]
-                others = [other for other in rows if results.steps[other] == owner] or others
+                others = [other for other in others if results.steps[other] == owner] or others
             other, digits = _find_surest(coincidences, row, others, rows, 1.0 if is_start else None)
             if is_owned or verdict.kind is Kind.SAME_AS_OTHERS:
                 verdict = Verdict(Kind.SAME_RESULTS, steps=(results.steps[other],))
@@ -91,7 +93,7 @@ def judge_results(
             if verdict != OK and digits < -math.log10(chance):
                 verdict = Verdict(Kind.UNKNOWN)
             judged[member.name] = replace(member, verdict=verdict)
-            equality = _describe_equality(results, coincidences, rows, row)
+            equality = _describe_equality(results, coincidences, row, others)
             reasons[member.name] = _describe_basis(equality, verdict, digits, is_owned=is_owned)
     good = [checkpoint for checkpoint in judged.values() if checkpoint.verdict == OK]
     apart = _find_far_losses(results, good)
@@ -102,10 +104,10 @@ def judge_results(
     return [JudgedResults(judged[name], reasons[name]) for name in names]
 
 
-def _group_rows(coincidences: Coincidences) -> list[list[int]]:
+def _group_rows(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     """Group the rows with equal numbers."""
-    links: dict[str, list[int]] = {f"{row}": [row] for row in range(len(coincidences.steps))}
-    for first, second in coincidences.find_equal_pairs():
+    links: dict[str, list[int]] = {f"{row}": [row] for row in range(number)}
+    for first, second in pairs:
         links[f"{second}"].append(first)
     return [sorted(map(int, group)) for group in group_by_signature(links)]
 
@@ -120,25 +122,23 @@ def _find_surest(
     """Find the row that a row is least likely to equal by chance, of the nearest and the farthest ones."""
     before = [other for other in others if other < row]
     after = [other for other in others if other > row]
-    candidates = {*before[:1], *before[-1:], *after[:1], *after[-1:]} or {row}
     digits = {
         other: coincidences.count_digits(min(row, other), max(row, other), rows, stiller)
-        for other in sorted(candidates)
-        if other != row
+        for other in dict.fromkeys([*before[:1], *before[-1:], *after[:1], *after[-1:]])
     }
-    surest = max(digits, key=lambda other: digits[other], default=row)
-    return surest, digits.get(surest, 0.0)
+    surest = max(digits, key=lambda other: digits[other])
+    return surest, digits[surest]
 
 
 def _describe_equality(
-    results: PublishedResults, coincidences: Coincidences, rows: Sequence[int], row: int
+    results: PublishedResults, coincidences: Coincidences, row: int, others: Sequence[int]
 ) -> str:
     """Say which steps have the same numbers, and how many of these change along the training."""
-    is_common = ~np.isnan(results.values[rows]).any(axis=0)
+    is_common = ~np.isnan(results.values[[row, *others]]).any(axis=0)
     common, moving = int(is_common.sum()), int((is_common & coincidences.can_differ).sum())
-    others = [results.steps[other] for other in rows if other != row]
-    steps = ", ".join(f"{step:,}" for step in others[:3]) + (" and more" if len(others) > 3 else "")
-    words = f"all {common:,} numbers are those of step{'s' * (len(others) > 1)} {steps}"
+    steps = ", ".join(f"{results.steps[other]:,}" for other in others[:3])
+    more = " and more" if len(others) > 3 else ""
+    words = f"all {common:,} numbers are those of step{'s' * (len(others) > 1)} {steps}{more}"
     return words if moving == common else f"{words} ({moving:,} of them change along the training)"
 
 
