@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.verdicts import (
+from shape_of_learning.checkpoints.verdict import (
     NOT_YET_MOVED,
     OK,
     Kind,

@@ -12,7 +12,7 @@ import numpy as np
 
 from shape_of_learning.audit.judge_results import judge_results
 from shape_of_learning.audit.results import PublishedResults
-from shape_of_learning.checkpoints.verdicts import Kind
+from shape_of_learning.checkpoints.verdict import Kind
 
 SUITE = "a suite of tasks and losses"
 KINDS = (

@@ -1,7 +1,7 @@
 """Write the tables of the reference that come from the code, and the schemas for editors: `make reference`.
 
 Types, defaults, bounds and words stand in plan/settings.py, plan/entries.py, tasks/entry.py, training/recipe.py and
-checkpoints/verdicts.py; those of a paper's sections stand in its settings.py.
+checkpoints/verdict.py; those of a paper's sections stand in its settings.py.
 """
 
 import json
@@ -169,6 +169,7 @@ def make_files() -> dict[Path, str]:
         CONFIG / "schema.json": f"{json.dumps(make_schema(SETTINGS), indent=1)}\n",
         CONFIG / "models/schema.json": f"{json.dumps(models, indent=1)}\n",
         CONFIG.parent / "atlas/schema.json": f"{json.dumps(atlas.schema(), indent=1)}\n",
+        CONFIG.parent / "atlas/atlas.json": atlas.join_tables(CONFIG.parent / "atlas"),
     }
 
 

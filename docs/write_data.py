@@ -2,8 +2,8 @@
 
     uv tool run --from frictionless==5.21.0 python docs/write_data.py demo results
 
-The package (https://datapackage.org) says of each column what it holds and of which type it is. Meanings of columns come from
-docs/reference/tables.md. Without arguments, the script describes what is there.
+The package (https://datapackage.org) says of each column what it holds and of which type it is. Their meanings come
+from docs/reference/tables.md. Without arguments, the script describes what is there.
 """
 
 import re
@@ -17,10 +17,10 @@ DOCS = Path(__file__).parent
 DATA = DOCS / "data"
 TABLES = DOCS / "reference/tables.md"
 RUNS = {
-    "demo": "the decoder SmolLM2-135M (four-bit weights) and the encoder MiniLM-L6, which others trained, on 128 windows of "
-    "Python's documentation, with a small decoder that this run trained: `make demo WINDOWS=128`",
-    "showcase": "three decoders and three encoders of one size, trained by this run, at all saved steps, on the first 2.6 MB "
-    "of enwik8: `make showcase`",
+    "demo": "the decoder SmolLM2-135M (four-bit weights) and the encoder MiniLM-L6, which others trained, and a small "
+    "decoder that this run trained, on 128 windows of Python's documentation: `make demo WINDOWS=128`",
+    "showcase": "three decoders and three encoders of one size, trained by this run, on the first 2.6 MB of enwik8, at "
+    "all saved steps: `make showcase`",
 }
 COPIED = {
     "estimates": "each value with its interval, by model, checkpoint, layer and measure",
@@ -41,7 +41,9 @@ def main(*arguments: str) -> None:
         name="shape-of-learning",
         title="Anisotropy and intrinsic dimension of transformers, by layer and by training step",
         description=(DATA / "README.md").read_text(encoding="utf-8"),
-        licenses=[{"name": "CC0-1.0", "path": "https://creativecommons.org/publicdomain/zero/1.0/"}],
+        licenses=[
+            {"name": "CC0-1.0", "path": "https://creativecommons.org/publicdomain/zero/1.0/"}
+        ],
         resources=[describe_table(path) for path in sorted(DATA.glob("*/*.csv"))],
     )
     package.to_json(str(DATA / "datapackage.json"))
@@ -52,7 +54,11 @@ def describe_table(path: Path) -> Resource:
     run, table = path.parent.name, path.stem
     place = path.relative_to(DATA).as_posix()
     resource = describe(
-        place, basepath=str(DATA), type="resource", detector=Detector(sample_size=ALL_ROWS), stats=True
+        place,
+        basepath=str(DATA),
+        type="resource",
+        detector=Detector(sample_size=ALL_ROWS),
+        stats=True,
     )
     assert isinstance(resource, Resource)
     resource.name = f"{run}-{table}"

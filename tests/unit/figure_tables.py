@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from shape_of_learning.checkpoints.verdicts import COLUMNS as VERDICT_HEADER
+from shape_of_learning.checkpoints.verdict import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import FigureInputs, read_tables
 from shape_of_learning.figures.job import DrawnMeasure, DrawnModel
 from shape_of_learning.figures.output import Drawing

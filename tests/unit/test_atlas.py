@@ -1,16 +1,19 @@
 """The atlas: every row is one, and what is reported is in it."""
 
+import importlib.util
 import json
+import re
 import subprocess
 import sys
 from datetime import date
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from published_trainings import OF_MAIN, PYTHIA, SECOND
-from shape_of_learning.checkpoints import atlas
-from shape_of_learning.checkpoints.atlas import AtlasRow, find, merge_rows, read_atlas
+from shape_of_learning.checkpoints import atlas, find
+from shape_of_learning.checkpoints.atlas import AtlasRow, merge_rows, read_atlas
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import expand_seeds, read_entries, read_models
 
@@ -121,3 +124,79 @@ def test_a_row_of_today_is_read_as_it_was_written(tmp_path):
     )
     atlas.write_atlas(tmp_path / "m.csv", [row])
     assert read_atlas(tmp_path / "m.csv") == [row]
+
+
+def test_the_atlas_in_one_file_has_all_tables_and_follows_its_schema():
+    written = (ROOT / "atlas/atlas.json").read_text()
+    assert written == atlas.join_tables(ROOT / "atlas")
+    jsonschema.validate(json.loads(written), json.loads((ROOT / "atlas/schema.json").read_text()))
+    rows = [row for path in TABLES for row in read_atlas(path)]
+    assert rows == [row for path in TABLES for row in atlas.find_rows(path.stem)]
+
+
+def run_without(packages, *command):
+    """Run Python where some packages cannot be imported."""
+    hidden = f"import sys; sys.modules |= dict.fromkeys({packages})\n"
+    program = f"{hidden}sys.argv[1:] = {list(command[1:])}\n{command[0]}"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT / "workflow"
+    )
+
+
+def test_the_atlas_is_read_with_the_standard_library():
+    others = ["torch", "transformers", "pydantic", "typer", "rich", "pandas", "yaml", "numpy"]
+    asked = "from shape_of_learning.checkpoints import find, verdicts, where\n"
+    asked += "known = verdicts('EleutherAI/pythia-2.8b')\n"
+    asked += "print(len(known), sum(row.is_fault for row in known.values()))\n"
+    asked += "print(find('EleutherAI/pythia-2.8b', 66000).verdict, verdicts('nobody/nothing'))"
+    done = run_without(others, asked)
+    faults = len((OF_MAIN | SECOND) - {143_000})
+    assert done.stdout.split("\n")[:2] == [f"154 {faults}", "ok {}"], done.stderr
+    command = "from shape_of_learning.__main__ import main; main()"
+    told = run_without(others, command, "where", "pythia-2.8b", "1000")
+    assert (told.returncode, "same as main" in told.stdout) == (1, True), told.stderr
+    assert run_without(others, command, "where", "pythia-14m", "1000").returncode == 2
+    mistaken = run_without(others, command, "where", "pythia-2.8", "1000")
+    assert (mistaken.returncode, "did you mean" in mistaken.stderr) == (2, True)
+
+
+def test_a_merged_table_is_in_the_joined_file(tmp_path):
+    row = AtlasRow(
+        repository="o/m", revision="step1", step=1, verdict="broken", reason="r", source="lock"
+    )
+    atlas.update_atlas(tmp_path, "suite", "m", [row], merge_rows)
+    joined = json.loads((tmp_path / "atlas.json").read_text())
+    (written,) = joined["models"]["m"]["revisions"]
+    assert AtlasRow.model_validate(written) == row
+
+
+def test_the_page_refuses_a_revision_before_anything_is_loaded():
+    page = (ROOT / "docs/how_to/use_the_atlas.md").read_text()
+    said = re.search(
+        r"lists ([\d,]+) revisions of (\d+) .*verdicts on (\d+) of them, and (\d+) are", page
+    )
+    rows = [row for path in TABLES for row in read_atlas(path)]
+    known = [row for row in rows if row.verdict != "unknown"]
+    counts = [len(rows), len(TABLES), len(known), sum(row.is_fault for row in rows)]
+    assert [int(number.replace(",", "")) for number in said.groups()] == counts
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    recipes = [block for block in blocks if "raise ValueError" in block]
+    assert len(recipes) == 3
+    for recipe, arguments in zip(
+        recipes,
+        [
+            ("EleutherAI/pythia-2.8b", "step1000"),
+            ("pythia-2.8b", 1000),
+            ("EleutherAI/pythia-2.8b", "step1000", ["lambada_openai"]),
+        ],
+        strict=True,
+    ):
+        assert len(recipe.splitlines()) <= 12
+        library = re.search(r"^(?:from|import) (\w+)", recipe)[1]
+        if importlib.util.find_spec(library) is None:
+            recipe = "\n".join(line for line in recipe.splitlines() if library not in line[:30])
+        names: dict = {}
+        exec(recipe, names)
+        (checked,) = (names[name] for name in names if name.endswith("_checked"))
+        with pytest.raises(ValueError, match=r"step1000 .*same as main"):
+            checked(*arguments)

@@ -23,7 +23,7 @@ from figure_tables import (
     verdicts_on,
     write_rows,
 )
-from shape_of_learning.checkpoints.verdicts import COLUMNS as VERDICT_HEADER
+from shape_of_learning.checkpoints.verdict import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.job import DrawnMeasure, DrawnModel, FigureJob, make_drawn_measures
 from shape_of_learning.figures.output import fix_layout

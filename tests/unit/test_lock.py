@@ -17,7 +17,7 @@ from shape_of_learning.checkpoints.lock import (
     write_lock,
 )
 from shape_of_learning.checkpoints.shapes import Shape
-from shape_of_learning.checkpoints.verdicts import format_verdict
+from shape_of_learning.checkpoints.verdict import format_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_rows
 from shape_of_learning.plan.entries import read_entries, read_models

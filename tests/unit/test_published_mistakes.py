@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, WeightFile, write_lock
-from shape_of_learning.checkpoints.verdicts import find_broken_losses, format_verdict
+from shape_of_learning.checkpoints.verdict import find_broken_losses, format_verdict
 from shape_of_learning.checkpoints.weight_evidence import CrossEntropy
 from shape_of_learning.plan.entries import Entry, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers

@@ -18,14 +18,14 @@ from checkouts import REPOSITORY
 from shape_of_learning.audit.coincidence import Coincidences, find_grid
 from shape_of_learning.audit.judge_results import judge_results
 from shape_of_learning.audit.results import PublishedResults, find_step, read_results
+from shape_of_learning.checkpoints import find
 from shape_of_learning.checkpoints.atlas import (
     AtlasRow,
-    find,
     merge_published_rows,
     read_atlas,
     write_atlas,
 )
-from shape_of_learning.checkpoints.verdicts import Kind
+from shape_of_learning.checkpoints.verdict import Kind
 from shape_of_learning.command_line import app
 from shape_of_learning.errors import InputError
 

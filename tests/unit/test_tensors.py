@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from shape_of_learning.checkpoints.record import RECORD, refuse_changed, write_record
 from shape_of_learning.checkpoints.tensors import SAMPLED, TYPES, check_tensors, digest_tensors
-from shape_of_learning.checkpoints.verdicts import distance
+from shape_of_learning.checkpoints.verdict import distance
 from shape_of_learning.checkpoints.weight_evidence import read_tensor_digests, write_tensor_digests
 from shape_of_learning.checkpoints.weight_files import list_weight_files
 from shape_of_learning.errors import InputError

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shape_of_learning.checkpoints import verdicts
+from shape_of_learning.checkpoints import verdict as verdicts
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
-from shape_of_learning.checkpoints.verdicts import (
+from shape_of_learning.checkpoints.verdict import (
     NOT_YET_MOVED,
     JudgedCheckpoint,
     Kind,

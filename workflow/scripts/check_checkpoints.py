@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from shape_of_learning.checkpoints.job import ListingJob
-from shape_of_learning.checkpoints.verdicts import format_verdict
+from shape_of_learning.checkpoints.verdict import format_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.job import run_job

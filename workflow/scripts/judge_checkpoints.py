@@ -8,7 +8,7 @@ configuration's `bad_checkpoints`.
 from pathlib import Path
 
 from shape_of_learning.checkpoints.job import JudgementJob
-from shape_of_learning.checkpoints.verdicts import write_verdicts
+from shape_of_learning.checkpoints.verdict import write_verdicts
 from shape_of_learning.job import run_job
 
 if __name__ == "__main__":

@@ -8,11 +8,30 @@ def main() -> None:
     try:
         from shape_of_learning.command_line import app
     except ModuleNotFoundError as error:
+        if sys.argv[1:2] == ["where"] and len(sys.argv) == 4:
+            sys.exit(say_where(*sys.argv[2:]))
         sys.exit(
             f"ERROR: the package `{error.name}` is missing; install what the command needs: "
             "`pip install '.[models]'` in a clone of the repository"
         )
     app(prog_name="shape-of-learning")
+
+
+def say_where(model: str, step: str) -> int:
+    """Run ``where`` without the packages of the other commands, and return its exit code."""
+    from shape_of_learning.checkpoints import find
+    from shape_of_learning.errors import InputError
+
+    try:
+        known = find(model, int(step.replace(",", "")))
+    except InputError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 2
+    except ValueError:
+        print(f"ERROR: the step `{step}` is no whole number", file=sys.stderr)
+        return 2
+    print(known)
+    return 1 if known.is_fault else 2 * (known.verdict == "unknown")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.checkpoints.verdicts import Kind
+from shape_of_learning.checkpoints.verdict import Kind
 from shape_of_learning.claims.bounds import (
     BoundedNumber,
     bound_by_jackknife,

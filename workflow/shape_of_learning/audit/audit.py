@@ -22,7 +22,7 @@ from shape_of_learning.checkpoints.atlas import (
 )
 from shape_of_learning.checkpoints.download import download_as_listed
 from shape_of_learning.checkpoints.lock import MAIN, Checkpoint, Listing, Place, is_weight_file
-from shape_of_learning.checkpoints.verdicts import (
+from shape_of_learning.checkpoints.verdict import (
     OK,
     JudgedCheckpoint,
     Kind,

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from shape_of_learning.checkpoints.contact import endpoint
+from shape_of_learning.checkpoints.published_revisions import find
 from shape_of_learning.console import (
     exit_on_input_error,
     make_results_console,
@@ -146,7 +147,7 @@ def audit(  # noqa: PLR0913 (options)
 
 
 def _exit_by_verdicts(rows: "Iterable[AtlasRow]", *, has_failures: bool = False) -> None:
-    from shape_of_learning.checkpoints.verdicts import Kind
+    from shape_of_learning.checkpoints.verdict import Kind
 
     rows = list(rows)
     if any(row.is_fault for row in rows):
@@ -178,7 +179,7 @@ def _audit_results(
         find_model,
         find_suite,
         merge_published_rows,
-        read_atlas,
+        update_atlas,
         write_atlas,
     )
 
@@ -224,9 +225,7 @@ def _audit_results(
                 command += f" {option} {shlex.quote(value)}"
         write_markdown(markdown, name, command, rows, notes)
     if atlas:
-        path = atlas / find_suite(model) / f"{model}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atlas(path, merge_published_rows(read_atlas(path) if path.exists() else [], rows))
+        update_atlas(atlas, find_suite(model), model, rows, merge_published_rows)
     _exit_by_verdicts(rows)
 
 
@@ -255,16 +254,14 @@ def _show(
 
 
 def _update_atlas(atlas: Path | None, series: "ListedSeries", rows: "list[AtlasRow]") -> None:
-    from shape_of_learning.checkpoints.atlas import merge_rows, read_atlas, write_atlas
+    from shape_of_learning.checkpoints.atlas import merge_rows, update_atlas
 
     if atlas and not series.suite:
         print_message(
             f"{series.name} is in no entry and no atlas, so --atlas skips it; audit an entry"
         )
     elif atlas:
-        path = atlas / series.suite / f"{series.model}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atlas(path, merge_rows(read_atlas(path) if path.exists() else [], rows))
+        update_atlas(atlas, series.suite, series.model, rows, merge_rows)
 
 
 def where(
@@ -273,16 +270,9 @@ def where(
 ) -> None:
     """Say in one line where a step of a published training is, and the verdict on it."""
     with exit_on_input_error(code=NOT_KNOWN):
-        from shape_of_learning.checkpoints.atlas import find
-        from shape_of_learning.checkpoints.verdicts import Kind
-
-        row = find(model, step)
-    commit = row.commit or "commit not known"
-    verdict = f"{row.verdict} ({row.reason})" if row.reason else row.verdict
-    stdout.print(
-        f"{row.repository} {row.revision} {commit}: {verdict}", soft_wrap=True, highlight=False
-    )
-    if row.is_fault:
+        known = find(model, step)
+    stdout.print(str(known), soft_wrap=True, highlight=False)
+    if known.is_fault:
         raise typer.Exit(FAULT)
-    if row.parse_verdict().kind is Kind.UNKNOWN:
+    if known.verdict == "unknown":
         raise typer.Exit(NOT_KNOWN)

@@ -17,7 +17,7 @@ from shape_of_learning.checkpoints.atlas import (
     find_rows,
     list_reported_mistakes,
 )
-from shape_of_learning.checkpoints.verdicts import (
+from shape_of_learning.checkpoints.verdict import (
     NOT_YET_MOVED,
     OK,
     JudgedCheckpoint,

@@ -29,7 +29,7 @@ from shape_of_learning.checkpoints.lock import (
     WeightFile,
     list_weights,
 )
-from shape_of_learning.checkpoints.verdicts import Mistake
+from shape_of_learning.checkpoints.verdict import Mistake
 from shape_of_learning.console import show_bar
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import compute_sha256, expand_home, read_yaml

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from shape_of_learning import __version__
 from shape_of_learning.checkpoints.atlas import AtlasRow
-from shape_of_learning.checkpoints.verdicts import Kind
+from shape_of_learning.checkpoints.verdict import Kind
 from shape_of_learning.files import atomic_write
 
 # In the order of the table: faults first.

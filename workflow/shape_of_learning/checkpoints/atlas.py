@@ -1,10 +1,13 @@
 """The atlas: verdicts on the revisions of published trainings, one table per model.
 
-``atlas/{suite}/{model}.csv`` has the columns of :class:`AtlasRow`; ``atlas/schema.json`` describes them.
+``atlas/{suite}/{model}.csv`` has the columns of :class:`AtlasRow`. ``atlas/atlas.json`` has all tables, for programs,
+and ``atlas/schema.json`` describes it.
 """
 
 import csv
-from collections.abc import Collection, Iterable
+import json
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -13,7 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shape_of_learning.checkpoints.lock import Commit
-from shape_of_learning.checkpoints.verdicts import (
+from shape_of_learning.checkpoints.published_revisions import read_trainings
+from shape_of_learning.checkpoints.verdict import (
     NOT_YET_MOVED,
     OK,
     Kind,
@@ -22,11 +26,9 @@ from shape_of_learning.checkpoints.verdicts import (
     parse_atlas_verdict,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import write_table
-from shape_of_learning.validation import suggest_name
+from shape_of_learning.files import atomic_write, write_table
 
 VERSION = 2  # of the columns and their meaning
-ATLAS = Path(__file__).parents[1] / "atlas"
 VERDICT = (
     r"^(ok|not yet moved|same as main|same as step \d+|same results as step \d+|mixed shards|mixed tensors|missing|"
     r"changed|broken|suspicious|apart|not of this training|unknown)$"
@@ -140,6 +142,21 @@ def write_atlas(path: Path, rows: Iterable[AtlasRow]) -> None:
     write_table(path, COLUMNS, [list(row.model_dump(mode="json").values()) for row in ordered])
 
 
+def update_atlas(
+    folder: Path,
+    suite: str,
+    model: str,
+    rows: Iterable[AtlasRow],
+    merge: Callable[[Iterable[AtlasRow], Iterable[AtlasRow]], list[AtlasRow]],
+) -> None:
+    """Merge rows into the table of a model, then write ``atlas.json`` anew."""
+    path = folder / suite / f"{model}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atlas(path, merge(read_atlas(path) if path.exists() else [], rows))
+    with atomic_write(folder / "atlas.json") as partial:
+        partial.write_text(join_tables(folder), encoding="utf-8")
+
+
 def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
     """Replace rows of old verdicts by rows of new ones; tokens and the addresses of reports stay."""
     rows = {(row.repository, row.revision): row for row in old}
@@ -195,30 +212,32 @@ def _is_confirmed(known: Verdict, by_results: Verdict) -> bool:
 
 def find_model(repository: str) -> str:
     """Find the model of the atlas whose table has a repository; empty if there is none."""
-    for path in ATLAS.glob("*/*.csv"):
-        if find_rows(path.stem)[0].repository == repository:
-            return path.stem
+    for model, training in read_trainings().items():
+        if training.revisions[0].repository == repository:
+            return model
     return ""
 
 
 def find_suite(model: str) -> str:
     """Find the folder that a model of the atlas is in; empty if it has no such model."""
-    return next((path.parent.name for path in ATLAS.glob(f"*/{model}.csv")), "")
+    trainings = read_trainings()
+    return trainings[model].suite if model in trainings else ""
 
 
 @cache
 def find_rows(model: str) -> tuple[AtlasRow, ...]:
-    """Read the rows of a model, by the name of its file, once; no row if there is no file."""
-    suite = find_suite(model)
-    return tuple(read_atlas(ATLAS / suite / f"{model}.csv")) if suite else ()
+    """Return the rows of a model, by the name of its table; no row if there is no such table."""
+    trainings = read_trainings()
+    known = trainings[model].revisions if model in trainings else ()
+    return tuple(AtlasRow.model_validate(asdict(revision)) for revision in known)
 
 
 @cache
 def _index_atlas() -> dict[tuple[str, str], AtlasRow]:
     return {
         (row.repository, row.revision): row
-        for path in sorted(ATLAS.glob("*/*.csv"))
-        for row in find_rows(path.stem)
+        for model in read_trainings()
+        for row in find_rows(model)
     }
 
 
@@ -252,38 +271,35 @@ def list_reported_mistakes(repositories: Collection[str], last_step: int | None)
     return mistakes
 
 
-def find(model: str, step: int) -> AtlasRow:
-    """Find a step of a published training.
+class AtlasModel(BaseModel):
+    """The rows of a model, and the suite that it belongs to."""
 
-    Parameters
-    ----------
-    model : str
-        Its name in the atlas or on the Hub, such as ``pythia-2.8b``.
-    step : int
+    suite: str
+    revisions: list[AtlasRow]
 
-    Raises
-    ------
-    InputError
-        If the atlas has no such model, or no such step of it; it names the nearest ones.
 
-    Examples
-    --------
-    >>> find("pythia-2.8b", step=66000).verdict
-    'ok'
-    """
-    models = [path.stem for path in sorted(ATLAS.glob("*/*.csv"))]
-    by_repository = {Path(find_rows(name)[0].repository).name: name for name in models}
-    model = by_repository.get(model, model)
-    if model not in models:
-        raise InputError(f"the atlas has no model `{model}`; {suggest_name(model, models)}")
-    steps = {row.step: row for row in find_rows(model) if row.step is not None}
-    if step not in steps:
-        nearest = sorted(steps, key=lambda other: abs(other - step))[:4]
-        named = ", ".join(f"{other:,}" for other in sorted(nearest)) or "none"
-        raise InputError(f"the atlas has no step {step:,} of `{model}`; near it are {named}")
-    return steps[step]
+class Atlas(BaseModel):
+    """All tables of the atlas, as ``atlas.json`` has them; a key is left out where a cell is empty."""
+
+    version: Literal[2]
+    models: dict[str, AtlasModel]
+
+
+def join_tables(folder: Path) -> str:
+    """Return the text of ``atlas.json``, a line for each revision; raises as :func:`read_atlas`."""
+    models = []
+    for path in sorted(folder.glob("*/*.csv")):
+        rows = [row.model_dump(mode="json") for row in read_atlas(path)]
+        lines = [
+            json.dumps({key: value for key, value in row.items() if value not in ("", None)})
+            for row in rows
+        ]
+        suite, revisions = json.dumps(path.parent.name), ",\n".join(lines)
+        models.append(f'"{path.stem}": {{"suite": {suite}, "revisions": [\n{revisions}]}}')
+    joined = ",\n".join(models)
+    return f'{{"version": {VERSION}, "models": {{\n{joined}}}}}\n'
 
 
 def schema() -> dict[str, Any]:
-    """Describe the columns as JSON schema."""
-    return {"version": VERSION, **AtlasRow.model_json_schema(mode="validation")}
+    """Describe ``atlas.json``, and with it the columns of a table, as JSON schema."""
+    return {"version": VERSION, **Atlas.model_json_schema(mode="validation")}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shape_of_learning.checkpoints.lock import LockedRevision, WeightFile
 from shape_of_learning.checkpoints.shapes import Shape
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, Verdict
+from shape_of_learning.checkpoints.verdict import JudgedCheckpoint, Verdict
 
 
 class PinnedCheckpoint(NamedTuple):

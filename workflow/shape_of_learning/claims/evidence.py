@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.checkpoints.verdicts import Kind
+from shape_of_learning.checkpoints.verdict import Kind
 from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.criteria import PAIR

@@ -24,7 +24,7 @@ from shape_of_learning.checkpoints.shapes import (
     read_configuration_file,
     refuse_quantised,
 )
-from shape_of_learning.checkpoints.verdicts import LAST_STEP, Mistake, Step, Steps
+from shape_of_learning.checkpoints.verdict import LAST_STEP, Mistake, Step, Steps
 from shape_of_learning.checkpoints.weight_files import list_checkpoint_files, list_tokenizer_files
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.errors import InputError

@@ -23,7 +23,7 @@ from shape_of_learning.checkpoints.lock import (
     read_lock,
     write_lock,
 )
-from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, format_verdict, judge_listing
+from shape_of_learning.checkpoints.verdict import JudgedCheckpoint, format_verdict, judge_listing
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.embeddings.protocol import MatrixProtocol, Weights
 from shape_of_learning.errors import InputError, UnreachableError

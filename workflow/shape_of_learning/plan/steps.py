@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint
-from shape_of_learning.checkpoints.verdicts import LAST_STEP
+from shape_of_learning.checkpoints.verdict import LAST_STEP
 from shape_of_learning.errors import InputError
 from shape_of_learning.training.recipe import name_step
 

@@ -1,0 +1,160 @@
+"""What the atlas knows of the revisions of published trainings, read from ``atlas/atlas.json``.
+
+Only the standard library is needed, and no network.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from shape_of_learning.errors import InputError
+
+ATLAS = Path(__file__).parents[1] / "atlas/atlas.json"
+NO_FAULTS = ("ok", "not yet moved", "unknown")
+
+
+@dataclass(frozen=True)
+class PublishedRevision:
+    """A revision of a published training, and what is known of its weights.
+
+    Attributes
+    ----------
+    repository, revision : str
+        Where it is on the Hub.
+    step, tokens : int, optional
+        Of training, as its name or the publisher says.
+    commit : str
+        What the revision stood for when it was checked; empty if nobody has written it down.
+    sha256 : str
+        Of its files of weights, shards in their order; empty if not recorded.
+    verdict : str
+        ``"ok"``, ``"unknown"``, or what is wrong, such as ``"same as main"`` (atlas/README.md has all of them).
+    reason : str
+        What that rests on, in a sentence.
+    known_by : str
+        Hashes, tensors, losses, published results or a report, with commas between.
+    source : str
+        Addresses of reports and of published results, with blanks between, ``audit`` or ``lock``.
+    checked : str
+        The day of the check or the report, such as ``"2026-08-14"``; empty if not recorded.
+
+    Examples
+    --------
+    >>> known = verdicts("EleutherAI/pythia-2.8b")["step66000"]
+    >>> known.verdict, known.is_fault
+    ('ok', False)
+    """
+
+    repository: str
+    revision: str
+    step: int | None = None
+    tokens: int | None = None
+    commit: str = ""
+    sha256: str = ""
+    verdict: str = "unknown"
+    reason: str = ""
+    known_by: str = ""
+    source: str = ""
+    checked: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it is known not to be what its name says."""
+        return self.verdict not in NO_FAULTS
+
+    def __str__(self) -> str:
+        """Say in one line where it is, and what is known of it."""
+        commit = self.commit or "commit not known"
+        verdict = f"{self.verdict} ({self.reason})" if self.reason else self.verdict
+        return f"{self.repository} {self.revision} {commit}: {verdict}"
+
+
+class PublishedTraining(NamedTuple):
+    """A training of the atlas: the suite that it belongs to, and its revisions by step."""
+
+    suite: str
+    revisions: tuple[PublishedRevision, ...]
+
+
+@cache
+def read_trainings() -> Mapping[str, PublishedTraining]:
+    """Read all trainings of the atlas, by the names of their models."""
+    models = json.loads(ATLAS.read_text(encoding="utf-8"))["models"]
+    return {
+        name: PublishedTraining(
+            model["suite"], tuple(PublishedRevision(**row) for row in model["revisions"])
+        )
+        for name, model in models.items()
+    }
+
+
+def verdicts(repository: str) -> dict[str, PublishedRevision]:
+    """Return what is known of the revisions of a repository, by their names.
+
+    Parameters
+    ----------
+    repository : str
+        On the Hub, such as ``EleutherAI/pythia-2.8b``.
+
+    Returns
+    -------
+    dict of str to PublishedRevision
+        Empty if the atlas has no such repository: then nothing is known.
+
+    Examples
+    --------
+    >>> verdicts("EleutherAI/pythia-2.8b")["step1000"].verdict
+    'same as main'
+    """
+    return {
+        known.revision: known
+        for training in read_trainings().values()
+        for known in training.revisions
+        if known.repository == repository
+    }
+
+
+def find(model: str, step: int) -> PublishedRevision:
+    """Find a step of a published training.
+
+    Parameters
+    ----------
+    model : str
+        Its name in the atlas or on the Hub, such as ``pythia-2.8b``.
+    step : int
+
+    Raises
+    ------
+    InputError
+        If the atlas has no such model, or no such step of it; it names the nearest ones.
+
+    Examples
+    --------
+    >>> find("pythia-2.8b", step=66000).verdict
+    'ok'
+    """
+    trainings = read_trainings()
+    by_repository: dict[str, str] = {}
+    for name, training in trainings.items():
+        repository = training.revisions[0].repository
+        by_repository |= {repository: name, repository.rpartition("/")[2]: name}
+    name = by_repository.get(model, model)
+    if name not in trainings:
+        similar = get_close_matches(model[:100], trainings, n=1)
+        hint = f"did you mean `{similar[0]}`?" if similar else f"known: {', '.join(trainings)}"
+        raise InputError(f"the atlas has no model `{model}`; {hint}")
+    steps = {known.step: known for known in trainings[name].revisions if known.step is not None}
+    if step not in steps:
+        nearest = sorted(steps, key=lambda other: abs(other - step))[:4]
+        named = ", ".join(f"{other:,}" for other in sorted(nearest)) or "none"
+        raise InputError(f"the atlas has no step {step:,} of `{name}`; near it are {named}")
+    return steps[step]
+
+
+def where(model: str, step: int) -> str:
+    """Say in one line where a step of a published training is, and what is known of it; raises as :func:`find`."""
+    return str(find(model, step))
