@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import torch
 from safetensors.torch import save_file
+from threadpoolctl import threadpool_limits
 from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
@@ -109,7 +110,8 @@ def measure_model(name: str, folder: Path, task: Path) -> list[Path]:
         table.parent.mkdir(exist_ok=True)
     checkpoints = (("step0", 0), ("step1", 1))
     job = TaskJob(name, checkpoints, Shape("encoder", 12, 256, 256), SamplingProtocol(0, 0, seed=0))
-    measure_on_task(job, folder, task, tables, torch.get_num_threads())
+    with threadpool_limits(1):  # as the workflow's job
+        measure_on_task(job, folder, task, tables, torch.get_num_threads())
     return tables
 
 
