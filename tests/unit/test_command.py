@@ -123,6 +123,8 @@ OPTIONS = {
     "two in one": (["--csv", "x", "--json", "./x"], "two outputs"),
     "two to the standard output": (["--csv", "-", "--json", "/dev/stdout"], "standard output"),
     "the text itself": (["--csv", "text.txt"], "both an input and an output"),
+    "the model's configuration": (["--json", "model/config.json"], "both an input and an output"),
+    "the model's weights": (["--csv", "model/model.safetensors"], "both an input and an output"),
     "another picture": (["--plot", "x.jpg"], ".svg"),
     "a picture of no kind": (["--plot", "picture"], ".svg"),
     "a long name": (["--csv", "x" * 300], "too long"),

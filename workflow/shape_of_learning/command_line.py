@@ -194,7 +194,8 @@ def measure(  # noqa: PLR0913 (options)
 ) -> None:
     """Measure every layer of one model or of several."""
     outputs = csv, json, plot, explorer
-    with _exit_on_input_error(*outputs, inputs=(text,)), TemporaryDirectory() as temporary:
+    inputs = (text, *_list_model_files(models))
+    with _exit_on_input_error(*outputs, inputs=inputs), TemporaryDirectory() as temporary:
         picture = choose_picture_format(plot) if plot else ""
         for option, value, default in (("--revision", revision, "main"), ("--name", name, "")):
             if value != default and len(models) > 1:
@@ -257,7 +258,8 @@ def compare(  # noqa: PLR0913 (options)
     csv: Csv = None,
 ) -> None:
     """Print the differences B - A of two models on the same windows, with paired intervals."""
-    with _exit_on_input_error(csv, inputs=(text,)), TemporaryDirectory() as temporary:
+    inputs = (text, *_list_model_files([first, second]))
+    with _exit_on_input_error(csv, inputs=inputs), TemporaryDirectory() as temporary:
         options = _make_options(
             measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
@@ -484,6 +486,21 @@ def _prepare_text(text: Path | None, folder: Path, models: list[str]) -> Path:
         problem = "is a folder" if text.is_dir() else "is missing"
         raise InputError(f"{text} {problem}; correct --text")
     return text
+
+
+def _list_model_files(models: list[str]) -> list[Path]:
+    """List the files of models on this machine, which no output may replace."""
+    from shape_of_learning.checkpoints.shapes import ADAPTER, CONFIGURATION, TOKENIZER
+
+    names = {CONFIGURATION, ADAPTER, *TOKENIZER}
+    files = [Path(model) for model in models if os.path.isfile(model)]
+    for folder in (Path(model) for model in models if os.path.isdir(model)):
+        files += [
+            file
+            for file in folder.glob("*")
+            if file.name in names or file.name.endswith((".safetensors", ".bin", ".index.json"))
+        ]
+    return files
 
 
 def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple[str, str]]:
