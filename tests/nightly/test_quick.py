@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as hf
+import yaml
 
 from checkouts import Checkout
 from hub_server import HubRepository, served

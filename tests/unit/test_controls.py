@@ -166,13 +166,13 @@ def beyond(control, claim="decoders_peak_in_the_middle"):
     models = {"d": EvidenceModel("d", "decoder", 6)}
     curves = {("d", "anisotropy"): bell}
     null = {("d", "anisotropy", "untrained"): curve({0: control}, 1e-4)}
-    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).other_verdicts
+    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).beyond_controls
 
 
 def test_a_claim_holds_beyond_a_control_that_meets_it_by_less():
-    assert beyond([0.1, 0.1, 0.1, 0.1, 0.1]) == ("beyond untrained: yes",)
-    assert beyond([0.1, 0.2, 0.9, 0.2, 0.1]) == ("beyond untrained: no",)
-    assert beyond([0.1, 0.2, 0.95, 0.2, 0.1]) == ("beyond untrained: no",)
+    assert beyond([0.1, 0.1, 0.1, 0.1, 0.1]) == {"untrained": "yes"}
+    assert beyond([0.1, 0.2, 0.9, 0.2, 0.1]) == {"untrained": "no"}
+    assert beyond([0.1, 0.2, 0.95, 0.2, 0.1]) == {"untrained": "no"}
 
 
 def test_untrained_weights_stand_at_every_step_of_a_training():
@@ -182,6 +182,6 @@ def test_untrained_weights_stand_at_every_step_of_a_training():
     models = {"d": EvidenceModel("d", "decoder", 40)}
     null = curve({100: [0.2, 0.2]}, 1e-4)
     of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
-    assert judge(claim, of).other_verdicts == ("beyond untrained: yes",)
+    assert judge(claim, of).beyond_controls == {"untrained": "yes"}
     same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
-    assert judge(claim, same).other_verdicts == ("beyond shuffled: no",)
+    assert judge(claim, same).beyond_controls == {"shuffled": "no"}

@@ -607,9 +607,8 @@ def test_the_papers_own_score_decides_and_others_are_asked_besides():
     names = CLAIMS["near_perfect_linearity"].models
     found = of_scores("near_perfect_linearity", dict.fromkeys(names, values))
     assert found.verdict == "supported"
-    assert {"also held out: supported", "also without first tokens: contradicted"} <= {
-        *found.other_verdicts
-    }
+    others = {"held out": "supported", "without first tokens": "contradicted"}
+    assert others.items() <= found.other_verdicts.items()
 
 
 def test_linearity_falls_from_where_the_figure_begins():

@@ -23,14 +23,22 @@ MOST_CURVES = 2  # that one sentence describes
 PLATEAU = 0.1  # of the range of a profile, below its highest value
 FLAT = 0.05  # range over the highest value, up to which a profile is told by its range alone
 BARS = "▁▂▃▄▅▆▇█"
+WIDE_RANGE = 30  # of positive values, above which a picture of them has a logarithmic scale
+NOT_OF_ALL_TEXT = (
+    "{names}: intervals say what other windows would change. They are not known to hold the value of all text, because "
+    "a bias is not in them."
+)
 CRITERIA_COLUMNS = ("Number", "Of", "Value", "95 % interval", "Bound", "Met")
 HOW_TO_READ = (
     "A bound counts as passed only if the whole 95 % interval lies beyond it; a number without an interval is compared "
     "as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, of twins and "
     "fine-tunings over seeds. *Met* uses an interval that is widened for every model, layer, step or alternative that "
     "the criteria could pick, so a number whose own interval lies beyond its bound may not meet it. A case is a model, "
-    "a pair of models, or all seeds of one training; a family is one or several cases. `family.md` says how many "
-    "of all verdicts of the run may be false."
+    "a pair of models, or all seeds of one training; a family is one or several cases, such as the sizes of one suite. "
+    "*Support over all cases* is the number that decides, over all of them. A verdict in brackets is that by another "
+    "score, or without some tokens. *Beyond* a null model, such as *untrained* weights, is a claim that the model "
+    "meets by more than the null model does; *not told* means that the interval of the difference holds 0. `family.md` "
+    "says how many of all verdicts of the run may be false."
 )
 Judged = Sequence[tuple[Claim, Judgement]]
 
@@ -49,7 +57,7 @@ def write_ledger(path: Path, judged: Judged) -> None:
             "statistic": format_statistic(claim),
             "summary": describe_finding(claim, judgement),
             "to_contradict": tuple(distances),
-            "besides": judgement.other_verdicts,
+            "besides": tuple(_list_other_verdicts(claim, judgement)),
             "criteria": json.dumps(tabulate_criteria(claim, judgement), ensure_ascii=False),
         }
         listed = (cells[column] for column in CLAIM_COLUMNS)
@@ -64,7 +72,10 @@ def write_page(path: Path, title: str, judged: Judged) -> None:
     verdicts = [judgement.verdict for _, judgement in judged]
     lines = [f"# Claims of: {title}", "", f"{count_verdicts(verdicts)}.", ""]
     if with_data:
-        rows = [[claim.sentence, f"**{judgement.verdict}**"] for claim, judgement in with_data]
+        rows = [
+            [claim.sentence, f"**{judgement.verdict}**{_name_differing_verdicts(judgement)}"]
+            for claim, judgement in with_data
+        ]
         lines += [*format_table(("Claim", "Verdict"), rows), ""]
         lines += _fold("How to read the tables", [HOW_TO_READ])
     for claim, judgement in with_data:
@@ -95,7 +106,14 @@ def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
     if pictures := _draw_curves(claim, judgement):
         lines += [*pictures, ""]
     if rows := tabulate_criteria(claim, judgement):
-        lines += [*format_table(CRITERIA_COLUMNS, rows), ""]
+        *columns, bound, met = CRITERIA_COLUMNS
+        if judgement.verdict == ClaimVerdict.CONTRADICTED:
+            bound = "Bound to contradict"
+        lines += [*format_table((*columns, bound, met), rows), ""]
+    measures = [find_measure(name) for name in claim.estimators if name in list_measure_names()]
+    biased = [measure.label for measure in measures if not measure.has_interval]
+    if biased and rows:
+        lines += [NOT_OF_ALL_TEXT.format(names=" and ".join(biased)), ""]
     return lines + _fold(
         "Definitions, what would have contradicted it, other estimators, and what it rests on",
         _list_details(claim, judgement),
@@ -120,10 +138,8 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
         )
     lines += [f"- Smaller effects: {claim.matters}"] if claim.matters else []
     lines += [f"- Scope: {describe_scope(claim)}"] if claim.seen else []
-    if judgement.other_verdicts:
-        lines.append(
-            f"- Other estimators, selections and null models: {'; '.join(judgement.other_verdicts)}"
-        )
+    if others := _list_other_verdicts(claim, judgement):
+        lines.append(f"- Other estimators, selections and null models: {'; '.join(others)}")
     if judgement.models:
         checkpoints = len(judgement.revisions)
         rests_on = [
@@ -150,6 +166,26 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
     if rows:
         lines += ["", *format_table(("Number", "Of", "Value", "95 % interval"), rows)]
     return lines
+
+
+def _list_other_verdicts(claim: Claim, judgement: Judgement) -> list[str]:
+    """List the verdicts by other estimators, on other selections, and beyond null models."""
+    others = [
+        f"{'also ' * (name in claim.robustness)}{name}: {verdict}"
+        for name, verdict in judgement.other_verdicts.items()
+    ]
+    beyond = [f"beyond {control}: {told}" for control, told in judgement.beyond_controls.items()]
+    return others + beyond
+
+
+def _name_differing_verdicts(judgement: Judgement) -> str:
+    """Name the other verdicts that are not the one that counts, in brackets; empty if all are."""
+    differing = [
+        f"{name}: {verdict}"
+        for name, verdict in judgement.other_verdicts.items()
+        if verdict != judgement.verdict
+    ]
+    return f" ({'; '.join(differing)})" if differing else ""
 
 
 def _define_numbers(claim: Claim) -> list[tuple[str, str]]:
@@ -237,19 +273,28 @@ def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
 
 
 def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
-    """Draw each curve as a row of bars, over layers or over steps."""
-    lines = []
+    """Draw each curve as a row of bars, over layers or over steps; those of one measure have one scale."""
+    is_training = claim.checkpoints == "training"
+    drawn = {}
     for (model, estimator), curve in judgement.curves.items():
-        is_training = claim.checkpoints == "training"
         values = curve.means[..., 0] if is_training else curve.last[..., 0]
-        if values.size < 3 or values.ndim > 1:
-            continue
-        low, high = values.min(), values.max()
-        places = np.floor((values - low) / ((high - low) or 1) * (len(BARS) - 1) + 0.5).astype(int)
-        axis = f"{len(values)} steps" if is_training else name_blocks(curve.layers.tolist())
+        if values.size >= 3 and values.ndim == 1:
+            drawn[model, estimator] = values
+    lines = []
+    for (model, estimator), values in drawn.items():
+        scaled = np.concatenate([other for (_, name), other in drawn.items() if name == estimator])
+        low, high = scaled.min(), scaled.max()
+        scale, note = (lambda X: X), ""
+        if low > 0 and high > WIDE_RANGE * low:
+            scale, note = np.log, ", on a logarithmic scale"
+        shares = (scale(values) - scale(low)) / ((scale(high) - scale(low)) or 1)
+        places = np.floor(shares * (len(BARS) - 1) + 0.5).astype(int)
+        layers = judgement.curves[model, estimator].layers.tolist()
+        axis = f"{len(values)} steps" if is_training else name_blocks(layers)
         bars = "".join(BARS[place] for place in places)
         curve_name = f"{_name_estimator(estimator)} of {judgement.label_unit(model)}"
-        lines.append(f"- `{bars}` {curve_name}, {axis}, from {low:.3g} to {high:.3g}")
+        ends = f"from {values.min():.3g} to {values.max():.3g}"
+        lines.append(f"- `{bars}` {curve_name}, {axis}, {ends}{note}")
     if len(lines) > MOST_ROWS:
         return [*lines[:MOST_ROWS], f"- and {len(lines) - MOST_ROWS} more"]
     return lines
@@ -302,7 +347,8 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
     family = [
         f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be tested, since each claim can be supported "
         f"or contradicted; {len(decided)} were reached, and those without an interval have no p and are not here. "
-        "p is over windows of text, or seeds, of these models, and not over models. "
+        "p is over windows of text, or seeds, of these models, and not over models. Of a decided claim, only the "
+        "verdict that was reached is listed. "
         f"Of verdicts whose q is {FALSE_SHARE:g} at most, no more than "
         f"{100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger q, which may be chance: {named}.",
         "",
@@ -311,6 +357,7 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
         *(
             f"| {row.claim} | {row.tested} | {row.p:.2g} | {row.q:.2g} | {row.decided} |"
             for row in rows.sort_values("q").itertuples()
+            if row.decided == row.tested or row.decided not in DECIDED
         ),
     ]
     if rows.empty:  # pages do not show a table without rows

@@ -84,8 +84,10 @@ class Judgement:
     to_contradict : dict of str to float
         Number -> the least distance beyond its bound for `contradicted` at which it would contradict the claim;
         infinite if these data could not have contradicted the claim, 0 if the number has no interval.
-    other_verdicts : tuple of str
-        Verdicts by other estimators, on other selections and beyond controls, each as ``WHICH: VERDICT``.
+    other_verdicts : mapping of str to ClaimVerdict
+        Verdicts by other estimators and on other selections, by their names.
+    beyond_controls : mapping of str to {"yes", "no", "not told"}
+        By control, such as ``untrained``: whether the models meet the claim by more than their null models do.
     numbers : tuple of UnitNumber
         All numbers of the statistic.
     results : tuple of CriterionResult
@@ -115,7 +117,8 @@ class Judgement:
     p_supported: float = nan
     p_contradicted: float = nan
     to_contradict: Mapping[str, float] = field(default_factory=dict)
-    other_verdicts: tuple[str, ...] = ()
+    other_verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
+    beyond_controls: Mapping[str, str] = field(default_factory=dict)
     numbers: tuple[UnitNumber, ...] = ()
     results: tuple[CriterionResult, ...] = ()
     curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
@@ -160,21 +163,21 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     if claim.on_estimators and by_paper.suspects:
         by_paper = _judge_without_suspects(claim, evidence, by_paper)
     by_others = {" and ".join(names): judge_with(names) for names in claim.other_estimators}
-    further = {f"also {name}": judge_with(names) for name, names in claim.robustness.items()}
+    further = {name: judge_with(names) for name, names in claim.robustness.items()}
     by_all = {" and ".join(claim.estimators): by_paper, **by_others}
     joined = _join_verdicts(by_paper, by_all)
     if claim is not written and joined.verdict != ClaimVerdict.NOT_MEASURED:
         note = f" Judged by this run's models ({claim.models}), since it has none that the claim names."
         joined = replace(joined, because=joined.because + note)
     listed = {**(by_all if by_others else {}), **further}
-    others = [
-        f"{name}: {judgement.verdict}"
+    others = {
+        name: judgement.verdict
         for name, judgement in listed.items()
         if judgement.verdict != ClaimVerdict.NOT_MEASURED
-    ]
+    }
     controls = _compare_with_controls(claim, evidence, by_paper)
     labels = {model.name: model.label for model in evidence.models.values()}
-    return replace(joined, other_verdicts=(*others, *controls), labels=labels)
+    return replace(joined, other_verdicts=others, beyond_controls=controls, labels=labels)
 
 
 def _judge_with_suspects(
@@ -245,13 +248,13 @@ def _join_verdicts(by_paper: Judgement, by_all: Mapping[str, Judgement]) -> Judg
     return by_paper
 
 
-def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement) -> list[str]:
-    """Describe for each measured control whether the model meets the criteria of a supported claim by more."""
+def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement) -> dict[str, str]:
+    """Tell for each measured control whether the model meets the criteria of a supported claim by more."""
     if by_paper.verdict != ClaimVerdict.SUPPORTED or not claim.estimators:  # no controls of tables
-        return []
+        return {}
     condition = criteria.drop_hurdles(claim.supported)
     units, families = group_units(claim, ClaimData(claim, evidence))
-    found = []
+    found = {}
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
         try:
             controls, _ = group_units(claim, ClaimData(claim, evidence, control=control))
@@ -266,7 +269,7 @@ def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement
         )
         low, high = subtract_numbers(of_models, of_control).bounds(TAIL, TAIL)
         is_below = of_control.bounds(TAIL, TAIL)[0] > 0 or high < 0
-        found.append(f"beyond {control}: {'yes' if low > 0 else 'no' if is_below else 'not told'}")
+        found[control] = "yes" if low > 0 else "no" if is_below else "not told"
     return found
 
 
