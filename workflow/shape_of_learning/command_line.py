@@ -493,8 +493,9 @@ def _list_model_files(models: list[str]) -> list[Path]:
     from shape_of_learning.checkpoints.shapes import ADAPTER, CONFIGURATION, TOKENIZER
 
     names = {CONFIGURATION, ADAPTER, *TOKENIZER}
-    files = [Path(model) for model in models if os.path.isfile(model)]
-    for folder in (Path(model) for model in models if os.path.isdir(model)):
+    # Of names that are too long for a file, where methods of Path raise, these functions return False.
+    files = [Path(model) for model in models if os.path.isfile(model)]  # noqa: PTH113
+    for folder in (Path(model) for model in models if os.path.isdir(model)):  # noqa: PTH112
         files += [
             file
             for file in folder.glob("*")
