@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
+.PHONY: demo showcase benchmark-truth report verify test pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
 
 # The figures of the trained models come first. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE
 # further settings.
@@ -28,6 +28,16 @@ demo: $(ENVIRONMENT)/demo
 # cores.
 showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml --cores $(CORES)
+
+# Estimators of the intrinsic dimension on hidden states whose dimension is known, about ten minutes of CPU time. DADApy
+# needs other versions of its dependencies, so it has an environment of its own.
+benchmark-truth: $(ENVIRONMENT)/test $(ENVIRONMENT)-dadapy/complete
+	PYTHONPATH=workflow python -m benchmarks.truth $(ENVIRONMENT)-dadapy/bin/python
+
+$(ENVIRONMENT)-dadapy/complete:
+	$(PYTHON) -m venv $(ENVIRONMENT)-dadapy
+	$(ENVIRONMENT)-dadapy/bin/pip install --quiet --disable-pip-version-check dadapy==0.3.4
+	touch $@
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow
