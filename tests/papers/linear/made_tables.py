@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from figure_tables import BY_DEPTH, BY_STEP
-from papers.linear.changed_blocks import KINDS, ORDERS
+from papers.linear.changed_blocks import ABOVE, BELOW, KINDS, ORDERS, PERCENT
 from papers.linear.edits import EDIT_COLUMNS
 from papers.linear.maps import FIT_ERROR_COLUMNS
 
@@ -13,10 +13,21 @@ NUMBERS = np.random.default_rng(0)
 AXES = {
     **dict.fromkeys(("linearity_by_depth", "norm_ratio_by_depth", "first_tokens"), BY_DEPTH),
     "linearity_by_step": BY_STEP,
-    "perplexity_of_changed_blocks": ((), ("perplexity",)),
+    "perplexity_of_changed_blocks": ((), ("perplexity", PERCENT)),
     "errors_of_tokens": (("layer",), ("quantile_0.5", "share_of_worst_tokens")),
     "changes_by_finetuning": (("change",), ()),
 }
+
+
+def select_drawn(table):
+    """Perplexities of the upper panels, and percentages of the lower ones."""
+    return table.assign(
+        perplexity=table["perplexity"].where(table["kind"].isin(ABOVE)),
+        **{PERCENT: table[PERCENT].where(table["kind"].isin(BELOW))},
+    )
+
+
+DRAWN = {"perplexity_of_changed_blocks": select_drawn}
 AT_EDGE = ("linearity_by_depth",)  # scores that are far below the others
 NO_CURVES = ("twins",)
 

@@ -6,6 +6,7 @@ import pytest
 
 import figure_tables as made
 from papers.linear.maps import FIT_ERROR_COLUMNS
+from shape_of_learning.figures.style import SUSPECT
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 
@@ -127,3 +128,29 @@ def test_bands_of_errors_have_the_colours_of_the_legend():
     named = [patch.get_facecolor() for patch in drawing.figure.legends[0].get_patches()]
     assert bands == named[::-1]
     assert all(opacity == 1 for *_, opacity in bands)
+
+
+def test_errors_of_tokens_are_over_the_root_mean_square_length_and_no_band_is_cut():
+    tokens, norms = 900, np.array([[4.0, 10, 20, 40, 50, 60, 90, 100]]) / 1000
+    table = [("a", "main", 1, 1.0, tokens, 0.9, 0.1, *norms[0])]
+    errors = pd.DataFrame(table, columns=[*FIT_ERROR_COLUMNS])
+    drawing = made.draw(
+        "papers.linear.figures:errors_of_tokens", made.inputs_of(["a"], fit_errors=errors)
+    )
+    quantiles = [name for name in errors if name.startswith("quantile_")]
+    assert drawing.table[quantiles].to_numpy() == pytest.approx(np.sqrt(tokens) * norms)
+    low, high = drawing.figure.axes[0].get_ylim()
+    ends = drawing.table[["quantile_0.01", "quantile_0.99"]].iloc[0]
+    assert low < ends.min() < ends.max() <= high
+
+
+def test_a_twin_whose_layers_are_suspect_has_a_ring():
+    rows = [r for n in ("plain", "twin") for r in made.rows_of_model(n, estimators=OF_TWINS)]
+    rows = [row | made.SUSPECT if row["estimator"] == "two_nn" else row for row in rows]
+    twin = steps_of("twin", twin_of="plain", regulariser="cosine", strength=0.5)
+    drawing = drawn_trainings("twins", rows, OF_TWINS, steps_of("plain"), twin)
+    rings = [
+        sum(line.get_label() == SUSPECT for line in axes.get_lines())
+        for axes in drawing.figure.axes
+    ]
+    assert rings == [0, 0, 0, 2, 0]

@@ -31,6 +31,8 @@ ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_dist
 PANEL = 1.25  # inches, height
 NAME = 1.05  # inches, of a model's name beside a panel
 FRAME = 0.6  # inches above and below all panels
+PERCENT = "percent_of_unchanged"
+LEAST_SPAN = (99.0, 101.0)  # percent; differences far below 1 % stay small
 COLUMNS = [
     "model",
     "label",
@@ -42,6 +44,7 @@ COLUMNS = [
     "predicted_tokens",
     "loss",
     "perplexity",
+    PERCENT,
     "parameters",
 ]
 
@@ -49,19 +52,20 @@ COLUMNS = [
 def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     """Draw the tables ``edits``, and say of ``fit_errors`` on how many tokens maps were fitted.
 
-    Dropped and replaced blocks are above, on a logarithmic axis, replaced and distilled ones below. A line
-    has a gap where a perplexity is infinite or not known.
+    Dropped and replaced blocks are above, on a logarithmic axis; replaced and distilled ones below, in percent of the
+    unchanged model's perplexity. A line has a gap where a perplexity is infinite or not known.
     """
     labels = {model.name: model.label for model in inputs.models}
     edits, errors = inputs.tables["edits"], inputs.tables["fit_errors"]
-    table = edits.assign(label=edits["model"].map(labels))[COLUMNS]
+    table = edits.assign(label=edits["model"].map(labels), percent_of_unchanged=_compare(edits))
+    table = table[COLUMNS]
     orders = [order for order in ORDERS if order in set(table["order"])]
     drawn = set(table["kind"]) - {"replaced"}
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
     predicted = captions.format_range(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
     notes = (
-        "Dotted: the unchanged model.",
+        "Dotted: the unchanged model. Without intervals, differences of less than 1 % are not resolved.",
         captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
         f"Maps are fitted on {captions.format_range(errors['tokens'])} tokens of other windows.",
     )
@@ -72,17 +76,21 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
         own = table[(table["model"] == name) & table["kind"].isin(kinds)]
-        unchanged = own.loc[own["k"] == 0, "perplexity"]
+        y = "perplexity" if kinds is ABOVE else PERCENT
+        unchanged = own.loc[own["k"] == 0, y]
         for axes, order in zip(panels, orders, strict=True):
-            of_order = _draw_order(axes, own[own["order"] == order], order)
+            of_order = _draw_order(axes, own[own["order"] == order], order, y)
             for level in unchanged[:1]:
                 axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         lines.append(of_order)
         if kinds is ABOVE:
             scales.set_log_axis(panels[0])
-        panels[0].set_ylabel(
-            f"{marks.wrap_sentences([label], NAME, style.SIZE_OF_TYPE)}\nperplexity"
-        )
+        else:
+            low, high = panels[0].get_ylim()
+            panels[0].set_ylim(min(low, LEAST_SPAN[0]), max(high, LEAST_SPAN[1]))
+        quantity = "perplexity" if kinds is ABOVE else "% of unchanged"
+        wrapped = marks.wrap_sentences([label], NAME, style.SIZE_OF_TYPE)
+        panels[0].set_ylabel(f"{wrapped}\n{quantity}")
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
         upper.set_title(ORDERS[order])
         lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
@@ -91,13 +99,19 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     return make_drawing(inputs, figure, table)
 
 
-def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:
+def _compare(edits: pd.DataFrame) -> pd.Series:
+    """Return each perplexity in percent of that of the unchanged model, which has zero changed blocks."""
+    unchanged = edits[edits["k"] == 0].groupby("model")["perplexity"].first()
+    return 100 * edits["perplexity"] / edits["model"].map(unchanged)
+
+
+def _draw_order(axes: Axes, table: pd.DataFrame, order: str, y: str) -> list[Line2D]:
     """Draw a line per kind; of blocks changed alone, against their numbers."""
     scales.set_whole_ticks(axes.xaxis)
     x = table["blocks"].astype("int64") if order == "alone" else table["k"]
     table = table.assign(x=x).sort_values("x", kind="stable")
     return [
-        marks.draw_line(axes, rows, "x", STYLES[kind], label=label, y="perplexity", markers=True)
+        marks.draw_line(axes, rows, "x", STYLES[kind], label=label, y=y, markers=True)
         for kind, label in KINDS.items()
         if not (rows := table[table["kind"] == kind]).empty
     ]

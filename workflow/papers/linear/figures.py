@@ -40,6 +40,7 @@ EQUAL_ERRORS = {"color": "0.5", "linewidth": 0.6, "linestyle": (0, (1, 1))}
 SEED_PITCH = 0.08  # inches between the bars of two seeds
 HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
 FRAME_OF_ERRORS = 0.7  # inches above and below
+BEYOND_BANDS = 1.1  # a panel ends at the lowest band over this number
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
@@ -155,13 +156,19 @@ def twins(inputs: FigureInputs) -> Drawing:
     looks = list(zip(style.COLOURS, style.MARKERS, strict=False))
     slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     differences = []
+    has_seeds = table.groupby(["setting", "quantity"]).size().max() > 1
     for setting, own in table.groupby("setting", sort=False):
         parts = [
             f"{' '.join(QUANTITIES[quantity].split())} {_format_mean_and_deviation(values)}"
             for quantity, values in own.groupby("quantity", sort=False)["difference"]
         ]
         differences.append(f"{setting[:1].upper()}{setting[1:]} less none: {'; '.join(parts)}.")
-    notes = [*differences, captions.describe_sample(inputs, captions.count_vectors(inputs, means))]
+    notes = [
+        *differences,
+        *captions.describe_marks(inputs, means),
+        "Held-out loss: of the end of the pretraining's text, not of the windows below and of loss_by_step.",
+        captions.describe_sample(inputs, captions.count_vectors(inputs, means)),
+    ]
     figure, (panels,) = marks.make_panels(1, len(quantities), style.PANEL_HEIGHT, *notes)
     for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
@@ -171,15 +178,31 @@ def twins(inputs: FigureInputs) -> Drawing:
             # Lines join the twins of one seed if there are several seeds; two points alone show no trend.
             joined = "-" if ends.shape[1] > 1 else ""
             axes.plot([0, place + 1], ends, color=colour, marker=marker, linestyle=joined)
+            _draw_rings(axes, rows[rows["setting"] == setting], means, place + 1, colour)
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
     _scale_axes(dict(zip(quantities, panels, strict=True)))
     said = (
-        "Without and with the term; if there are several seeds, lines join the twins of one seed. Below: mean and "
-        "standard deviation of the differences. Axes of shares have equal length, all others begin at 0."
+        "Lines join the twins of one seed. Below: mean and standard deviation of the differences over seeds."
+        if has_seeds
+        else "Below: the differences of the only seed, which has no deviation."
     )
+    said += " Axes of shares have equal length, all others begin at 0."
     return make_drawing(inputs, figure, table, said)
+
+
+def _draw_rings(
+    axes: Axes, twins: pd.DataFrame, means: pd.DataFrame, place: int, colour: str
+) -> None:
+    """Mark the means of originals, at place 0, and of their twins that are over suspect layers."""
+    marked = {(row.model, row.estimator) for row in means.itertuples() if row.marked}
+    look = {"color": colour, "zorder": marks.ABOVE_LINES, **style.MARKS[style.SUSPECT].look}
+    for x, model, value in ((0, "twin_of", "plain"), (place, "model", "value")):
+        is_marked = [(row[model], row["quantity"]) in marked for _, row in twins.iterrows()]
+        values = twins.loc[is_marked, value]
+        if len(values):
+            axes.plot([x] * len(values), values, label=style.SUSPECT, **look)
 
 
 def _scale_axes(panels: Mapping[str, Axes]) -> None:
@@ -307,7 +330,7 @@ def _format_mean_and_deviation(values: pd.Series) -> str:
 def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 9: quantiles of the errors of tokens above; below, the share of the worst tokens."""
     labels = {model.name: model.label for model in inputs.models}
-    table = inputs.tables["fit_errors"].copy()
+    table = _scale_errors(inputs.tables["fit_errors"])
     table.insert(1, "label", table["model"].map(labels))
     note = captions.describe_sample(inputs, f"{captions.format_range(table['tokens'])} tokens")
     figure, grid = marks.make_panels(
@@ -333,7 +356,12 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
         below.set(ylim=(0, None), xlabel="Block")
         scales.set_whole_ticks(below.xaxis)
     scales.set_log_axis(grid[0, 0])
-    grid[0, 0].set_ylabel("Error of a token")
+    # The lines alone decide the edges of a logarithmic axis; the widest band is no error bar and is shown whole.
+    (lowest, highest), *_ = BANDS
+    low, high = grid[0, 0].get_ylim()
+    ends = table[lowest].where(table[lowest] > 0).min(), table[highest].max()
+    grid[0, 0].set_ylim(np.nanmin([low, ends[0] / BEYOND_BANDS]), np.nanmax([high, ends[1]]))
+    grid[0, 0].set_ylabel("Error / typical length\nof a centred output")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
     blue = style.COLOURS[0]
     median = Line2D([], [], color=blue, marker="o", label="median token")
@@ -343,8 +371,18 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     ]
     equal = Line2D([], [], **EQUAL_ERRORS, label="if all errors were equal")
     figure.legend(handles=[median, *bands, equal], loc="outside upper left", ncols=2)
-    sentences = [
-        f"Line: median of {captions.format_range(table['tokens'])} tokens; bands: 25 to 75, 10 to 90, 1 to 99 %. "
-        "Below: share of the worst 1 % in the sum of squares (dotted: if all were alike)."
-    ]
-    return make_drawing(inputs, figure, table, *sentences)
+    below = (
+        "Below: share of the worst 1 % of tokens in the sum of squares (dotted: if all were alike)."
+    )
+    return make_drawing(inputs, figure, table, below)
+
+
+def _scale_errors(errors: pd.DataFrame) -> pd.DataFrame:
+    """Divide errors by the root mean square length of a centred output, so that they do not depend on the sample.
+
+    The table of errors, as the paper, divides them by the norm of the matrix of all centred outputs, which grows with
+    the root of the number of tokens.
+    """
+    quantiles = [name for name in errors if name.startswith("quantile_")]
+    scaled = errors[quantiles].mul(np.sqrt(errors["tokens"]), axis=0)
+    return errors.assign(**scaled)
