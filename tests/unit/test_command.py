@@ -372,6 +372,11 @@ def test_a_file_of_vectors_is_measured_without_a_text(tmp_path, monkeypatch):
     np.save("object.npy", np.array([{}], dtype=object))
     assert "object.npy cannot be read" in refused("measure", "object.npy")
     assert "there is no file" in refused("measure", "missing.npy")
+    assert "no revision `step1`" in refused("measure", "plain.npy", "--revision", "step1")
+    np.save("empty.npy", X[:0])
+    assert "0 vectors" in refused("measure", "empty.npy")
+    np.savez("unknown.npz", vectors=X, groups=np.full(len(X), np.nan))
+    assert "NaN" in refused("measure", "unknown.npz")
 
 
 @pytest.mark.parametrize(

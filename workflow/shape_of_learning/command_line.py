@@ -516,9 +516,8 @@ def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple
             raise InputError(f"{models[0]} has a revision in its name; leave out --revision")
         checkpoints = [(model, revision)]
     for model, revision in checkpoints:
-        if is_vector_file(model):
-            continue
-        if not is_local(model):
+        has_vectors = is_vector_file(model)
+        if not has_vectors and not is_local(model):
             print_message(f"Asking {endpoint()} for `{model}` at `{revision}`.")
             continue
         if revision != "main":
@@ -526,7 +525,8 @@ def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple
                 f"{model} is on this machine, and has no revision `{revision}`; leave out `@{revision}` or "
                 "--revision, or name the folder of the checkpoint that you mean"
             )
-        find_checkpoint(model, revision)
+        if not has_vectors:
+            find_checkpoint(model, revision)
     return checkpoints
 
 

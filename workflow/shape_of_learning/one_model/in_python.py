@@ -543,6 +543,8 @@ class ArrayStates:
             raise InputError(
                 "hidden states have no coordinates; give some of shape (batch, token, hidden)"
             )
+        if not all(shape[:2]):
+            raise InputError("there are 0 vectors; give the hidden states of a text")
         is_token = np.ones(shape[:2], bool) if mask is None else _read_mask(mask, shape[:2])
         for state in states:
             if isinstance(state, np.ma.MaskedArray):
@@ -607,6 +609,8 @@ def _number_groups(groups: Any, vectors: int) -> np.ndarray:
         raise InputError(
             f"`groups` has the shape {labels.shape}; give one for each of {vectors} vectors"
         )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise InputError("`groups` has NaN; give a number for the group of each vector")
     return np.unique(labels, return_inverse=True)[1]
 
 
