@@ -208,6 +208,7 @@ def measure(  # noqa: PLR0913 (options)
         options = _make_options(
             measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
+        _refuse_options_of_models(models, text, options)
         checkpoints = _choose_checkpoints(models, revision)
         text_argument = text
         text = _prepare_text(text, Path(temporary), models)
@@ -264,6 +265,7 @@ def compare(  # noqa: PLR0913 (options)
             measures, windows, window_characters, batch_vectors, threads, device, batch_size
         )
         models = [first, second]
+        _refuse_options_of_models(models, text, options)
         checkpoints = _choose_checkpoints(models)
         text = _prepare_text(text, Path(temporary), models)
         (_, result), (_, second_result) = _measure_all(
@@ -464,15 +466,33 @@ def _split_measures(names: str) -> list[str]:
     return measures
 
 
+def _refuse_options_of_models(
+    models: list[str], text: Path | None, options: MeasurementOptions
+) -> None:
+    """Refuse options of a forward pass where all models are files of vectors."""
+    from shape_of_learning.one_model.vector_files import is_vector_file
+
+    if not all(map(is_vector_file, models)):
+        return
+    given = {
+        "--text": text is not None,
+        "--windows": options.windows != WINDOWS,
+        "--window-characters": options.window_characters != WINDOW_CHARACTERS,
+        "--device": options.device is not None,
+        "--batch-size": options.batch_size is not None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{', '.join(models)} hold vectors, so no text is read and no model runs; leave out {option}"
+            )
+
+
 def _prepare_text(text: Path | None, folder: Path, models: list[str]) -> Path:
     """Return the file of the text: the option's, a copy of a stream, or the documentation of Python."""
     from shape_of_learning.one_model.vector_files import is_vector_file
 
     if all(map(is_vector_file, models)):
-        if text is not None:
-            raise InputError(
-                f"{', '.join(models)} hold vectors, so no text is read; leave out --text"
-            )
         return folder
     if text is None:
         from shape_of_learning.corpus.fetch import read_demo_text

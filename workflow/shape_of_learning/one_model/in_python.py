@@ -1,7 +1,7 @@
 """Measure a model or hidden states in Python; the model is left as it was."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import index
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POOLS = ("all", "last", "mean")
+OF_FORWARD_PASSES = ("tokenizer", "texts", "windows", "window_tokens", "batch_size", "device")
+OF_STATES = ("mask", "groups")
 # With one vector for each window, the usual number of windows has too few neighbours.
 POOLED_WINDOWS = 384
 LARGEST_MASKED = -1000  # number that an additive mask adds to attention
@@ -227,6 +229,12 @@ class Request:
     device: str | None = None
     progress: bool = False
 
+    def refuse_options(self, keys: Sequence[str], needed: str) -> None:
+        """Refuse arguments that mean nothing of what is measured, instead of ignoring them."""
+        for key in keys:
+            if getattr(self, key) is not None:
+                raise InputError(f"`{key}` needs {needed}; leave it out")
+
 
 def measure_request(
     model: Any, request: Request, shuffled_as: str = ""
@@ -252,6 +260,7 @@ def measure_request(
     name, role = request.name or "model", ""
     adapters: dict[str, str] = {}
     if isinstance(model, torch.nn.Module):
+        request.refuse_options(OF_STATES, "vectors or hidden states")
         loaded = LoadedModel.inspect_model(model)
         loaded.require_all_ranks("measure")
         text = BUILT_IN_TEXT if request.texts is None else "given"
@@ -263,6 +272,7 @@ def measure_request(
             states: HiddenStates = memory
             role, adapters = find_role(loaded), loaded.adapters
     else:
+        request.refuse_options(OF_FORWARD_PASSES, "a model that runs on a text")
         text = UNKNOWN_TEXT
         states = ArrayStates(_get_states(model), request.mask, request.groups)
     if request.tokens != "all":

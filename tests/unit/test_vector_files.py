@@ -1,0 +1,33 @@
+"""What is said of a forward pass is refused where vectors are given, not ignored."""
+
+from contextlib import chdir
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from shape_of_learning import measure
+from shape_of_learning.command_line import app
+from shape_of_learning.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--text=a.txt", "--windows=9", "--window-characters=99", "--device=cpu", "--batch-size=2"],
+)
+def test_options_of_a_model_that_runs_are_refused_with_vectors(tmp_path, option):
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(60, 4)))
+    (tmp_path / "a.txt").write_text("text")
+    with chdir(tmp_path):
+        done = CliRunner().invoke(app, ["measure", "v.npy", option])
+    assert done.exit_code != 0
+    assert f"leave out {option.partition('=')[0]}" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    "key", ["tokenizer", "texts", "windows", "window_tokens", "batch_size", "device"]
+)
+def test_arguments_of_a_model_that_runs_are_refused_with_vectors(key):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    with pytest.raises(InputError, match=f"`{key}` needs a model"):
+        measure(X, batch_vectors=50, **{key: 1})
