@@ -40,7 +40,7 @@ def task_rows(kind, model, _):
             of_clusters = product([TASK_LAYERS], names[:1], (1, 3, 9, 27))
             rows = [(*each, 21_000, random()) for each in (*of_layers, *of_clusters)]
         else:
-            numbers = (21_000, 0, -3.0, 0.1, "accuracy")
+            numbers = (21_000, 0, -3.0, 0.1, "accuracy", 500)
             rows = [(TASK_LAYERS, *each, *numbers, random(), 0.5) for each in ADJUSTMENTS]
         yield from ((*at, *row) for row in rows)
 

@@ -83,6 +83,19 @@ def test_probes_of_any_adjustments_stand_beside_a_line_at_chance(adjustments):
         assert [line.get_ydata()[0] for line in level] == [0.5]
 
 
+def test_accuracies_of_one_seed_have_the_interval_of_a_share_of_the_texts():
+    rows = probes()["finetuning_probes"]
+    drawing = drawn_tuned("probe_scores", {"finetuning_probes": rows[rows["model"] == NAMES[0]]})
+    table = drawing.table
+    # The ends are the shares p for which the score is 1.96 standard errors of p away.
+    for end in ("low", "high"):
+        error = np.sqrt(table[end] * (1 - table[end]) / table["examples"])
+        assert (table["value"] - table[end]).abs().tolist() == pytest.approx(
+            (1.96 * error).tolist(), rel=1e-3
+        )
+    assert "100 texts" in made.words_of(drawing)
+
+
 def probes():
     """Scores by (model, step, fitted on) that tell where each comes from."""
     kinds = [("none", np.nan, np.nan, "nothing")]
@@ -98,6 +111,7 @@ def probes():
             -3.0,
             0.1,
             "accuracy",
+            100,
             0.5 + number / 100 + step / 50,
             0.5,
         )

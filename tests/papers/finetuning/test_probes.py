@@ -97,7 +97,7 @@ def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
     tables = make_task_rows(train, held_out, Task("accuracy", []), seed=0)
     (row,) = tables.pop("finetuning_probes")
     assert row[6] is None
-    assert np.isnan([*row[7:9], row[10]]).all()
+    assert np.isnan([*row[7:9], row[11]]).all()
     rows = [row for table in tables.values() for row in table]
     assert np.isnan([row[-1] for row in rows if row[0] == 1]).all()
     assert np.isfinite([row[-1] for row in rows if row[0] == 0]).all()

@@ -18,6 +18,7 @@ TASK_COLUMNS = {
         "log_partition_isotropy",
         "average_cosine",
         "metric",
+        "examples",
         "score",
         "chance",
     ),

@@ -10,12 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
+from scipy.special import ndtri
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.curves import draw_columns
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.figures.output import Drawing, make_drawing
+from shape_of_learning.metrics.intervals import LEVEL
 
 ELONGATED = 10  # times the median eigenvalue
 ROUNDING = 1e-8  # of the largest eigenvalue of float32 vectors, below which others are 0
@@ -44,8 +46,9 @@ CHANCE = {"color": style.INK, "linewidth": 0.6, "linestyle": (0, (1, 1))}
 ACROSS = 2  # panels beside each other that have room for long words below
 # Adjustments that remove no number of directions have places of their own on that axis.
 ADJUSTMENTS = ("none", "without_directions", "only_directions", "cluster_based")
-AS_IT_IS, CLUSTERED = -5, (41, 51)
-TICKS = {AS_IT_IS: "as\nit is"} | {k: str(k) for k in (0, 8, 16, 24, 32)}
+AS_IT_IS, CLUSTERED = -7, (41, 51)
+BESIDE = {"before": -0.4, "after": 0.4}
+TICKS = {AS_IT_IS: "as\nit is", 0: "0\n(centred)"} | {k: str(k) for k in (8, 16, 24, 32)}
 TICKS |= {CLUSTERED[0]: "27\nclusters\ncentred", CLUSTERED[1]: "less 12\ndirections\nof each"}
 
 
@@ -114,10 +117,10 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     rows = _select_ends(_select_rows(inputs, "finetuning_probes"))
     rows = rows[rows["fitted_on"].isin((fitted_on, "nothing"))].assign(value=lambda r: r["score"])
     keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric", "chance"]
-    table = _average_over_seeds(rows, keys)
+    table = _add_binomial_intervals(_average_over_seeds(rows, [*keys, "examples"]))
     families = dict(list(table.groupby("family", sort=False)))
     across = min(ACROSS, len(families))
-    note = _describe_lines(rows, table)
+    note = _describe_scores(rows, table)
     height = style.PANEL_HEIGHT + 0.5
     figure, grid = _make_panels(-(-len(families) // ACROSS), across, note, height=height)
     for axes in grid.flat[len(families) :]:
@@ -305,10 +308,11 @@ def _add_legend(figure: Figure, lines: Sequence[Line2D], rows: int = 1) -> None:
         sample.set_marker("")  # a marker would look like a point of a curve
 
 
-def _draw_points(axes: Axes, table: pd.DataFrame, x: int) -> None:
+def _draw_points(axes: Axes, table: pd.DataFrame, place: int) -> None:
     """Draw the scores of an adjustment as points beside the lines."""
     for row in table.to_dict("records"):
         look = STYLES[row["when"]]
+        x = place + BESIDE[row["when"]]  # else one bar would cover the other
         axes.plot([x], [row["value"]], look.marker, color=look.colour, label="_other")
         if np.isfinite(row["low"]):
             axes.vlines([x], row["low"], row["high"], look.colour, linewidth=1)
@@ -316,7 +320,7 @@ def _draw_points(axes: Axes, table: pd.DataFrame, x: int) -> None:
 
 def _set_spectrum_axes(axes: Axes, eigenvalues: pd.Series) -> None:
     """Make both axes logarithmic, and leave rounding errors below the panel."""
-    labels = {"xlabel": "Place of the direction", "ylabel": "Eigenvalue, last layer"}
+    labels = {"xlabel": "Rank of the direction", "ylabel": "Eigenvalue, last layer"}
     axes.set(xscale="log", yscale="log", **labels)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
@@ -338,6 +342,27 @@ def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     if table["seeds"].max() == 1:
         return f"{texts} One seed."
     return f"{texts} Means over {captions.format_range(table['seeds'])} seeds; bands: their range."
+
+
+def _add_binomial_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """Add Wilson's intervals to the accuracies of a single seed, for which there is no range."""
+    is_share = (table["seeds"] == 1) & (table["metric"] == "accuracy")
+    score, n = table["value"].astype(float), table["examples"].astype(float)
+    z2 = ndtri((1 + LEVEL) / 2) ** 2
+    middle = (score + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (score * (1 - score) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    return table.assign(
+        low=table["low"].mask(is_share, middle - half),
+        high=table["high"].mask(is_share, middle + half),
+    )
+
+
+def _describe_scores(rows: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Give the number of scored texts, and say what their bands are."""
+    has_binomial = ((table["seeds"] == 1) & table["low"].notna()).any()
+    bands = "Bands and bars of scores: 95 % binomial intervals." if has_binomial else ""
+    n = f"Scores: n = {captions.format_range(table['examples'])} texts."
+    return captions.join_sentences(_describe_lines(rows, table), n, bands)
 
 
 def _make_drawing(

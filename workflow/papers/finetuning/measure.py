@@ -181,7 +181,8 @@ def make_probe_rows(
         )
         zeros = int((~X_held_out.any(axis=1)).sum()) if finite else None  # these have no cosine
         space = (len(X_held_out), zeros, isotropy, cosine)
-        return (layer, *name, fitted_on, *space, task.metric, score, chance)
+        examples = len(held_out.labels)
+        return (layer, *name, fitted_on, *space, task.metric, examples, score, chance)
 
     yield make_row(("none", None, None), "nothing", vectors)
     if finite:
