@@ -360,7 +360,7 @@ def _add_binomial_intervals(table: pd.DataFrame) -> pd.DataFrame:
 def _describe_scores(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """Give the number of scored texts, and say what their bands are."""
     has_binomial = ((table["seeds"] == 1) & table["low"].notna()).any()
-    bands = "Bands and bars of scores: 95 % binomial intervals." if has_binomial else ""
+    bands = "Bands: 95 % binomial intervals of the scores." if has_binomial else ""
     n = f"Scores: n = {captions.format_range(table['examples'])} texts."
     return captions.join_sentences(_describe_lines(rows, table), n, bands)
 

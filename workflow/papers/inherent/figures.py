@@ -56,8 +56,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     marks.make_room(figure, [model.label for model in drawn])
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
     handles = panels[0].get_legend_handles_labels()
-    # A frame separates the markers of the legend from the points.
-    figure.legend(*handles, loc="outside upper right", ncols=len(present), frameon=True)
+    figure.legend(*handles, loc="outside upper right", ncols=len(present))
     return _make_drawing(inputs, figure, table)
 
 
