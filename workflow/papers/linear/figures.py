@@ -1,6 +1,7 @@
 """The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,10 +58,12 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     adjusted = pd.concat([rows for _, rows in panels[1]])
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
     lowest = _find_lowest_drawn(adjusted["value"], held_out["value"])
+    without = "The paper's scores and held-out scores have no interval, since its coverage is not established."
     below = "Thin lines end at the edge of the panel where that score is below it."
     notes = [
         *captions.write_footnote(inputs, adjusted),
         below if (held_out["value"] < lowest).any() else "",
+        without if table.drop(index=adjusted.index)["low"].isna().all() else "",
     ]
     figure, grid, lines = marks.make_model_panels(
         inputs, "depth", panels, *notes, sharex=True, sharey=True
@@ -74,7 +77,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         axes.set_ylabel("Linearity")
     margin = MARGIN * (1 - lowest)
     grid[0, 0].set_ylim(lowest - margin, 1 + margin)
-    _add_width_legend(figure, {"held out": THIN})
+    _add_width_legend(grid[1, -1], {"held out": THIN}, loc="upper left", bbox_to_anchor=(1, 1))
     marks.name_lines(grid[0, -1:], lines)
     thin_lines = "Thin lines: scores on windows that were not used to fit the map."
     return make_drawing(inputs, figure, table, thin_lines, captions.describe_estimates(adjusted))
@@ -105,17 +108,20 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
             axes.plot(rows[counted], rows["value"], **thin)
         scales.begin_at_zero(axes, inputs.measures)
     panels[0].set_ylabel("Linearity,\nmean over blocks")
-    _add_width_legend(figure, {"adjusted": None, "the paper's score": THIN})
+    widths = {"adjusted": None, "the paper's score": THIN}
+    _add_width_legend(figure, widths, loc="outside upper right", ncols=len(widths))
     marks.name_lines(panels[-1:], lines)
     said = "Thin lines: the paper's score, which noise increases. Averages are over all blocks."
     return make_drawing(inputs, figure, table, said, captions.describe_estimates(table))
 
 
-def _add_width_legend(figure: Figure, widths: Mapping[str, float | None]) -> None:
-    """Put a legend of the widths of lines above the panels."""
+def _add_width_legend(
+    place: Figure | Axes, widths: Mapping[str, float | None], **where: Any
+) -> None:
+    """Put a legend of the widths of lines above the panels, or beside one."""
     ink = {"color": style.INK}
     handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
-    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    place.legend(handles=handles, **where)
 
 
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
