@@ -25,18 +25,26 @@ LOSS_COLUMNS = [
 ]
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
-    "anisotropy_uncentered": "Not centred",
-    "average_cosine": "Not centred",
-    "anisotropy": "Centred",
-    "average_cosine_centered": "Centred",
+    "anisotropy_uncentered": "Anisotropy, not centred",
+    "average_cosine": "Average cosine, not centred",
+    "anisotropy": "Anisotropy, centred",
+    "average_cosine_centered": "Average cosine, centred",
 }
 EDGE = 0.03  # beyond the ends of an axis of shares
 SMALL = 0.02  # of the largest value in any panel
+FREQUENT = 0.1  # of the massive tokens; a rarer string says nothing of them
 # Shares of the variance, and anisotropy: words and look of each line.
 SHARES = {
-    "largest_token_share": ("the largest token", LineStyle(COLOURS[1], (0, (4, 1.2)), "s")),
-    "massive_share": ("all massive tokens", LineStyle(COLOURS[2], (0, (7, 1.5)), "^")),
-    "largest_coordinate_share": ("the largest coordinate", LineStyle(COLOURS[3], (0, (1, 1)), "D")),
+    "largest_token_share": (
+        "token with the largest share",
+        LineStyle(COLOURS[1], (0, (4, 1.2)), "s"),
+    ),
+    "massive_share": ("all massive tokens", LineStyle(COLOURS[2], "-", "^")),
+    # Black dots stay visible on the line of massive tokens, whose shares are often the same.
+    "largest_coordinate_share": (
+        "coordinate with the largest share",
+        LineStyle(INK, (0, (1, 1.5)), "D"),
+    ),
 }
 ANISOTROPIES = {
     "anisotropy": ("all tokens", LineStyle(INK, "-", "o")),
@@ -187,6 +195,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     looks = {name: look for name, (_, look) in kinds.items()}
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
     lines, notes = both.assign(kind=both["quantity"]), captions.write_footnote(inputs, own)
+    notes.append("Massive tokens are longer than five times the median.")
     notes += _describe_massive_tokens(inputs, found)
     figure, grid = draw_line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
@@ -213,17 +222,16 @@ def _describe_massive_tokens(inputs: FigureInputs, found: pd.DataFrame) -> list[
 
 
 def _describe_most_frequent_tokens(row: pd.Series) -> str:
-    """Count the massive tokens at the beginning of a window, and those with the most frequent text."""
+    """Count the massive tokens at the beginning of a window, and name the most frequent string if it is frequent."""
     counts = {int(at): int(n) for at, n in re.findall(r"(\d+) \((\d+)\)", row["positions"])}
     position = 0 if 0 in counts else next(iter(counts))
     where = f"at position {position:,}" if position else "the first token of a window"
     _, end = json.JSONDecoder().raw_decode(row["tokens_found"])
     text, of_text = row["tokens_found"][:end], row["tokens_found"][end:].split(")")[0].strip(" (")
-    counted = {where: counts[position], f"{text}, the most frequent text": int(of_text)}
-    said = [
-        f"{number:,} of {row['massive']:,} {'is' if number == 1 else 'are'} {what}"
-        for what, number in counted.items()
-    ]
+    number, massive = counts[position], row["massive"]
+    said = [f"{number:,} of {massive:,} {'is' if number == 1 else 'are'} {where}"]
+    if int(of_text) >= FREQUENT * massive:
+        said.append(f"their most frequent string is {text} ({of_text})")
     return captions.enumerate_items(said)
 
 
