@@ -122,7 +122,7 @@ def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
         drawing = drawn(function, rows, estimators=measures)
         assert not bands(drawing).size
         assert made.lines_labelled(drawing, style.NO_INTERVAL) == []
-        assert "(those of TwoNN are not known to cover)" in made.words_of(drawing)
+        assert "of TwoNN, whose coverage" in made.words_of(drawing)
     few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
@@ -320,24 +320,44 @@ def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel()
     assert len([axes for axes in drawing.figure.axes if axes.axison]) == 3
 
 
+def test_a_panel_promises_no_dashes_where_a_model_has_no_massive_tokens():
+    rows = made.rows_of_model("a", estimators=("anisotropy",))
+    for change, has_dashes in ((0, False), (0.01, True)):
+        without = [row | {"estimator": WITHOUT, "value": row["value"] + change} for row in rows]
+        inputs = made.inputs_of(["a"], "anisotropy", WITHOUT, rows=rows + without)
+        (axes,) = made.draw("curves:overview", inputs).figure.axes
+        assert ("dashes" in axes.get_title(loc="left")) == has_dashes
+
+
+def test_panels_of_dimensions_begin_at_zero_together():
+    """Else a panel whose values are all suspect begins at 0, and the others just below their values."""
+    names = ("two_nn", "mada")
+    rows = made.rows_of_model("a", steps=STEPS, estimators=names)
+    rows = [row | made.SUSPECT if row["estimator"] == "two_nn" else row for row in rows]
+    drawing = made.draw(MEANS, made.inputs_of(["a"], *names, rows=rows))
+    assert [axes.get_ylim()[0] for axes in drawing.figure.axes] == [0, 0]
+
+
 def test_a_note_counts_which_massive_tokens_are_first_in_their_windows():
     names = ("anisotropy", WITHOUT)
     massive = {
         **{"model": "a", "revision": "main", "step": None, "tokens": None, "layer": 2},
         **{"largest_token_share": 0.1, "largest_coordinate_share": 0.9, "massive_share": 0.95},
         **{"massive": 41, "n": 4488, "positions": "0 (40); 1 (1)"},
-        "tokens_found": r'"\") (9)" (3); "he" (2)',
     }
-    inputs = made.inputs_of(
-        ["a"],
-        *names,
-        rows=made.rows_of_model("a", estimators=names),
-        massive=pd.DataFrame([massive]).astype({"step": "Int64"}),
-    )
-    said = made.words_of(made.draw(f"{PAPER}:massive_tokens", inputs))
+
+    def words(strings):
+        table = pd.DataFrame([massive | {"tokens_found": strings}]).astype({"step": "Int64"})
+        rows = made.rows_of_model("a", estimators=names)
+        inputs = made.inputs_of(["a"], *names, rows=rows, massive=table)
+        return made.words_of(made.draw(f"{PAPER}:massive_tokens", inputs))
+
+    said = words(r'"\") (9)" (7); "he" (2)')
     assert "41 of 4,488 tokens" in said
     assert "40 of 41 are the first token of a window" in said
-    assert r'3 of 41 are "\") (9)"' in said
+    assert r'"\") (9)" (7)' in said
+    # A string of fewer than a tenth of the tokens says nothing of them.
+    assert r'"\") (9)"' not in words(r'"\") (9)" (3); "he" (2)')
 
 
 def test_a_note_counts_vectors_by_measure_where_they_differ():

@@ -142,6 +142,8 @@ def test_a_footer_counts_blocks_and_names_the_embeddings_apart():
     )
     assert count_blocks(layers, pd.Series([False, True, True, False])) == "2 of 3 blocks"
     assert count_blocks(layers, layers == 0) == "the embeddings (layer 0)"
+    at_two_steps = pd.Series([0, 1, 2, 3, 0, 1, 2, 3])
+    assert "6 values (3 blocks, 2 steps)" in count_blocks(at_two_steps, at_two_steps > 0, 2)
 
 
 @pytest.mark.parametrize(

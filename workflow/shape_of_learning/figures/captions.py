@@ -147,7 +147,7 @@ def _list_interval_gaps(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     names = set(bare["estimator"])
     words = enumerate_items([labels[name] for name in labels if name in names] or [""])
     reasons = {
-        f"those of {words} are not known to cover": not_covering,
+        f"of {words}, whose coverage is not established": not_covering,
         f"fewer than {GROUPS} windows": few,
         "few windows decide": decided,
         "undefined without some group of windows": ~not_covering & ~few & ~decided,
@@ -216,16 +216,19 @@ def _count_by_model(rows: pd.DataFrame, column: str, layers: pd.Series | None) -
             part = f"{(marks > 0).sum():,} of {len(marks):,} points"
             part += f", in up to {marks.max()} of {layers[marks.idxmax()]} layers"
         else:
-            part = count_blocks(of_model["layer"], marks > 0)
+            part = count_blocks(of_model["layer"], marks > 0, of_model["revision"].nunique())
         parts.append(f"{label} {part}")
     return "; ".join(parts)
 
 
-def count_blocks(layers: pd.Series, marks: pd.Series) -> str:
-    """Count the marked blocks of all checkpoints; layer 0, the embeddings, is named apart."""
+def count_blocks(layers: pd.Series, marks: pd.Series, steps: int = 1) -> str:
+    """Count the marked blocks, or the values of blocks at several steps; layer 0, the embeddings, is named apart."""
     is_block = layers >= 1
-    number = (marks & is_block).sum()
-    counts = [f"{number:,} of {is_block.sum():,} blocks"] if number else []
+    number, total = (marks & is_block).sum(), is_block.sum()
+    counts = [f"{number:,} of {total:,} blocks"] if number else []
+    if number and steps > 1:
+        share = f"all {total:,}" if number == total else f"{number:,} of {total:,}"
+        counts = [f"{share} values ({layers[is_block].nunique():,} blocks, {steps:,} steps)"]
     if (marks & ~is_block).any():
         counts.append("the embeddings (layer 0)")
     return " and ".join(counts)

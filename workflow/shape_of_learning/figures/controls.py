@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.curves import find_log_measures
@@ -41,7 +42,7 @@ CONTROLS = {
     "untrained": (
         "untrained weights",
         LineStyle(style.COLOURS[2], (0, (7, 1.5)), "^"),
-        "the same architecture with weights as they are initialised",
+        "the same architecture with random weights, another draw than step 0",
     ),
     "gaussian": (
         "Gaussian",
@@ -55,6 +56,7 @@ CONTROLS = {
     ),
 }
 ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.15, 0.65, 0.5  # inches
+MOST_POWERS = 5
 SPAN_OF_RATIOS = 30  # up to this ratio of ends, a low panel labels multiples by 2 and 5
 COMPARED = " beside the model"  # suffix of the row of panels that compares
 JACKKNIFE_COLUMNS = [f"without_{group}" for group in range(GROUPS)]
@@ -155,7 +157,15 @@ def _make_drawing(
             both |= {name: label, name + COMPARED: f"{word} the\nmodel"}
         rows = both
         heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
-    notes = [*captions.write_footnote(inputs, of_model), *definitions]
+    is_null = table["control"] != MODEL
+    rings = (
+        "The numbers of rings are those of the models; null models have them for the same reasons."
+    )
+    notes = [
+        *captions.write_footnote(inputs, of_model),
+        rings if table.loc[is_null, "marked"].astype(bool).any() else "",
+        *definitions,
+    ]
     figure, grid = draw_line_panels(
         inputs, lines, x, rows, (looks, labels), *notes, heights=heights
     )
@@ -170,6 +180,8 @@ def _make_drawing(
             axes.axhline(1 if is_ratio else 0, color=style.INK, linewidth=0.6, zorder=1)
             if is_ratio:
                 scales.set_log_axis(axes, SPAN_OF_RATIOS)
+                if isinstance(powers := axes.yaxis.get_major_locator(), LogLocator):
+                    powers.set_params(numticks=MOST_POWERS)  # else a low panel skips 1
     words = captions.describe_estimates(of_model)
     return make_drawing(inputs, figure, table, words, *sentences, purpose)
 
@@ -242,6 +254,8 @@ def draw_line_panels(
                     line = marks.draw_line(
                         axes, part, x, look, label=labels[kind], markers=x == "step"
                     )
+                    if not is_line:
+                        line.set_linestyle("none")  # the legend shows no line either
                     legends[row].setdefault(labels[kind], line)
         if x == "step":
             scales.set_progress_axis(axes, of_model["step"])

@@ -36,6 +36,7 @@ UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed
 DOTTED = (0, (1, 1.2))  # the line of a checkpoint that is not ok
 DASHED = (0, (5, 1.5))  # the line of a measure without massive tokens
 LONG_DASHES = "{} (long dashes: without massive tokens)"
+ONE_LINE = "{} (no massive tokens: one line)"
 WITHOUT_MASSIVE = "_without_massive_tokens"  # suffix of a measure
 MOST_BANDS = 20  # steps with bands; more bands would cover the lines
 MOST_IN_LEGEND = 6  # trained steps; more have a bar of colours
@@ -112,7 +113,10 @@ def overview(inputs: FigureInputs) -> Drawing:
             legend |= {str(line.get_label()): line for line in lines}
         if measure.name in dashed:
             _draw_measure(axes, table, dashed[measure.name], colours, is_dashed=True)
-        title = LONG_DASHES.format(measure.label) if measure.name in dashed else measure.label
+        title = measure.label
+        if measure.name in dashed:
+            is_same = _have_equal_values(table, measure, dashed[measure.name])
+            title = (ONE_LINE if is_same else LONG_DASHES).format(measure.label)
         axes.set(title=marks.wrap_panel_title(title, figure, across), ylabel=measure.axis)
     set_scales([[axes] for axes in grid.flat], table, measures)
     for axes in grid.flat[max(0, number - across) : number]:
@@ -147,6 +151,10 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
     for axes, measure in zip(panels, measures, strict=True):
         scales.begin_at_zero(axes, [measure])
+    if any(axes.get_ylim()[0] == 0 for axes in panels):
+        # Else the same change would look larger in a panel that begins just below its values.
+        for axes in panels:
+            axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     marks.name_lines(panels[-1:], lines)
     averaged = AVERAGED_LAYERS_IN_WORDS[average_over]
     return make_drawing(inputs, figure, table, averaged, captions.describe_estimates(table))
@@ -157,6 +165,15 @@ def _pair_with_massive_tokens(measures: Sequence[DrawnMeasure]) -> dict[str, Dra
     names = {measure.name for measure in measures}
     ends = [(measure.name.removesuffix(WITHOUT_MASSIVE), measure) for measure in measures]
     return {name: measure for name, measure in ends if name in names and name != measure.name}
+
+
+def _have_equal_values(table: pd.DataFrame, first: DrawnMeasure, second: DrawnMeasure) -> bool:
+    """Tell whether two measures have the same value everywhere."""
+    values, other = (
+        table[table["estimator"] == measure.name].set_index(["revision", "layer"])["value"]
+        for measure in (first, second)
+    )
+    return values.equals(other)
 
 
 def heat_maps(inputs: FigureInputs) -> Drawing:
@@ -294,13 +311,13 @@ def set_scales(
 def find_log_measures(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> set[str]:
     """Return the names of the measures with a logarithmic axis: all of a quantity if the values of one are wide.
 
-    Suspect values do not decide, unless all are suspect.
+    Suspect values do not decide, unless most are suspect.
     """
     candidates = [measure for measure in measures if not measure.from_zero]
     wide = {
         measure.axis
         for measure in candidates
-        if _is_wide(select_trusted(_select_finite(table, measure)))
+        if _is_wide(_select_deciding(_select_finite(table, measure)))
     }
     return {measure.name for measure in candidates if measure.axis in wide}
 
@@ -313,6 +330,12 @@ def select_trusted(rows: pd.DataFrame) -> pd.Series:
     """Return the values that are not suspect, or all if all are."""
     trusted = rows[~rows["marked"].astype(bool)]
     return (rows if trusted.empty else trusted)["value"]
+
+
+def _select_deciding(rows: pd.DataFrame) -> pd.Series:
+    """Return the values that are not suspect if these are the most, else all."""
+    is_suspect = rows["marked"].astype(bool)
+    return rows["value"] if is_suspect.mean() > 0.5 else rows.loc[~is_suspect, "value"]
 
 
 def _is_wide(values: pd.Series) -> bool:

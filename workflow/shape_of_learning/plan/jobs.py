@@ -33,6 +33,7 @@ LEFT_OUT = {
     "first_token": "the first token of each window",
     "massive_tokens": "those longer than five times the median",
 }
+BUILTIN_TEXTS = {"python_topics": "Python's documentation"}
 SEQUENCES = {"last_token": "the last token", "mean": "the mean of the tokens"}
 
 
@@ -94,12 +95,20 @@ def describe_measures(measures: Iterable[Measure]) -> str:
 def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
     """Fill settings into a sentence of a paper.yaml."""
     try:
-        return words.format(**settings)
+        return words.format(**_name_text(settings))
     except (KeyError, ValueError) as error:
         raise InputError(
             f"the {key} {words!r} has {error}, which is no setting of the configuration, nor "
             "`models` or `measures`; correct it in paper.yaml"
         ) from None
+
+
+def _name_text(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the words for a built-in text in the place of the name of its source."""
+    corpus = settings["corpus"]
+    source = corpus.get("sources", {}).get(corpus["source"], {})
+    words = BUILTIN_TEXTS.get(source.get("builtin"), corpus["source"])
+    return {**settings, "corpus": {**corpus, "source": words}}
 
 
 def _list_labels(labels: Sequence[str]) -> str:
@@ -130,7 +139,7 @@ def describe_protocol(run: Run) -> list[str]:
         "standard deviation over batches, the column batch_sd of the numbers.",
         describe_measures(run.every_measure.values()),
         *(
-            f"{paper.title}: {paper.protocol.format(**run.settings)}"
+            f"{paper.title}: {paper.protocol.format(**_name_text(run.settings))}"
             for paper in run.papers
             if paper.protocol and {*paper.figures, *paper.tables} & {*run.shown}
         ),
@@ -142,7 +151,8 @@ def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str
     sampling = settings["sampling"]
     numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
     windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
-    characters, source = sampling["window_characters"], settings["corpus"]["source"]
+    characters = sampling["window_characters"]
+    source = _name_text(settings)["corpus"]["source"]
     vector = SEQUENCES.get(settings["measurement"]["sequence"], "")
     return f"{windows} windows of {characters} characters of {source}{vector and f', {vector} of each'}"
 
