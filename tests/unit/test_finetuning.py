@@ -99,6 +99,18 @@ def test_step_0_is_its_origin_and_the_last_step_has_learnt_the_task(finished):
     assert dict(zip(SAVED, updates, strict=True)) == {0: 0, 1: 1, 2: 2, 4: 3, 8: 5, 16: 10, 32: 20}
 
 
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_a_padding_token_that_the_model_lacks_is_no_input(role, tmp_path):
+    origin = save_origin(tmp_path / "origin", role)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(origin)
+    words = len(tokenizer)
+    tokenizer.add_special_tokens({"pad_token": "<added>"})
+    assert tokenizer.pad_token_id == words  # which no row of the embeddings has
+    tokenizer.save_pretrained(origin)
+    model = tuned(origin, role, tmp_path / "model")
+    assert record(model / "step32")["score"] > 0.9
+
+
 def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(tmp_path):
     origin = save_origin(tmp_path / "origin", "encoder")
     task, steps, table = (tmp_path / name for name in ("words.csv", "model", "table.csv"))

@@ -140,7 +140,9 @@ class _TaskModel:
         context = getattr(config, "max_position_embeddings", None) or MOST_TOKENS
         longest = min(MOST_TOKENS, start.tokenizer.model_max_length, context)
         segments = getattr(config, "type_vocab_size", 0)
-        self.padding = start.tokenizer.pad_token_id or 0
+        padding, embeddings = start.tokenizer.pad_token_id or 0, self.base.get_input_embeddings()
+        # A padding token is often added to a tokenizer and not to its model. Padding is masked.
+        self.padding = padding if padding < len(embeddings.weight) else 0
         self.base.requires_grad_(True).train()
         self.texts, self.truth = {}, {}
         for split in ("train", "held_out"):
