@@ -174,3 +174,12 @@ def test_no_heading_on_the_terminal_can_be_read_as_a_difference():
     heading = written.getvalue().splitlines()[0]
     assert not re.search(r"(^| )[-\u2212+] ?\w", heading)
     assert len(heading) <= 80
+
+
+def test_no_interval_of_a_dimension_is_printed_below_0():
+    row = {"layer": 1, "value": 42.0, "low": -3.0, "high": 86.0, "reason": "wide interval"}
+    rows = [{**row, "estimator": "mada"}, {**row, "estimator": "average_cosine_centered"}]
+    written = StringIO()
+    print_estimates(rows, Console(file=written, width=80))
+    assert "42 [0, 86]?" in written.getvalue()
+    assert "42 [-3, 86]?" in written.getvalue()

@@ -217,12 +217,13 @@ def print_estimates(rows: Iterable[Row], console: Console) -> None:
         Rows of ``tables/estimates.csv`` of one checkpoint, with numbers.
     console : rich.console.Console
     """
-    cells = {
-        (_label_layer(row), row["estimator"]): Cell(
-            row["value"], row["low"], row["high"], read_reasons(row["reason"])
-        )
-        for row in rows
-    }
+    cells = {}
+    for row in rows:
+        low = row["low"]
+        if low < 0 and find_measure(row["estimator"]).conditions.is_positive:
+            low = 0.0  # no dimension is negative; the tables keep the interval as it is computed
+        cell = Cell(row["value"], low, row["high"], read_reasons(row["reason"]))
+        cells[_label_layer(row), row["estimator"]] = cell
     _print_table(cells, console, MOST_DECIMALS)
 
 
