@@ -271,16 +271,24 @@ def test_hard_tables_are_drawn_on_a_phone_and_what_is_amiss_is_marked(browser, t
 def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
     rows = rows_of_model("one", layers=4, steps=made.STEPS, estimators=("anisotropy",))
     massive = "anisotropy_without_massive_tokens"
-    rows += [row | {"estimator": massive, "selection": "without_massive_tokens"} for row in rows]
-    job = made.JOB._replace(measures=made.shown(*made.MEASURED, massive))
+    selected = {"estimator": massive, "selection": "without_massive_tokens"}
+    equal = rows + [row | selected for row in rows]
+    rows += [row | selected | made.scaled(row, 0.5) for row in rows]
+    equal += rows_of_model("one", layers=4, steps=made.STEPS, estimators=("two_nn", "mada"))
+    job = made.JOB._replace(measures=made.shown(*made.MEASURED, massive, "mada"))
     pages = {
+        # Without massive tokens the second picture would be the first once more.
+        made.draw(tmp_path / "equal", job, rows=equal): (
+            "Anisotropy by layer and step",
+            "Intrinsic dimension (MADA) by layer and step",
+        ),
         made.draw(tmp_path / "with", job, rows=rows): (
             "Anisotropy by layer and step",
             "Anisotropy with and without massive tokens by layer and step",
         ),
         made.draw(tmp_path / "without"): (
-            "Anisotropy by relative depth",
-            "Intrinsic dimension (TwoNN) by relative depth",
+            "Anisotropy by layer and step",  # of the only model that the sentences name
+            "Intrinsic dimension (TwoNN) by layer and step",
         ),
     }
     with made.silent_pages(browser) as opens:
@@ -297,6 +305,24 @@ def test_a_page_opens_with_two_pictures_above_all_controls(browser, tmp_path):
             captions = figures.locator("figcaption").all_inner_texts()
             assert all(caption.startswith(sample) for caption in captions)
             assert opened.page.locator("#sample").inner_text() == sample
+
+
+@made.needs_chromium
+def test_the_opening_shows_the_models_of_its_sentences_and_begins_with_mada(browser, tmp_path):
+    rows = [
+        row
+        for model in ("two", "one", "still")
+        for row in rows_of_model(model, layers=4, estimators=("anisotropy", "two_nn", "mada"))
+    ]
+    job = made.JOB._replace(measures=made.shown("anisotropy", "two_nn", "mada"))
+    page = made.draw(tmp_path, job, rows=rows)
+    assert [label in made.FINDINGS[0] for label in made.LABELS.values()] == [False, True, False]
+    with made.silent_pages(browser) as opens:
+        opened = opens(page)
+        pictures = opened.page.locator("#pictures .picture > svg")
+        assert [pictures.nth(n).locator("path[fill=none]").count() for n in (0, 1)] == [1, 1]
+        chosen = opened.page.locator("input[name=measure]:checked")
+        assert {box.get_attribute("value") for box in chosen.all()} == {"anisotropy", "mada"}
 
 
 @made.needs_chromium

@@ -117,8 +117,8 @@ def test_a_sentence_counts_blocks_whose_dimensions_not_to_trust():
     copied = rows_of("two_nn", [9, 8, 7, 6, 5], reason=dict.fromkeys((0, 1, 2, 3), "copies"))
     [sentence] = find_sentences("M", trusted + copied)
     assert "highest in block 1 of M (30; 10 in the last, 40 in the embeddings)" in sentence
-    assert f"do not trust TwoNN in 3 of 4 blocks ({COPIES.cause})" in sentence
-    assert f"MADA in 1 of 4 blocks ({WIDE_INTERVAL.cause})" in sentence
+    assert f"TwoNN is suspect in 3 of 4 blocks ({COPIES.cause})" in sentence
+    assert f"MADA is suspect in 1 of 4 blocks ({WIDE_INTERVAL.cause})" in sentence
 
 
 def test_two_models_have_a_sentence_each_on_anisotropy_and_one_on_both_dimensions():
@@ -130,9 +130,9 @@ def test_two_models_have_a_sentence_each_on_anisotropy_and_one_on_both_dimension
     models = [NamedCheckpoint("a", "A", "main"), NamedCheckpoint("b", "B", "main")]
     sentences = find_all_sentences(rows("a", "") + rows("b", "copies"), models)
     assert len(sentences) == 3
-    assert "do not trust TwoNN in 1 of 1 blocks of B" in sentences[-1]
+    assert "TwoNN is suspect in 1 of 1 blocks of B" in sentences[-1]
     sentences = find_all_sentences(rows("a", "copies") + rows("b", "copies"), models)
-    assert "do not trust TwoNN in 1 of 1 and 1 of 1 blocks" in sentences[-1]
+    assert "TwoNN is suspect in 1 of 1 and 1 of 1 blocks" in sentences[-1]
 
 
 def test_a_footer_counts_blocks_and_names_the_embeddings_apart():

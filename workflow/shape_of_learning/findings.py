@@ -213,7 +213,7 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
 
 
 def _say_doubts(models: Sequence[Curves], measure: str) -> str:
-    """Say in how many blocks not to trust a measure, and why."""
+    """Say in how many blocks a measure is suspect, and why."""
     counts: list[tuple[str, str]] = []
     reasons: set[Reason] = set()
     for curves in models:
@@ -229,7 +229,7 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     else:
         where = " and ".join(f"{count} blocks of {label}" for count, label in counts)
     causes = ", ".join(reason.cause for reason in REASONS.values() if reason in reasons)
-    return f"do not trust {DIMENSIONS[measure]} in {where} ({causes})"
+    return f"{DIMENSIONS[measure]} is suspect in {where} ({causes})"
 
 
 def _read_doubts(row: Row) -> list[Reason]:

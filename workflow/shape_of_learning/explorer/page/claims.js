@@ -1,6 +1,7 @@
 // Claims of the chosen papers: verdicts, numbers, what choices of the analysis do to them, and what they rest on.
 
 const [OUTSIDE, NOT_MEASURED] = ["outside the claim", "not measured"];
+const OUTSIDE_MEANS = "Outside the claim: it is about other models than this run's, or about a part of a training that this run has not seen.";
 const VERDICT_SIGNS = {
   supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", [OUTSIDE]: "○", [NOT_MEASURED]: "–",
 };
@@ -21,7 +22,8 @@ function showClaims(results, state) {
       return make("li", { className: "sentence" }, sentence, reason);
     });
     const summary = make("summary", { textContent: `This run cannot judge ${count(unjudged.length, "claim")}` });
-    const folded = make("details", {}, summary, make("ul", {}, ...lines));
+    const meaning = unjudged.some(({ verdict }) => verdict === OUTSIDE) && make("p", { className: "facts", textContent: OUTSIDE_MEANS });
+    const folded = make("details", {}, summary, ...(meaning ? [meaning] : []), make("ul", {}, ...lines));
     const articles = claims.filter(isJudged).map((each) => claimElement(results, each));
     return make("section", {}, make("h3", { textContent: title }), make("p", { className: "facts", textContent: countVerdicts(claims) }), ...articles, ...(unjudged.length ? [folded] : []));
   });

@@ -91,13 +91,15 @@ const FINE_TUNING_STOP = /^fine-tuning \d+$/;
 const MEAN = "average"; // over layers
 const WHOLE = "whole"; // of what has no layers
 const [ANISOTROPY, DIMENSION] = ["Anisotropy", "Intrinsic dimension"]; // axes of measures
+const DIMENSION_MEASURES = ["mada", "mom", "mle", "two_nn"]; // first those that copies disturb least
 const FREE_AXES = ["", DIMENSION, "nats per token"]; // that need not begin at 0
 const NEAR_ONE = 0.5; // from which on distances to 1 are seen, not those to 0
 const MOST_AT_FIRST = 8; // models
 
 function startState(results) {
   const of = (axis) => results.measured.find((name) => results.measuresByName.get(name).axis === axis);
-  const first = [of(ANISOTROPY) ?? results.measured[0], of(DIMENSION)];
+  const dimension = DIMENSION_MEASURES.find((name) => results.measured.includes(name)) ?? of(DIMENSION);
+  const first = [of(ANISOTROPY) ?? results.measured[0], dimension];
   const measure = [...new Set(first.filter(Boolean))];
   const shown = new Set(results.series.filter((entry) => measure.includes(entry.measure)).map((entry) => entry.model));
   return {

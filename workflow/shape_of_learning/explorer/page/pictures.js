@@ -1,24 +1,44 @@
 // The pictures that the page opens with, drawn without Vega, which takes longer to load than they take to draw.
 
 const [ANISOTROPY_MEASURE, WITHOUT_MASSIVE] = ["anisotropy", "anisotropy_without_massive_tokens"];
-const DIMENSION_MEASURES = ["mada", "mom", "mle", "two_nn"]; // first those that copies disturb least
 const PLOT_HEIGHT = 210;
 const MARGIN = { left: 44, right: 12, top: 8, bottom: 40 };
 const [MOST_X_TICKS, MOST_Y_TICKS] = [8, 5];
 const POINT = 2; // pixels
 
-// States of the opening pictures: anisotropy by layer, then what is left of it without massive tokens, or a dimension.
+// States of the opening pictures: anisotropy by layer, then what is left of it without massive tokens, or a dimension
+// if no model has such tokens, whose picture would be the same.
 function pictureStates(results) {
   const layered = results.measured.filter((name) => results.series.some((series) => series.measure === name && !series.isWhole));
   const first = layered.includes(ANISOTROPY_MEASURE) ? ANISOTROPY_MEASURE : layered[0];
-  const isMassive = first === ANISOTROPY_MEASURE && layered.includes(WITHOUT_MASSIVE);
-  const second = [...DIMENSION_MEASURES, ...layered].find((name) => layered.includes(name) && name !== first);
+  const isMassive = first === ANISOTROPY_MEASURE && layered.includes(WITHOUT_MASSIVE) && hasMassiveTokens(results);
+  const second = [...DIMENSION_MEASURES, ...layered].find((name) => layered.includes(name) && ![first, WITHOUT_MASSIVE].includes(name));
   const pictures = [[first], isMassive ? [first, WITHOUT_MASSIVE] : [second]];
   return pictures.filter((measures) => measures.every(Boolean)).map((measures) => pictureState(results, measures));
 }
 
+function hasMassiveTokens(results) {
+  const { lines } = drawnLines(results, pictureState(results, [ANISOTROPY_MEASURE, WITHOUT_MASSIVE]));
+  return withoutRepeats(lines).lines.some((line) => line.series.measure === WITHOUT_MASSIVE);
+}
+
+// The models that the sentences above the pictures name; all if they name none. Long labels may contain short ones.
+function namedModels(results) {
+  let text = element("findings").textContent;
+  const named = [];
+  for (const { name, label } of [...results.models].sort((one, other) => other.label.length - one.label.length)) {
+    if (!text.includes(label)) continue;
+    named.push(name);
+    text = text.replaceAll(label, "");
+  }
+  return named;
+}
+
 function pictureState(results, measure) {
-  const series = results.series.filter((entry) => measure.includes(entry.measure));
+  const ofMeasures = results.series.filter((entry) => measure.includes(entry.measure));
+  const named = namedModels(results);
+  const ofNamed = ofMeasures.filter((entry) => named.includes(entry.model));
+  const series = ofNamed.length ? ofNamed : ofMeasures;
   const selections = measure.map((name) => {
     const names = series.filter((entry) => entry.measure === name).map((entry) => entry.selection);
     return names.includes("all") ? "all" : names[0];
