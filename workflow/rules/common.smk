@@ -100,8 +100,8 @@ def ask_plan(function, *wildcards, **options):
 def ask_job(function, *wildcards):
     """Return the parameter `job` of a rule, which makes one object, whose text the report shows as it is.
 
-    The object is a NamedTuple. Snakemake does not compare parameters that are dataclasses, so a changed one would rerun
-    nothing.
+    The job must be a NamedTuple. Snakemake does not compare a parameter that is a dataclass, so a change in it would rerun
+    nothing; it compares a dataclass inside a NamedTuple.
     """
 
     def make_job(*values):

@@ -496,9 +496,9 @@ def find_misplaced_parts(
     Notes
     -----
     A part that changes at fewer than half of the steps mostly stays: a value between two equal ones is
-    wrong. Of any other a value is held by one step, by the first ones in a row, where it has not moved yet,
-    or by three or more in a row at the end, where it moves no more. Any other step that shares a value should
-    not, but for an end and the steps in a row before it.
+    wrong. For any other part, a value may be held by a single step, by the first steps in a row (it has not moved
+    yet), or by the last three or more steps in a row (it no longer moves). Any other step that shares a value is
+    misplaced, except an end, and the steps in a row before it if they are three or more.
     """
     values: dict[Part, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve.items():

@@ -11,8 +11,9 @@ k-th largest number. At most k - 1 of the numbers lie above it, so one of m - k 
 the least number, k = m, the level is not divided (Berger, Multiparameter hypothesis testing and acceptance sampling,
 Technometrics 24, 1982). So a statistic may choose the place of a maximum after it has seen the data.
 
-With weights, the number is the largest that units with a given share of the weight reach. Then k - 1 is the least
-number of units above it, and k the greatest number of units that may be needed; the proof is the same.
+With weights, the number is the largest value that units with a given share of the weight reach. In the lower bound, k
+is the least number of units whose weights can make up that share; in the upper bound, the greatest number that may be
+needed. The proof is the same.
 """
 
 import math

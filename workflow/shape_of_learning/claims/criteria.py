@@ -186,7 +186,7 @@ def find_only_bound(condition: Condition) -> tuple[bool, float] | None:
 
 
 def select_number(condition: Condition, number: str) -> Condition:
-    """Leave out all numbers but one, which takes the places of alternatives, so that errors are divided as before."""
+    """Keep one number, in the place of each dropped alternative too, so that the error is divided by the same count."""
     selected = []
     for rule in drop_hurdles(condition):
         kept = [c for c in rule.criteria if (c.number or "value") == number]

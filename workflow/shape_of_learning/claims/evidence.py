@@ -269,7 +269,7 @@ class ClaimData:
         NotMeasured
             If these are fewer models than the claim needs.
         OutsideTheClaim
-            If there would be enough, had more been seen of their training.
+            If there are too few only because too little of the training of some models was measured.
         """
         curves = {name: self.find_curves(name, *estimators) for name in self.models}
         found = {name: of_model for name, of_model in curves.items() if of_model}

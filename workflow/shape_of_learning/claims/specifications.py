@@ -156,11 +156,11 @@ def write_flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
         of_claim = cells.setdefault((row["claim"], row["verdict_of_reference"]), {})
         of_claim.setdefault(row["choice"], []).append(words)
     lines = [
-        "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how "
-        "many of all pairs of specifications that differ in nothing else the verdict differs. Where the "
-        "reference has fewer windows or checkpoints than the claim's page, it examines another verdict than "
-        "that one: its curve says so, and has no ring for it. The reference is judged by the paper's estimator "
-        "alone; where that is suspect, the claim's page has the verdict of others.",
+        "Each cell has the verdict if this choice alone changes and the rest stays as in the reference. In "
+        "brackets: of all pairs of specifications that differ in this choice alone, how many have different "
+        "verdicts. If the reference has fewer windows or checkpoints than the claim's page, its verdict is not "
+        "the one on that page; the curve says so, and has no ring for that one. The reference is judged by the "
+        "paper's estimator alone; where that is suspect, the claim's page has the verdict of others.",
         "",
         f"| claim | reference | {' | '.join(choices)} |",
         f"|{'---|' * (len(choices) + 2)}",

@@ -274,9 +274,10 @@ class _Template(string.Formatter):
 def count_searched_neighbours(k: int) -> int:
     r"""Return how many neighbours to search, so that k remain without a group of windows.
 
-    The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours gather in some windows, as if
-    two of the 16 groups were left out at a time, so p = 2/16. Under a binomial, four standard deviations leave one
-    vector in 30,000 with fewer than k. With MiniLM on 128 windows of real text it was at most one in 1,000.
+    The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours cluster in some windows. So
+    we compute as if two of the 16 groups were left out at once, p = 2/16. If the number lost is binomial, four standard
+    deviations leave one vector in 30,000 with fewer than k. With MiniLM on 128 windows of real text it was at most one
+    in 1,000.
 
     Examples
     --------

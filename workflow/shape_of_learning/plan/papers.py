@@ -296,7 +296,7 @@ class FigureSpecification(Specification):
 
 
 class TableSpecification(Specification):
-    """A table; `write` is a function as `draw` is. One that reads no others is of the entries with `table_1`."""
+    """A table: `write` names a function as `draw` does. Without `reads` it shows the entries that have `table_1`."""
 
     write: str
 

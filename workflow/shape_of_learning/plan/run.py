@@ -337,9 +337,9 @@ class Run:
     papers : sequence of Paper
         All that there are.
     models : dict of str to Entry
-        The models of this run, and before them those from which they are trained further.
+        First the models that others are fine-tuned from, then the models of this run.
     measured : list of str
-        The former.
+        The names of the models of this run.
     figures, tables : mapping of str to FigureSpecification or TableSpecification
         Of all papers, the figures with the measures that they draw.
     shown : mapping of str to tuple of str

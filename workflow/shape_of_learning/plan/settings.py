@@ -333,8 +333,8 @@ class Choices(Section):
     sequence
         list of options of `measurement.sequence`
     windows_share
-        list of shares of the windows, the same in each of their 16 groups: rounded to whole windows of
-        each, and one at least, so that 16 windows are not halved
+        list of shares of the windows to keep. Each of the 16 groups keeps this share, rounded to whole windows,
+        and at least one. With 16 windows, a share of 0.5 therefore keeps all of them
     batch_share
         list of shares of `measurement.batch_vectors`
     average_over
