@@ -320,6 +320,15 @@ def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel()
     assert len([axes for axes in drawing.figure.axes if axes.axison]) == 3
 
 
+def test_an_overview_of_models_of_different_depths_is_by_relative_depth():
+    for layers, column in ((4, "layer"), (8, "depth")):
+        rows = made.rows_of_model("a", layers=4) + made.rows_of_model("b", layers=layers)
+        drawing = made.draw("curves:overview", made.inputs_of(["a", "b"], "two_nn", rows=rows))
+        for label, line in made.named_lines(drawing).items():
+            own = drawing.table[drawing.table["label"] == label]
+            assert list(line.get_xdata()) == own[column].tolist()
+
+
 def test_a_panel_promises_no_dashes_where_a_model_has_no_massive_tokens():
     rows = made.rows_of_model("a", estimators=("anisotropy",))
     for change, has_dashes in ((0, False), (0.01, True)):

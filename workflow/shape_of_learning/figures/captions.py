@@ -87,8 +87,14 @@ def write_footnote(
         describe_missing_intervals(inputs, table) if signs is LINES else "",
         describe_widths(inputs),
         *define_quantities(inputs),
-        join_sentences(sample, "Bands: 95 % intervals." if has_bands else ""),
+        join_sentences(sample, _describe_bands(table) if has_bands else ""),
     ]
+
+
+def _describe_bands(table: pd.DataFrame) -> str:
+    """Say what bands are, and bars, which stand for a band where both neighbours of a point have no interval."""
+    has_gaps = (table["low"].isna() & table["value"].notna() & table["bare"].astype(bool)).any()
+    return f"Bands: 95 % intervals{', bars where both neighbours have none' if has_gaps else ''}."
 
 
 def define_quantities(inputs: FigureInputs) -> list[str]:

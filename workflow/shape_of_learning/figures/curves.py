@@ -90,10 +90,12 @@ def draw_columns(
 def overview(inputs: FigureInputs) -> Drawing:
     """Draw all measures on one page, with a line per step of one model, or a line per model of several.
 
-    For one model, a measure without massive tokens is dashed in the panel of the same measure with them.
+    For one model, a measure without massive tokens is dashed in the panel of the same measure with them. Models of
+    different depths are drawn by relative depth.
     """
     table = select_layers(inputs)
     is_one = len(inputs.models) == 1
+    x = choose_layer_column(table)
     dashed = _pair_with_massive_tokens(inputs.measures) if is_one else {}
     measures = [measure for measure in inputs.measures if measure not in dashed.values()]
     number = len(measures)
@@ -109,7 +111,7 @@ def overview(inputs: FigureInputs) -> Drawing:
             legend |= _draw_measure(axes, table, measure, colours)
         else:
             of_measure = table[table["estimator"] == measure.name]
-            lines = marks.draw_models(axes, of_measure, "layer", inputs.models)
+            lines = marks.draw_models(axes, of_measure, x, inputs.models)
             legend |= {str(line.get_label()): line for line in lines}
         if measure.name in dashed:
             _draw_measure(axes, table, dashed[measure.name], colours, is_dashed=True)
@@ -120,7 +122,7 @@ def overview(inputs: FigureInputs) -> Drawing:
         axes.set(title=marks.wrap_panel_title(title, figure, across), ylabel=measure.axis)
     set_scales([[axes] for axes in grid.flat], table, measures)
     for axes in grid.flat[max(0, number - across) : number]:
-        axes.set_xlabel(marks.ALONG["layer"])
+        axes.set_xlabel(marks.ALONG[x])
     for axes in grid.flat[number:]:
         axes.set_axis_off()
     if not is_one:
@@ -131,6 +133,12 @@ def overview(inputs: FigureInputs) -> Drawing:
         )
         _add_step_legend(grid, colours, legend)
     return _make_line_drawing(inputs, figure, table)
+
+
+def choose_layer_column(table: pd.DataFrame) -> str:
+    """Return ``depth`` if models differ in their number of layers and all values have a depth, else ``layer``."""
+    is_uneven = table.groupby("model")["layer"].max().nunique() > 1
+    return "depth" if is_uneven and table["depth"].notna().all() else "layer"
 
 
 def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:

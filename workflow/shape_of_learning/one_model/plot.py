@@ -8,7 +8,7 @@ from matplotlib import rc_context
 
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.figures.captions import format_range
-from shape_of_learning.figures.curves import overview
+from shape_of_learning.figures.curves import choose_layer_column, overview
 from shape_of_learning.figures.inputs import COLUMN_TYPES, MEAN_COLUMN_TYPES, FigureInputs
 from shape_of_learning.figures.job import DrawnModel, make_drawn_measures
 from shape_of_learning.figures.marks import draw_models
@@ -113,10 +113,11 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         if column in table
     }
     drawn_measures = [find_measure(name).configure(name, {}) for name in names]
+    place = {"layer": "layer", "depth": "relative depth"}[choose_layer_column(table)]
     return FigureInputs(
         models=models,
         measures=make_drawn_measures(drawn_measures),
-        caption=f"Measures of {', '.join(model.label for model in models)} by layer.",
+        caption=f"Measures of {', '.join(model.label for model in models)} by {place}.",
         tables={"estimates": table.astype(kinds), **tables},
         sample=f"{format_range(table['windows'])} windows" + (f" of {text}" if text else ""),
     )
