@@ -106,6 +106,7 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 		--disable-error-code var-annotated .snakemake/rules_in_python.py
 	uv tool run --from 'pyright[nodejs]==1.1.414' pyright
 	uv tool run cffconvert==2.0.0 --validate
+	uv tool run frictionless==5.21.0 validate docs/data/datapackage.json
 	sphinx-build -W --keep-going --nitpicky -q docs .snakemake/site
 	rm -rf .snakemake/dist && uv build --quiet --out-dir .snakemake/dist && rm -rf workflow/*.egg-info
 	uv tool run twine==7.0.0 check --strict .snakemake/dist/*
