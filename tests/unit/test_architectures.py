@@ -24,6 +24,6 @@ def test_states_are_those_of_the_blocks_and_of_each_window_alone_as_the_table_sa
     assert sum(outcome.word == "measured" for outcome in outcomes.values()) > len(outcomes) / 2
     if page.read_version() == transformers.__version__:
         rows = page.read_rows()
-        assert {name: page.row(outcome) for name, outcome in outcomes.items()} == {
+        assert {name: page.make_row(outcome) for name, outcome in outcomes.items()} == {
             name: rows[name] for name in names if name in rows
         }

@@ -124,6 +124,8 @@ ENTRIES = {
 }
 # Declared and not imported by us: transformers imports it for GGUF files and in its Trainer, and does not ask for it.
 UNSAID = {"accelerate"}
+# Imported to raise an alert in a run of theirs, so that whoever asks for that has them.
+TRACKERS = {"trackio", "wandb"}
 # In functions that download a corpus, which the workflow alone calls.
 OF_THE_WORKFLOW = {"pooch", "requests"}
 
@@ -151,7 +153,7 @@ def test_an_extra_asks_for_all_that_its_entry_points_import(extra):
         path.stem for path in WORKFLOW.glob("*/*.py")
     }
     distributions = metadata.packages_distributions()
-    foreign = names - sys.stdlib_module_names - ours
+    foreign = names - sys.stdlib_module_names - ours - TRACKERS
     needed = {normal(distributions[name][0]) for name in foreign}
     if extra == "models":
         needed -= OF_THE_WORKFLOW

@@ -447,7 +447,7 @@ def test_what_the_page_says_of_loops_runs_as_it_is_written(tokenizer, tmp_path, 
     """A model of twelve blocks, since the page measures layer 12."""
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2] / "docs/how_to/watch_a_training.md"
-    trainer, loop = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    trainer, alerts, loop = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     config = tiny_models.CONFIGURATIONS["gpt_neox"]()
     config.num_hidden_layers = 12
     model = hf.AutoModelForCausalLM.from_config(config)
@@ -465,6 +465,7 @@ def test_what_the_page_says_of_loops_runs_as_it_is_written(tokenizer, tmp_path, 
     exec(trainer, given)
     assert set(pd.read_csv("shape.csv")["layer"].dropna()) == {1, 6, 12}  # the last one is -1
     Path("shape.csv").unlink()
+    exec(alerts, given)
     exec(loop, given)
     assert set(pd.read_csv("shape.csv")["step"]) == {0}
 

@@ -97,6 +97,6 @@ def test_a_wheel_has_the_page_the_atlas_and_the_types(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     package = REPOSITORY / "workflow/shape_of_learning"
     wanted = [*package.glob("explorer/page/*"), *package.glob("**/*.pyi"), package / "py.typed"]
-    wanted += [*package.glob("**/*.py"), *package.glob("atlas/*/*.csv")]
+    wanted += [*package.glob("**/*.py"), package / "atlas/atlas.json"]
     assert {str(file.relative_to(package.parent)) for file in wanted} <= names
     assert not [name for name in names if name.startswith(("papers/", "scripts/", "tests/"))]

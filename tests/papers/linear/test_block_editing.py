@@ -86,4 +86,5 @@ def test_figures_of_changed_blocks_say_how_many_windows_these_read():
             str(settings["block_editing"][key]),
             str(settings["sampling"]["window_characters"]),
         ]
-        assert settings["corpus"]["source"] in words
+        assert settings["corpus"]["source"] == "python_topics"
+        assert words.endswith("of Python's documentation")
