@@ -31,7 +31,7 @@ def say_where(model: str, step: str) -> int:
         print(f"ERROR: the step `{step}` is no whole number", file=sys.stderr)
         return 2
     print(known)
-    return 1 if known.is_fault else 2 * (known.verdict == "unknown")
+    return known.exit_code
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from shape_of_learning.checkpoints.contact import endpoint
 from shape_of_learning.checkpoints.published_revisions import find
@@ -34,6 +33,7 @@ EXIT_CODES = (
 )
 
 output_option = partial(typer.Option, parser=parse_output, metavar="FILE")
+Outputs = tuple[Path | None, Path | None, Path | None]  # CSV, JSON, Markdown
 Targets = Annotated[
     list[str],
     typer.Argument(
@@ -107,10 +107,8 @@ def audit(  # noqa: PLR0913 (options)
         # Their libraries take a second or two to import: the line above comes first.
         from huggingface_hub.utils import disable_progress_bars
 
-        from shape_of_learning.audit.audit import audit_series
+        from shape_of_learning.audit.audit import audit_series, list_notes
         from shape_of_learning.audit.listings import list_series
-        from shape_of_learning.audit.report import write_json, write_markdown
-        from shape_of_learning.checkpoints.atlas import write_atlas
 
         rows: list[AtlasRow] = []
         notes: list[str] = []
@@ -127,22 +125,20 @@ def audit(  # noqa: PLR0913 (options)
                     with show_bar(series.name) as progress:
                         own_rows = audit_series(series, progress, tensors=tensors)
                     rows += own_rows
-                    _show(series, own_rows, notes, make_results_console(*outputs))
+                    _print_verdicts(series.name, own_rows, outputs)
+                    for note in list_notes(series):
+                        print_message(note)
+                        notes.append(note)
                     _update_atlas(atlas, series, own_rows)
             except InputError as error:
                 failures.append(str(error))
                 print_message(f"ERROR: {hide_secrets(str(error))}")
-        if csv:
-            write_atlas(csv, rows)
-        if json:
-            write_json(json, rows)
-        if markdown:
-            command = " ".join(["audit", *targets])
-            if pattern:
-                command += f" --pattern '{pattern}'"
-            if tensors:
-                command += " --tensors"
-            write_markdown(markdown, ", ".join(targets), command, rows, [*notes, *failures])
+        command = " ".join(["audit", *targets])
+        if pattern:
+            command += f" --pattern '{pattern}'"
+        if tensors:
+            command += " --tensors"
+        _write_outputs(outputs, rows, ", ".join(targets), command, [*notes, *failures])
         _exit_by_verdicts(rows, has_failures=bool(failures))
 
 
@@ -162,25 +158,18 @@ def _audit_results(
     pattern: str,
     repository: str,
     sources: list[str],
-    outputs: tuple[Path | None, Path | None, Path | None],
+    outputs: Outputs,
     atlas: Path | None,
 ) -> None:
     """Audit the published results of one training."""
     from shape_of_learning.audit.audit import list_names
     from shape_of_learning.audit.judge_results import make_rows
-    from shape_of_learning.audit.report import (
-        count_kinds,
-        make_revision_table,
-        write_json,
-        write_markdown,
-    )
     from shape_of_learning.audit.results import STANDARD_ERROR, read_results
     from shape_of_learning.checkpoints.atlas import (
         find_model,
         find_suite,
         merge_published_rows,
         update_atlas,
-        write_atlas,
     )
 
     if repository and re.fullmatch(r"[\w.-]+/[\w.-]+", repository) is None:
@@ -208,22 +197,14 @@ def _audit_results(
         if errors:
             names.append(f"{errors:,} standard error{'s' * (errors != 1)}")
         notes.append(f"Not compared: {list_names(names)}.")
-    csv, json, markdown = outputs
-    console = make_results_console(*outputs)
-    console.print(f"{name}: {count_kinds(rows)}", soft_wrap=True, highlight=False)
-    console.print(make_revision_table(rows))
+    _print_verdicts(name, rows, outputs)
     for note in notes:
         print_message(note)
-    if csv:
-        write_atlas(csv, rows)
-    if json:
-        write_json(json, rows)
-    if markdown:
-        command = " ".join(["audit --results", *map(shlex.quote, targets)])
-        for option, value in (("--step", step), ("--pattern", pattern), ("--of", repository)):
-            if value:
-                command += f" {option} {shlex.quote(value)}"
-        write_markdown(markdown, name, command, rows, notes)
+    command = " ".join(["audit --results", *map(shlex.quote, targets)])
+    for option, value in (("--step", step), ("--pattern", pattern), ("--of", repository)):
+        if value:
+            command += f" {option} {shlex.quote(value)}"
+    _write_outputs(outputs, rows, name, command, notes)
     if atlas:
         update_atlas(atlas, find_suite(model), model, rows, merge_published_rows)
     _exit_by_verdicts(rows)
@@ -240,17 +221,28 @@ def is_on_this_machine(target: str) -> bool:
     )
 
 
-def _show(
-    series: "ListedSeries", rows: "list[AtlasRow]", notes: list[str], console: Console
-) -> None:
-    from shape_of_learning.audit.audit import list_notes
+def _print_verdicts(name: str, rows: "list[AtlasRow]", outputs: Outputs) -> None:
     from shape_of_learning.audit.report import count_kinds, make_revision_table
 
-    console.print(f"{series.name}: {count_kinds(rows)}", soft_wrap=True, highlight=False)
+    console = make_results_console(*outputs)
+    console.print(f"{name}: {count_kinds(rows)}", soft_wrap=True, highlight=False)
     console.print(make_revision_table(rows))
-    for note in list_notes(series):
-        print_message(note)
-        notes.append(note)
+
+
+def _write_outputs(
+    outputs: Outputs, rows: "list[AtlasRow]", name: str, command: str, notes: list[str]
+) -> None:
+    """Write the files that are asked for; Markdown has the name and the command as well."""
+    from shape_of_learning.audit.report import write_json, write_markdown
+    from shape_of_learning.checkpoints.atlas import write_atlas
+
+    csv, json, markdown = outputs
+    if csv:
+        write_atlas(csv, rows)
+    if json:
+        write_json(json, rows)
+    if markdown:
+        write_markdown(markdown, name, command, rows, notes)
 
 
 def _update_atlas(atlas: Path | None, series: "ListedSeries", rows: "list[AtlasRow]") -> None:
@@ -272,7 +264,4 @@ def where(
     with exit_on_input_error(code=NOT_KNOWN):
         known = find(model, step)
     stdout.print(str(known), soft_wrap=True, highlight=False)
-    if known.is_fault:
-        raise typer.Exit(FAULT)
-    if known.verdict == "unknown":
-        raise typer.Exit(NOT_KNOWN)
+    raise typer.Exit(known.exit_code)

@@ -16,15 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shape_of_learning.checkpoints.lock import Commit
-from shape_of_learning.checkpoints.published_revisions import read_trainings
-from shape_of_learning.checkpoints.verdict import (
-    NOT_YET_MOVED,
-    OK,
-    Kind,
-    Mistake,
-    Verdict,
-    parse_atlas_verdict,
-)
+from shape_of_learning.checkpoints.published_revisions import NO_FAULTS, read_trainings
+from shape_of_learning.checkpoints.verdict import Kind, Mistake, Verdict, parse_atlas_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, write_table
 
@@ -101,8 +94,7 @@ class AtlasRow(BaseModel):
     @property
     def is_fault(self) -> bool:
         """Whether it is not what its name says."""
-        verdict = self.parse_verdict()
-        return verdict not in (OK, NOT_YET_MOVED) and verdict.kind is not Kind.UNKNOWN
+        return self.verdict not in NO_FAULTS
 
     @property
     def is_by_results(self) -> bool:
@@ -281,7 +273,7 @@ class AtlasModel(BaseModel):
 class Atlas(BaseModel):
     """All tables of the atlas, as ``atlas.json`` has them; a key is left out where a cell is empty."""
 
-    version: Literal[2]
+    version: int = Field(ge=VERSION, le=VERSION)
     models: dict[str, AtlasModel]
 
 

@@ -66,6 +66,11 @@ class PublishedRevision:
         """Whether it is known not to be what its name says."""
         return self.verdict not in NO_FAULTS
 
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command ``where``: 0 for no fault, 1 for a fault, 2 for what is unknown."""
+        return 1 if self.is_fault else 2 if self.verdict == "unknown" else 0
+
     def __str__(self) -> str:
         """Say in one line where it is, and what is known of it."""
         commit = self.commit or "commit not known"

@@ -29,16 +29,19 @@ class BandAlert(NamedTuple):
     high: float
 
     @property
+    def quantity(self) -> str:
+        """The measure, and its layer."""
+        return self.measure if self.layer is None else f"{self.measure} of layer {self.layer}"
+
+    @property
     def title(self) -> str:
-        """The measure and its layer, in a few words."""
-        layer = "" if self.layer is None else f" of layer {self.layer}"
-        return f"{self.measure}{layer} of {self.model} left its band"
+        """The quantity and the model, in a few words."""
+        return f"{self.quantity} of {self.model} left its band"
 
     @property
     def sentence(self) -> str:
         """The step, the value and the band."""
-        layer = "" if self.layer is None else f" of layer {self.layer}"
-        begin = f"step {self.step}: {self.measure}{layer} is"
+        begin = f"step {self.step}: {self.quantity} is"
         if self.value != self.value:
             return f"{begin} undefined, and should be {self.low:g} to {self.high:g}"
         return f"{begin} {self.value:.4g}, outside of {self.low:g} to {self.high:g}"
