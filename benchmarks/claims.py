@@ -19,7 +19,7 @@ import pandas as pd
 
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.evidence import ClaimData, Evidence, LayerValues
-from shape_of_learning.claims.verdict import decide, group_units, judge
+from shape_of_learning.claims.judgement import decide, group_units, judge
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.papers import read_papers
 

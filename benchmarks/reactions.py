@@ -34,7 +34,7 @@ from papers.finetuning.measure_on_task import main as measure_on_task
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.verdict import Judgement, judge
+from shape_of_learning.claims.judgement import Judgement, judge
 from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.tasks.examples import Example, Task, write_task

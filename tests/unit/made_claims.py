@@ -8,7 +8,7 @@ import pytest
 
 from shape_of_learning.claims.claim import Claim, EvidenceModel, read_condition
 from shape_of_learning.claims.evidence import Evidence, LayerValues
-from shape_of_learning.claims.verdict import judge
+from shape_of_learning.claims.judgement import judge
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.papers import read_papers
 

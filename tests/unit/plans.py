@@ -8,9 +8,9 @@ import yaml
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.choices import SpecificationGrid
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import Run, add_defaults, merge_settings, read_run
-from shape_of_learning.plan.specifications import SpecificationGrid
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"

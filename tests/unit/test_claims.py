@@ -12,8 +12,8 @@ from shape_of_learning.claims import bounds, evidence
 from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel, read_condition
 from shape_of_learning.claims.criteria import find_needed_weight, is_shown
 from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.judgement import judge
 from shape_of_learning.claims.page import describe_finding, tabulate_criteria
-from shape_of_learning.claims.verdict import judge
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS

@@ -15,7 +15,7 @@ import pytest
 from made_claims import CLAIMS
 from shape_of_learning.claims.claim import ClaimVerdict
 from shape_of_learning.claims.evidence import ClaimData, Evidence
-from shape_of_learning.claims.verdict import decide, evaluate_statistic
+from shape_of_learning.claims.judgement import decide, evaluate_statistic
 
 sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks.claims import (

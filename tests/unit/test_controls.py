@@ -12,7 +12,7 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.verdict import judge
+from shape_of_learning.claims.judgement import judge
 from shape_of_learning.embeddings.controls import GaussianStates, initialise_weights, shuffle_tokens
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.protocol import (

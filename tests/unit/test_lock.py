@@ -21,7 +21,7 @@ from shape_of_learning.checkpoints.verdict import format_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_rows
 from shape_of_learning.plan.entries import read_entries, read_models
-from shape_of_learning.plan.run import plan_curve
+from shape_of_learning.plan.run import resolve_checkpoints
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), "log", 100)
@@ -73,13 +73,13 @@ def model(tmp_path: Path, steps: str, typed: str):
 
 
 def planned(tmp_path: Path, steps: str, lock: Lock, typed: str = TYPED):
-    """The curve that a plan makes where nobody can be asked."""
+    """The series that a plan makes where nobody can be asked."""
     write_lock(tmp_path / "tiny.yaml", lock)
     before = (tmp_path / "tiny.yaml").read_bytes()
     lock = tmp_path / "tiny.yaml"
-    curve = plan_curve(model(tmp_path, steps, typed), lock, unreachable="no network")
+    series = resolve_checkpoints(model(tmp_path, steps, typed), lock, unreachable="no network")
     assert (tmp_path / "tiny.yaml").read_bytes() == before, "planning wrote a lock"
-    return curve
+    return series
 
 
 def test_a_lock_that_is_written_is_read_again(tmp_path):
@@ -133,8 +133,8 @@ def test_a_damaged_lock_is_one_sentence(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
-def verdicts_of(curve):
-    return {name: format_verdict(each.verdict) for name, each in curve.judged.items()}
+def verdicts_of(series):
+    return {name: format_verdict(each.verdict) for name, each in series.judged.items()}
 
 
 def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
@@ -156,11 +156,11 @@ def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
-    curve = planned(tmp_path, "[0, 1, 8]", LOCK)
-    assert (curve.unasked, curve.is_new) == ("", False)
-    assert verdicts_of(curve) == {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
+    series = planned(tmp_path, "[0, 1, 8]", LOCK)
+    assert (series.unasked, series.is_new) == ("", False)
+    assert verdicts_of(series) == {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
     for flagged in (False, True):
-        assert [each.name for each in curve.list_measured(flagged=flagged)] == ["step0", "step1"]
+        assert [each.name for each in series.list_measured(flagged=flagged)] == ["step0", "step1"]
     # Fewer steps need nobody, and forget no pin.
     fewer = planned(tmp_path, "[1, 8]", LOCK)
     told = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
@@ -196,8 +196,8 @@ def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
 
 
 def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(tmp_path):
-    curve = planned(tmp_path, "log", LOCK)
-    assert [(checkpoint.step, checkpoint.tokens) for checkpoint in curve.checkpoints] == [
+    series = planned(tmp_path, "log", LOCK)
+    assert [(checkpoint.step, checkpoint.tokens) for checkpoint in series.checkpoints] == [
         (0, 0),
         (1, 100),
         (8, 800),
@@ -210,17 +210,17 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
     """Else a copy of it would be ok for ever: a lock may have been written without it."""
     revisions = {"step0": locked(0, **weights("f")), "step8": locked(8, **weights("b"))}
     copy = changed(LOCK, mains={}, revisions=revisions)
-    curve = planned(tmp_path, "[0, 8]", copy)
-    assert set(verdicts_of(curve).values()) == {"ok"}
+    series = planned(tmp_path, "[0, 8]", copy)
+    assert set(verdicts_of(series).values()) == {"ok"}
 
     def answer(wanted, mains, *, where):
         assert (wanted, set(mains), where) == ({}, {"org/model"}, "model `tiny`")
         return {}, LOCK.mains
 
     monkeypatch.setattr(hub, "resolve", answer)
-    curve = plan_curve(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
-    assert verdicts_of(curve) == {"step0": "same weights as main", "step8": "ok"}
-    assert curve.is_new
+    series = resolve_checkpoints(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
+    assert verdicts_of(series) == {"step0": "same weights as main", "step8": "ok"}
+    assert series.is_new
 
 
 def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
@@ -235,9 +235,9 @@ def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
     revisions = {
         name: each.model_copy(update={"revision": name}) for name, each in revisions.items()
     }
-    curve = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=revisions))
-    assert [(checkpoint.name, checkpoint.step) for checkpoint in curve.checkpoints] == [
+    series = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=revisions))
+    assert [(checkpoint.name, checkpoint.step) for checkpoint in series.checkpoints] == [
         ("step000", 0),
         ("step008", 8),
     ]
-    assert not curve.unasked
+    assert not series.unasked

@@ -13,8 +13,8 @@ import yaml
 from plans import CONFIG, PAPERS, PLAIN, tuned
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.choices import SpecificationGrid
 from shape_of_learning.plan.run import read_run
-from shape_of_learning.plan.specifications import SpecificationGrid
 
 DEEP: Any = 1
 for _ in range(45):

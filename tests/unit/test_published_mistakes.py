@@ -13,7 +13,7 @@ from shape_of_learning.checkpoints.verdict import find_broken_losses, format_ver
 from shape_of_learning.checkpoints.weight_evidence import CrossEntropy
 from shape_of_learning.plan.entries import Entry, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.run import plan_curve, read_run
+from shape_of_learning.plan.run import read_run, resolve_checkpoints
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = read_entries(ROOT / "config/models")
@@ -70,12 +70,12 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     }
     lock = tmp_path / f"{name}.yaml"
     write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
-    curve = plan_curve(model, lock, unreachable="no network")
-    assert not curve.unasked
-    assert {each.name for each in curve.list_measured(flagged=False)} == {
-        name for name, each in curve.judged.items() if each.is_good
+    series = resolve_checkpoints(model, lock, unreachable="no network")
+    assert not series.unasked
+    assert {each.name for each in series.list_measured(flagged=False)} == {
+        name for name, each in series.judged.items() if each.is_good
     }
-    return {each.step: format_verdict(each.verdict) for each in curve.judged.values()}
+    return {each.step: format_verdict(each.verdict) for each in series.judged.values()}
 
 
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):

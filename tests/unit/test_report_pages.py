@@ -13,8 +13,8 @@ from docutils.core import publish_parts
 from jinja2 import Environment
 
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, read_condition
+from shape_of_learning.claims.judgement import Judgement
 from shape_of_learning.claims.page import write_family, write_ledger, write_page
-from shape_of_learning.claims.verdict import Judgement
 
 ABOVE, BELOW = read_condition({"above": 0.1}), read_condition({"below": 0.1})
 TEMPLATE = Path(__file__).parents[2] / "workflow/report/page.rst"

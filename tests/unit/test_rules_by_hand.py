@@ -10,8 +10,8 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel, read_condition
 from shape_of_learning.claims.criteria import list_criteria
 from shape_of_learning.claims.evidence import ClaimData, Evidence
+from shape_of_learning.claims.judgement import judge
 from shape_of_learning.claims.page import describe_finding, write_page
-from shape_of_learning.claims.verdict import judge
 from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.metrics.suspects import COPIES, find_reasons
 

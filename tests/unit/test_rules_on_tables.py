@@ -8,7 +8,7 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.claims.bounds import bound_repetitions
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.verdict import decide, judge
+from shape_of_learning.claims.judgement import decide, judge
 
 RUNS = 1000
 

@@ -31,9 +31,9 @@ from shape_of_learning.figures.specification_curve import draw_specification_cur
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
+from shape_of_learning.plan.choices import RunGrid, SpecificationGrid, thin_checkpoints
 from shape_of_learning.plan.run import add_defaults
 from shape_of_learning.plan.settings import choose_measures
-from shape_of_learning.plan.specifications import RunGrid, SpecificationGrid, thin_checkpoints
 
 LAYERS = 4
 MODELS = {

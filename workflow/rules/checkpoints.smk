@@ -21,7 +21,7 @@ def name_download(model, revision):
     if not SETTINGS["keep_checkpoints"]:
         return ""
     return name_shared_place(
-        "checkpoints", f"{model}/{revision}", RUN.describe_weights(model, revision)
+        "checkpoints", f"{model}/{revision}", RUN.identify_weights(model, revision)
     )
 
 
@@ -77,7 +77,7 @@ rule check_checkpoints:
         "../../envs/checkpoints.yaml"
     params:
         code=lambda wildcards: digest_code("check_checkpoints"),
-        job=ask_job(lambda model: RUN.plan_curve(model).make_listing_job(), "model"),
+        job=ask_job(lambda model: RUN.resolve_checkpoints(model).make_listing_job(), "model"),
     script:
         "../scripts/check_checkpoints.py"
 

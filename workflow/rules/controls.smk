@@ -8,7 +8,7 @@ STEPS: measure_controls, one job per checkpoint, in memory; gather_controls.
 """
 
 from shape_of_learning.embeddings.protocol import ControlsJob
-from shape_of_learning.metrics.measure_entry import strip_presentation
+from shape_of_learning.metrics.measure_entry import drop_labels_and_rules
 from shape_of_learning.metrics.series import TablesJob
 
 
@@ -22,11 +22,11 @@ def list_control_kinds(model, revision):
 def make_controls_job(model, revision):
     place = RUN.find_checkpoint(model, revision)
     return ControlsJob(
-        RUN.make_weights(model, revision),
+        RUN.find_weights(model, revision),
         place.step,
         place.tokens,
         make_sampling_protocol(model),
-        measures=strip_presentation(RUN.list_control_measures(model, revision)),
+        measures=drop_labels_and_rules(RUN.list_control_measures(model, revision)),
         protocol=make_measuring_protocol(model),
         kinds=list_control_kinds(model, revision),
     )

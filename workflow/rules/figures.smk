@@ -32,7 +32,7 @@ def list_input_tables(target):
     """List the tables of measured numbers that a figure or a table reads, by kind."""
     return {
         kind: [f"<results>/tables/{kind}/{model}.csv" for model in models]
-        for kind, models in plan_jobs.list_tables(RUN, target).items()
+        for kind, models in plan_jobs.list_models_by_table(RUN, target).items()
     }
 
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from shape_of_learning.claims.claim import ClaimsJob, SpecificationsJob
 from shape_of_learning.embeddings.protocol import ChoicesJob
-from shape_of_learning.metrics.measure_entry import strip_presentation
-from shape_of_learning.plan.specifications import RunGrid
+from shape_of_learning.metrics.measure_entry import drop_labels_and_rules
+from shape_of_learning.plan.choices import RunGrid
 from shape_of_learning.plan.jobs import describe_sample
 
 CLAIMS = RUN.claims
@@ -150,11 +150,11 @@ def list_measured_choices():
 def make_choices_job(model, revision):
     sampling = make_sampling_protocol(model)
     return ChoicesJob(
-        RUN.make_weights(model, revision),
+        RUN.find_weights(model, revision),
         RUN.find_checkpoint(model, revision).step,
         texts=tuple(dict.fromkeys(SETTINGS["choices"]["text"])),
         sampling=replace(sampling, last_layer="both"),
-        measures=strip_presentation(plan_choices().list_measures(model, revision)),
+        measures=drop_labels_and_rules(plan_choices().list_measures(model, revision)),
         protocol=make_measuring_protocol(model),
         variants=tuple(plan_choices().settings.list_row_sets()),
     )

@@ -16,7 +16,7 @@ STEPS: dump_embeddings once per checkpoint, then measure once per layer and fami
 """
 
 from shape_of_learning.embeddings.protocol import CheckpointJob, DumpJob
-from shape_of_learning.metrics.measure_entry import FAMILIES, strip_presentation
+from shape_of_learning.metrics.measure_entry import FAMILIES, drop_labels_and_rules
 from shape_of_learning.metrics.protocol import MeasureJob
 
 
@@ -25,13 +25,13 @@ def make_measure_job(model, revision, family, layer):
     layers = MODELS[model].shape.layers
     if int(layer) > layers:
         raise InputError(f"model `{model}` has the layers 0 to {layers}, and no layer {layer}")
-    measures = strip_presentation(RUN.list_measures(model, revision, family))
+    measures = drop_labels_and_rules(RUN.list_measures(model, revision, family))
     return MeasureJob(int(layer), layers, family, measures, make_measuring_protocol(model))
 
 
 def make_dump_job(model, revision):
     return DumpJob(
-        RUN.make_weights(model, revision),
+        RUN.find_weights(model, revision),
         make_sampling_protocol(model),
         RUN.make_matrix_protocol(model, revision),
     )
@@ -39,10 +39,10 @@ def make_dump_job(model, revision):
 
 def make_checkpoint_job(model, revision):
     return CheckpointJob(
-        RUN.make_weights(model, revision),
+        RUN.find_weights(model, revision),
         make_sampling_protocol(model),
         RUN.make_matrix_protocol(model, revision),
-        strip_presentation(RUN.list_measures(model, revision)),
+        drop_labels_and_rules(RUN.list_measures(model, revision)),
         make_measuring_protocol(model),
     )
 

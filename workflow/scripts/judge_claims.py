@@ -6,8 +6,8 @@ from pathlib import Path
 
 from shape_of_learning.claims.claim import ClaimsJob
 from shape_of_learning.claims.evidence import read_evidence
+from shape_of_learning.claims.judgement import judge
 from shape_of_learning.claims.page import write_ledger, write_page
-from shape_of_learning.claims.verdict import judge
 from shape_of_learning.job import run_job
 
 logger = logging.getLogger("shape_of_learning")

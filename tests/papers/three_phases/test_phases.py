@@ -5,7 +5,7 @@ import pytest
 from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.verdict import judge
+from shape_of_learning.claims.judgement import judge
 
 STEPS = (1, 4, 16, 64, 256, 1000)
 MODEL = EvidenceModel("d", "decoder", 2, last_step=1000)

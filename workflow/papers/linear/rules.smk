@@ -47,7 +47,7 @@ def make_edit_job(model):
         kinds=tuple(section["kinds"]),
         distillation=distillation,
     )
-    return EditJob(RUN.make_weights(model, revision), sampling, editing)
+    return EditJob(RUN.find_weights(model, revision), sampling, editing)
 
 
 def find_edited_weights(wildcards, input):

@@ -11,7 +11,7 @@ import pandas as pd
 from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
 from shape_of_learning.claims.criteria import list_criteria
 from shape_of_learning.claims.evidence import LayerValues, describe_scope
-from shape_of_learning.claims.verdict import Judgement, capitalise, uncapitalise
+from shape_of_learning.claims.judgement import Judgement, capitalise, uncapitalise
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.findings import name_blocks
 from shape_of_learning.metrics.registry import find_measure, list_measure_names

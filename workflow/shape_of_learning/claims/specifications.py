@@ -15,7 +15,7 @@ from shape_of_learning.claims.evidence import (
     read_tables,
     select_sound_rows,
 )
-from shape_of_learning.claims.verdict import Judgement, judge
+from shape_of_learning.claims.judgement import Judgement, judge
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
 SPECIFIED = (*ROW_CHOICES, "last_layer")  # choices with a column in the tables of values

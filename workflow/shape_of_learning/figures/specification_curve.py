@@ -21,8 +21,8 @@ from shape_of_learning.claims.claim import (
     format_option,
 )
 from shape_of_learning.claims.criteria import find_only_bound
+from shape_of_learning.claims.judgement import OTHER_SEEDS
 from shape_of_learning.claims.specifications import Specified
-from shape_of_learning.claims.verdict import OTHER_SEEDS
 from shape_of_learning.figures import marks
 from shape_of_learning.figures.captions import enumerate_items, format_range, join_sentences
 from shape_of_learning.figures.output import Drawing

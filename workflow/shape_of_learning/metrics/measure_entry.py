@@ -244,7 +244,7 @@ class Measure:
             ) from error
 
 
-def strip_presentation(measures: Iterable[Measure]) -> tuple[Measure, ...]:
+def drop_labels_and_rules(measures: Iterable[Measure]) -> tuple[Measure, ...]:
     """Return measures without their words and the rules by which values are judged.
 
     Measuring jobs take these measures, since a new label is no reason to measure again.

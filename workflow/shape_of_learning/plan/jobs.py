@@ -157,7 +157,7 @@ def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str
     return f"{windows} windows of {characters} characters of {source}{vector and f', {vector} of each'}"
 
 
-def list_tables(run: Run, target: str) -> dict[str, list[str]]:
+def list_models_by_table(run: Run, target: str) -> dict[str, list[str]]:
     """List the models of each kind of table that a figure or a table of the run reads."""
     if target in run.tables:
         kinds = run.tables[target].reads
@@ -200,7 +200,7 @@ def _describe_checkpoints(run: Run, figure: FigureSpecification, names: Sequence
     for name in names:
         revision, last = (
             run.find_last_checkpoint(name).name,
-            run.plan_curve(name).checkpoints[-1].name,
+            run.resolve_checkpoints(name).checkpoints[-1].name,
         )
         bad, label = run.list_bad(name), run.models[name].label
         if revision != last:

@@ -28,7 +28,7 @@ from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.embeddings.protocol import MatrixProtocol, Weights
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure, strip_presentation
+from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure, drop_labels_and_rules
 from shape_of_learning.metrics.registry import list_measure_names
 from shape_of_learning.metrics.series import MeasuredModel, MeasuredSeries, ModelTablesJob
 from shape_of_learning.plan.entries import (
@@ -127,7 +127,7 @@ class CheckpointSeries:
         return ListingJob(self.model.name, tuple(checkpoints))
 
 
-def plan_curve(
+def resolve_checkpoints(
     model: Entry, lock_file: Path, *, unreachable: str = "", say: Callable[[str], None] = print
 ) -> CheckpointSeries:
     """Resolve and judge the checkpoints of a model; writes nothing.
@@ -152,7 +152,7 @@ def plan_curve(
         return _judge_model(model, EMPTY)
     lock = old = read_lock(lock_file) or EMPTY
     is_pinned, unasked = _is_pinned(model, old), ""
-    if not is_pinned or _list_main_branches(plan_checkpoints(model, old) or [], old):
+    if not is_pinned or _list_main_branches(list_checkpoints(model, old) or [], old):
         try:
             if unreachable:
                 raise UnreachableError(unreachable)
@@ -167,8 +167,8 @@ def plan_curve(
                     f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
                     "its shape"
                 ) from error
-    curve = _judge_model(model, lock)
-    return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
+    series = _judge_model(model, lock)
+    return replace(series, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
 
 
 def is_closed(model: Entry) -> bool:
@@ -180,7 +180,7 @@ def is_closed(model: Entry) -> bool:
     return hub.lacks_access(place.repository, where=f"model `{model.name}`")
 
 
-def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
+def list_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
     """List the checkpoints of a model by step; None if a lock does not say which they are."""
     checkpoints = list(model.checkpoints)
     if model.hub_steps is not None and model.hub_steps.is_list:
@@ -203,7 +203,7 @@ def plan_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
 
 def _is_pinned(model: Entry, lock: Lock) -> bool:
     """Return whether a lock holds all that a plan must know of a model."""
-    checkpoints = plan_checkpoints(model, lock)
+    checkpoints = list_checkpoints(model, lock)
     return (
         checkpoints is not None
         and not _list_places(checkpoints, lock)
@@ -226,7 +226,7 @@ def pin_model(model: Entry, old: Lock) -> Lock:
     from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
-    checkpoints, chosen, offered = plan_checkpoints(model, old), old.chosen, model.hub_steps
+    checkpoints, chosen, offered = list_checkpoints(model, old), old.chosen, model.hub_steps
     if checkpoints is None:
         assert offered is not None
         commits = hub.list_commits(offered.repository, where=where)
@@ -298,7 +298,7 @@ def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[st
 
 def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
     """Judge the checkpoints of a model by a lock; by reports alone if the lock is empty."""
-    checkpoints = plan_checkpoints(model, lock) or list(model.checkpoints)
+    checkpoints = list_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
     if (
         last is None
@@ -378,7 +378,7 @@ class Run:
         measures = self.every_measure
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
         self.weight_measures = sorted(n for n, m in measures.items() if m.family == WEIGHTS)
-        self._curves: dict[str, CheckpointSeries] = {}
+        self._series: dict[str, CheckpointSeries] = {}
         self._estimators: dict[str, dict[str, list[str]]] = {}
         self._unreachable = ""
         for name, model in self.models.items():
@@ -400,31 +400,31 @@ class Run:
         """Return the file that pins the revisions of a model."""
         return self.locks / f"{model}.yaml"
 
-    def plan_curve(self, name: str) -> CheckpointSeries:
+    def resolve_checkpoints(self, name: str) -> CheckpointSeries:
         """Return the checkpoints of a model with their verdicts; ask the Hub for what the lock lacks."""
-        if name not in self._curves:
-            curve = plan_curve(
+        if name not in self._series:
+            series = resolve_checkpoints(
                 self.models[name], self.lock_file(name), unreachable=self._unreachable, say=self.say
             )
-            self._curves[name] = curve
-            self._announce(name, curve)
-            if curve.unasked and not self._unreachable:
-                self._unreachable = curve.unasked
+            self._series[name] = series
+            self._announce(name, series)
+            if series.unasked and not self._unreachable:
+                self._unreachable = series.unasked
                 so = "models without a lock are planned from their entries and not checked"
                 self.say(f"NOTE: {self._unreachable}; {so}")
-        return self._curves[name]
+        return self._series[name]
 
     def write_locks(self) -> None:
         """Write the locks of the models that were resolved."""
-        for name, curve in self._curves.items():
-            if curve.is_new:
-                write_lock(self.lock_file(name), curve.lock)
+        for name, series in self._series.items():
+            if series.is_new:
+                write_lock(self.lock_file(name), series.lock)
                 self.say(f"{self.lock_file(name)} is written: commit it with your results")
 
     def resolve(self) -> list[str]:
         """Resolve all models of the Hub, for which no file is needed; InputError if it cannot be asked."""
         for name in self.list_models("repository"):
-            if reason := self.plan_curve(name).unasked:
+            if reason := self.resolve_checkpoints(name).unasked:
                 raise InputError(reason)
         return []
 
@@ -432,7 +432,7 @@ class Run:
         """Complete the shape of a model by its lock, the Hub, or the model that it begins with."""
         origin = self.models[name].origin
         if origin is None:
-            return self.plan_curve(name).model
+            return self.resolve_checkpoints(name).model
         return self.models[name].complete_shape(self._complete_shape(origin.name).shape)
 
     def list_models(self, *kinds: str) -> list[str]:
@@ -441,17 +441,17 @@ class Run:
 
     def list_bad(self, model: str) -> dict[str, str]:
         """Return the verdicts on the bad checkpoints of a model, by name."""
-        return self.plan_curve(model).list_bad()
+        return self.resolve_checkpoints(model).list_bad()
 
     def list_checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
         """List the checkpoints of a model that are measured."""
-        curve = self.plan_curve(name)
-        measured = curve.list_measured(flagged=self.flagged)
+        series = self.resolve_checkpoints(name)
+        measured = series.list_measured(flagged=self.flagged)
         if not measured:
             remedy = "" if self.flagged else ", or set key `bad_checkpoints` to `flag`"
             raise InputError(
-                f"model `{name}`: none of its {len(curve.checkpoints)} revisions is what it should be: "
-                f"{curve.format_bad()}; correct the entry, or remove it from key `models`{remedy}"
+                f"model `{name}`: none of its {len(series.checkpoints)} revisions is what it should be: "
+                f"{series.format_bad()}; correct the entry, or remove it from key `models`{remedy}"
             )
         return measured
 
@@ -464,7 +464,7 @@ class Run:
         measured = [checkpoint.name for checkpoint in self.list_checkpoints(name)]
         if revision in measured:
             return
-        if judged := self.plan_curve(name).judged.get(revision):
+        if judged := self.resolve_checkpoints(name).judged.get(revision):
             verdict = format_verdict(judged.verdict)
             raise InputError(f"model `{name}`: `{revision}` is left out: {verdict}")
         kind = f"revision of model `{name}`"
@@ -472,12 +472,12 @@ class Run:
             revision, measured, kind, "the target, or what it is made from"
         )
 
-    def _announce(self, name: str, curve: CheckpointSeries) -> None:
+    def _announce(self, name: str, series: CheckpointSeries) -> None:
         """Say which revisions of a model are left out, and that it is not pinned yet."""
-        if left_out := len(curve.checkpoints) - len(curve.list_measured(flagged=self.flagged)):
-            total = f"{left_out} of {len(curve.checkpoints)} revisions are left out"
-            self.say(f"NOTE: model `{name}`: {total}; bad ones are {curve.format_bad()}")
-        if curve.is_new:
+        if left_out := len(series.checkpoints) - len(series.list_measured(flagged=self.flagged)):
+            total = f"{left_out} of {len(series.checkpoints)} revisions are left out"
+            self.say(f"NOTE: model `{name}`: {total}; bad ones are {series.format_bad()}")
+        if series.is_new:
             pins = f"a run writes {self.lock_file(name)} as it starts"
             self.say(f"NOTE: model `{name}` is not pinned yet; {pins}")
 
@@ -504,22 +504,22 @@ class Run:
         """Make the job that fine-tunes a model."""
         model = self.models[name]
         assert isinstance(model, FinetuningEntry)
-        origin = self.make_weights(*self.find_origin(name))
+        origin = self.find_weights(*self.find_origin(name))
         return FinetuningJob(name, origin, model.make_recipe())
 
-    def make_weights(self, name: str, revision: str) -> Weights:
+    def find_weights(self, name: str, revision: str) -> Weights:
         """Describe the weights of a checkpoint that a job reads."""
         return Weights(
             name,
             revision,
             self.models[name].shape,
             is_download=self.models[name].kind == "repository",
-            identity=self.describe_weights(name, revision),
+            identity=self.identify_weights(name, revision),
         )
 
     def make_download_job(self, name: str, revision: str) -> DownloadJob:
         """Make the job that downloads a checkpoint as its lock pins it."""
-        lock = self.plan_curve(name).lock
+        lock = self.resolve_checkpoints(name).lock
         pinned = lock.revisions.get(revision)
         return DownloadJob(name, revision, pinned, lock.tokenizer, self.models[name].shape)
 
@@ -527,16 +527,16 @@ class Run:
         """Make the job that judges the checkpoints of a model when they have been measured."""
         return JudgementJob(
             name,
-            checkpoints=tuple(self.plan_curve(name).judged.values()),
+            checkpoints=tuple(self.resolve_checkpoints(name).judged.values()),
             measured=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
             policy=self.settings["bad_checkpoints"],
             # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.
             from_scratch=self.models[name].kind in ("repository", "pretraining"),
         )
 
-    def describe_weights(self, name: str, revision: str) -> str:
+    def identify_weights(self, name: str, revision: str) -> str:
         """Return what decides the weights of a checkpoint; nothing if a job of this run makes them."""
-        return self.models[name].weights_identity(revision, self.plan_curve(name).lock)
+        return self.models[name].weights_identity(revision, self.resolve_checkpoints(name).lock)
 
     # --- what is measured
 
@@ -669,7 +669,7 @@ class Run:
 
         names = self.weight_measures if is_in("weights", "last_weights") else []
         return MatrixProtocol(
-            measures=strip_presentation(self.every_measure[name] for name in names),
+            measures=drop_labels_and_rules(self.every_measure[name] for name in names),
             points=is_in("weight_points"),
             massive=is_in("massive"),
             seed=self.settings["seed"],

@@ -218,7 +218,7 @@ class RunGrid:
         trainings = {
             name: model
             for name, model in models.items()
-            if len(run.plan_curve(name).checkpoints) > 1
+            if len(run.resolve_checkpoints(name).checkpoints) > 1
         }
         models_by_checkpoints = {"training": trainings, "last": models}
         grids = [
