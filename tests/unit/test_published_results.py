@@ -1,6 +1,7 @@
 """The audit of results that others published: what is read, what is said, and how often it is wrong."""
 
 import csv
+import itertools
 import json
 import re
 import shlex
@@ -470,7 +471,7 @@ def test_the_command_of_a_finding_makes_it_again(page, monkeypatch):
     assert done.exit_code in (0, 1)
     for line in said.splitlines():
         assert join_words(line) in join_words(done.output)
-    for word in ("**How we know", "**Since when.**", "**Asked for.**"):
+    for word in ("**What is open.**", "**Since when.**", "**Asked for.**"):
         assert word in text
 
 
@@ -483,8 +484,20 @@ def test_the_findings_say_what_their_numbers_say():
     steps = read_numbers("pythia-14m")
     differing = [name for name in steps[0] if name != "step" and steps[0][name] != steps[2][name]]
     page = join_words((REPOSITORY / "atlas/findings/pythia-first-steps.md").read_text())
-    assert f"the {len(steps[0]) - 1} ranks" in page
+    assert f"{len(steps[0]) - 1} ranks" in page
     assert f"and {len(differing)} differ at step 2" in page
+    steps, page = (
+        read_numbers("bloom-560m"),
+        join_words((REPOSITORY / "atlas/findings/bloom-560m.md").read_text()),
+    )
+    losses = [f"{float(each['loss']):.3f}".removeprefix("0") for each in steps.values()]
+    assert f"| {' | '.join(losses)} |" in page
+    shared = {
+        pair: sum(steps[pair[0]][name] == steps[pair[1]][name] for name in steps[1000])
+        for pair in itertools.combinations(steps, 2)
+    }
+    assert shared.pop((10_000, 500_000)) == 76
+    assert f"any other two steps in at most {max(shared.values())}." in page
     page = (REPOSITORY / "atlas/findings/pythia-2.8b.md").read_text()
     perplexities = [
         float(each["lambada_openai/ppl"]) for each in read_numbers("pythia-2.8b").values()

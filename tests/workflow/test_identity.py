@@ -14,6 +14,15 @@ from checkouts import Checkout, check_out
 TINY = ("--configfile", "tiny.yaml", "--cores", "2")
 CHANGED = ("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
 FORWARD_PASS, MEASURE = "dump_embeddings", "measure"
+EDITS = "results/tables/edits/tiny.csv"
+EDITING = {
+    "fitting_windows": 8,
+    "evaluation_windows": 8,
+    "most_blocks": 1,
+    "kinds": ["dropped"],
+    "distillation_steps": 1,
+    "distillation_windows": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +107,21 @@ def test_one_changed_field_of_a_job_is_a_reason(copy):
         assert rule in rules_with_changed_params(copy)
 
 
-def rules_with_changed_params(copy: Checkout) -> set[str]:
+def test_one_changed_field_of_the_explorer_or_of_the_editing_of_blocks_is_a_reason(copy):
+    copy.write("changes.yaml", {"figures": {"figure_2": ["tiny"]}})
+    assert "draw_explorer" in rules_with_changed_params(copy)
+    copy.write("changes.yaml", {"block_editing": EDITING})
+    copy.snakemake(*CHANGED, "--quiet", "rules", "--", EDITS)
+    assert copy.planned(*CHANGED, "--", EDITS) == {}
+    for changed in ({"evaluation_windows": 9}, {"distillation_steps": 2}):
+        copy.write("changes.yaml", {"block_editing": {**EDITING, **changed}})
+        assert rules_with_changed_params(copy, EDITS) == {"edit_blocks"}
+
+
+def rules_with_changed_params(copy: Checkout, *targets: str) -> set[str]:
     """The rules of jobs that run again because what they are told has changed."""
-    jobs = re.split(r"^(?:local)?rule ", copy.snakemake(*CHANGED, "--dry-run"), flags=re.MULTILINE)
+    said = copy.snakemake(*CHANGED, "--dry-run", "--", *targets)
+    jobs = re.split(r"^(?:local)?rule ", said, flags=re.MULTILINE)
     return {job.partition(":")[0] for job in jobs if "Params have changed" in job}
 
 
