@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import transformers as hf
 
+from shape_of_learning.checkpoints.shapes import parse_shape
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
@@ -217,10 +218,15 @@ def examine(kind: Any, model: Any) -> Outcome:
         with torch.no_grad():
             after = forward.final_norm(torch.from_numpy(before)).numpy()
         error = max(error, min(distance(before, blocks[-1]), distance(after, last)))
+    shape = parse_shape(base.config.to_dict(), kind.model_type)
+    listed = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
     remarks = [
         "at its blocks, the library's list being another" * (not is_library(blocks, library)),
         "each window alone" * forward.needs_windows_alone([], 0),
     ]
+    if shape.layers and shape.hidden_size and [state.shape[1] for state in states] != listed:
+        sizes = f"{len(states)} hidden states, {len(listed)} by its configuration"
+        remarks.append(f"in Python alone ({sizes})")
     return Outcome("measured", "; ".join(filter(None, remarks)), error)
 
 

@@ -108,19 +108,24 @@ def test_one_changed_field_of_a_job_is_a_reason(copy):
 
 
 def test_one_changed_field_of_the_explorer_or_of_the_editing_of_blocks_is_a_reason(copy):
-    copy.write("changes.yaml", {"figures": {"figure_2": ["tiny"]}})
-    assert "draw_explorer" in rules_with_changed_params(copy)
+    def rules(target: str, *only: str) -> set[str]:
+        return rules_with_changed_params(copy, *only, "--", target)
+
+    copy.write("config/models/tiny.yaml", {"tiny": {**tiny_runs.MODEL, "label": "Small"}})
+    copy.write("changes.yaml", {})
+    only = "--allowed-rules", "draw_explorer"  # findings name models by their labels, too
+    assert rules("results/explorer.html", *only) == {"draw_explorer"}
     copy.write("changes.yaml", {"block_editing": EDITING})
-    copy.snakemake(*CHANGED, "--quiet", "rules", "--", EDITS)
-    assert copy.planned(*CHANGED, "--", EDITS) == {}
+    copy.snakemake(EDITS, *CHANGED, "--quiet", "rules")
+    assert copy.planned(EDITS, *CHANGED) == {}
     for changed in ({"evaluation_windows": 9}, {"distillation_steps": 2}):
         copy.write("changes.yaml", {"block_editing": {**EDITING, **changed}})
-        assert rules_with_changed_params(copy, EDITS) == {"edit_blocks"}
+        assert rules(EDITS) == {"edit_blocks"}
 
 
-def rules_with_changed_params(copy: Checkout, *targets: str) -> set[str]:
+def rules_with_changed_params(copy: Checkout, *options: str) -> set[str]:
     """The rules of jobs that run again because what they are told has changed."""
-    said = copy.snakemake(*CHANGED, "--dry-run", "--", *targets)
+    said = copy.snakemake(*CHANGED, "--dry-run", *options)
     jobs = re.split(r"^(?:local)?rule ", said, flags=re.MULTILINE)
     return {job.partition(":")[0] for job in jobs if "Params have changed" in job}
 

@@ -1,13 +1,11 @@
 """The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -53,7 +51,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
             (f"{title}: {kind}", scores.get(f"{score}{suffix}", table[:0]))
             for score, title in SCORES.items()
         ]
-        for suffix, kind in (("", "the paper's score"), ("_adjusted", "adjusted"))
+        for suffix, kind in (("", "the paper's score"), ("_adjusted", "adjusted; thin: held out"))
     ]
     adjusted = pd.concat([rows for _, rows in panels[1]])
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
@@ -77,7 +75,6 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         axes.set_ylabel("Linearity")
     margin = MARGIN * (1 - lowest)
     grid[0, 0].set_ylim(lowest - margin, 1 + margin)
-    _add_width_legend(grid[1, -1], {"held out": THIN}, loc="upper left", bbox_to_anchor=(1, 1))
     marks.name_lines(grid[0, -1:], lines)
     thin_lines = "Thin lines: scores on windows that were not used to fit the map."
     return make_drawing(inputs, figure, table, thin_lines, captions.describe_estimates(adjusted))
@@ -108,20 +105,14 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
             axes.plot(rows[counted], rows["value"], **thin)
         scales.begin_at_zero(axes, inputs.measures)
     panels[0].set_ylabel("Linearity,\nmean over blocks")
-    widths = {"adjusted": None, "the paper's score": THIN}
-    _add_width_legend(figure, widths, loc="outside upper right", ncols=len(widths))
+    handles = [
+        Line2D([], [], color=style.INK, linewidth=width, label=name)
+        for name, width in {"adjusted": None, "the paper's score": THIN}.items()
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     marks.name_lines(panels[-1:], lines)
     said = "Thin lines: the paper's score, which noise increases. Averages are over all blocks."
     return make_drawing(inputs, figure, table, said, captions.describe_estimates(table))
-
-
-def _add_width_legend(
-    place: Figure | Axes, widths: Mapping[str, float | None], **where: Any
-) -> None:
-    """Put a legend of the widths of lines above the panels, or beside one."""
-    ink = {"color": style.INK}
-    handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
-    place.legend(handles=handles, **where)
 
 
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:

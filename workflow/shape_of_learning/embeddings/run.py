@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -310,8 +311,8 @@ class SampleRun:
         widths = [state.shape[-1] for state in states]
         if widths != self.widths:
             raise InputError(
-                f"the hidden states of the model in {self.name} have the widths {widths}, but its entry says "
-                f"{self.widths}",
+                f"the model in {self.name} has {_describe_sizes(widths)}, but its entry says "
+                f"{_describe_sizes(self.widths)}",
                 "correct `layers`, `hidden_size` or `last_hidden_size` in config/models",
                 "give a part of the model, or its hidden states",
             )
@@ -406,3 +407,11 @@ class StatesInMemory:
         """Return one hidden state: an array, or a tensor on the GPU that measures."""
         values = self._states[state].to(self.measured_on)
         return values.numpy() if values.device.type == "cpu" else values
+
+
+def _describe_sizes(widths: Sequence[int]) -> str:
+    """Name the number of hidden states and their widths, such as "13 hidden states of width 768"."""
+    runs = [(width, len(list(same))) for width, same in groupby(widths)]
+    return f"{len(widths)} hidden states of width " + ", then ".join(
+        f"{width}" if len(runs) == 1 else f"{width} ({count})" for width, count in runs
+    )
