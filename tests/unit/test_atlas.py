@@ -10,12 +10,16 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from safetensors.numpy import load_file
 
+from hub_fetching import environment
+from hub_server import HubRepository, served
 from published_trainings import OF_MAIN, PYTHIA, SECOND
 from shape_of_learning.checkpoints import atlas, find
 from shape_of_learning.checkpoints.atlas import AtlasRow, merge_rows, read_atlas
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import expand_seeds, read_entries, read_models
+from tiny_models import save_tiny_model
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted((ROOT / "atlas").glob("*/*.csv"))
@@ -200,3 +204,38 @@ def test_the_page_refuses_a_revision_before_anything_is_loaded():
         (checked,) = (names[name] for name in names if name.endswith("_checked"))
         with pytest.raises(ValueError, match=r"step1000 .*same as main"):
             checked(*arguments)
+
+
+RECIPE_ON_A_HUB = """
+exec(open("recipe.py").read())
+model = load_checked("EleutherAI/pythia-2.8b", "step66000")
+print(float(model.get_input_embeddings().weight.sum()))
+try:
+    load_checked("EleutherAI/pythia-2.8b", "step1000")
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_from_pretrained_loads_a_sound_revision_of_a_hub_and_refuses_a_copy(tmp_path, hub_program):
+    root = tmp_path / "hub"
+    repository = HubRepository(root, "EleutherAI/pythia-2.8b")
+    for seed, step in enumerate(("step1000", "step66000")):
+        saved = save_tiny_model(tmp_path / step, "gpt_neox", head=True, seed=seed)
+        repository.commit(step, saved)
+    embedding = load_file(saved / "model.safetensors")["gpt_neox.embed_in.weight"]
+    page = (ROOT / "docs/how_to/use_the_atlas.md").read_text()
+    (recipe,) = re.findall(r"## transformers\n\n```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "recipe.py").write_text(recipe)
+    with served(root, hub_program) as endpoint:
+        done = subprocess.run(
+            [sys.executable, "-c", RECIPE_ON_A_HUB],
+            cwd=tmp_path,
+            env=environment(endpoint, tmp_path / "home"),
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    loaded, refused = done.stdout.splitlines()
+    assert float(loaded) == pytest.approx(float(embedding.sum()), rel=1e-5)
+    assert re.search("step1000 .*same as main", refused)
