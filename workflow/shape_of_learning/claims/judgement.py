@@ -169,12 +169,12 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     if claim is not written and joined.verdict != ClaimVerdict.NOT_MEASURED:
         note = f" Judged by this run's models ({claim.models}), since it has none that the claim names."
         joined = replace(joined, because=joined.because + note)
-    listed = {**(by_all if by_others else {}), **further}
     others = {
         name: judgement.verdict
-        for name, judgement in listed.items()
+        for name, judgement in (by_all if by_others else {}).items()
         if judgement.verdict != ClaimVerdict.NOT_MEASURED
     }
+    others |= {name: judgement.verdict for name, judgement in further.items()}
     controls = _compare_with_controls(claim, evidence, by_paper)
     labels = {model.name: model.label for model in evidence.models.values()}
     return replace(joined, other_verdicts=others, beyond_controls=controls, labels=labels)

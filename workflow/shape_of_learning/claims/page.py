@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
-from shape_of_learning.claims.criteria import list_criteria
+from shape_of_learning.claims.criteria import LEAST_CHANCE, list_criteria
 from shape_of_learning.claims.evidence import LayerValues, describe_scope
 from shape_of_learning.claims.judgement import Judgement, capitalise, uncapitalise
 from shape_of_learning.files import atomic_write, write_table
@@ -25,8 +25,8 @@ FLAT = 0.05  # range over the highest value, up to which a profile is told by it
 BARS = "▁▂▃▄▅▆▇█"
 WIDE_RANGE = 30  # of positive values, above which a picture of them has a logarithmic scale
 NOT_OF_ALL_TEXT = (
-    "{names}: intervals say what other windows would change. They are not known to hold the value of all text, because "
-    "a bias is not in them."
+    "{names}: the intervals are for this number of windows. They leave out a bias, which more windows would lessen, so "
+    "they may not hold the value of all text."
 )
 CRITERIA_COLUMNS = ("Number", "Of", "Value", "95 % interval", "Bound", "Met")
 HOW_TO_READ = (
@@ -183,7 +183,7 @@ def _name_differing_verdicts(judgement: Judgement) -> str:
     differing = [
         f"{name}: {verdict}"
         for name, verdict in judgement.other_verdicts.items()
-        if verdict != judgement.verdict
+        if verdict not in (judgement.verdict, ClaimVerdict.NOT_MEASURED)
     ]
     return f" ({'; '.join(differing)})" if differing else ""
 
@@ -345,12 +345,13 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
     doubtful = decided[decided["q"] > FALSE_SHARE]
     named = ", ".join(f"`{claim}`" for claim in doubtful["claim"]) or "none"
     family = [
-        f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be tested, since each claim can be supported "
-        f"or contradicted; {len(decided)} were reached, and those without an interval have no p and are not here. "
-        "p is over windows of text, or seeds, of these models, and not over models. Of a decided claim, only the "
-        "verdict that was reached is listed. "
-        f"Of verdicts whose q is {FALSE_SHARE:g} at most, no more than "
-        f"{100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger q, which may be chance: {named}.",
+        f"A claim can be supported or contradicted. {len(rows)} such verdicts on {rows['claim'].nunique()} claims have "
+        f"an interval and so a p; {len(decided)} of them were reached. Of a decided claim, the table lists only the "
+        "verdict that was reached. p is the chance of such a verdict where the claim's bound is just missed, over "
+        f"windows of text, or seeds, of these models, and not over models; {LEAST_CHANCE:g} stands for all that is "
+        "smaller. q is p adjusted for the number of verdicts (Benjamini and Yekutieli): of the verdicts whose q is at "
+        f"most {FALSE_SHARE:g}, no more than {100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger "
+        f"q, which may be chance: {named}.",
         "",
         "| Claim | Tested | p | q | Decided |",
         "| :-- | :-- | --: | --: | :-- |",
