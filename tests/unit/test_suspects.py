@@ -70,10 +70,14 @@ def test_a_sentence_lists_every_anisotropic_block_and_what_massive_tokens_leave_
     [sentence] = find_sentences("M", rows + few)
     assert "128 windows" in sentence
     assert "0.5 or more in blocks 2 to 4 and 6 (0.98 to 0.99 in blocks 3 and 4)" in sentence
-    assert "(1.0 to 5.0 % of the vectors) it is 0.07 to 0.30 there." in sentence
+    assert "0.07 to 0.20 in blocks 2 to 4 (1.0 % of the vectors)" in sentence
+    assert "0.30 in block 6 (5.0 % of the vectors)" in sentence
     still = rows_of("anisotropy_without_massive_tokens", [0.9] * 7 + [0.4], n=4055)
     [sentence] = find_sentences("M", rows + still)
-    assert "it is 0.90 there, still 0.5 or more in blocks 2 to 4 and 6" in sentence
+    assert (
+        "(1.0 % of the vectors) it is 0.90 there, still 0.5 or more in blocks 2 to 4 and 6"
+        in sentence
+    )
 
 
 def test_a_sentence_names_blocks_whose_anisotropy_is_undefined():

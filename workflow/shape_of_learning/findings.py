@@ -17,6 +17,7 @@ DIMENSIONS = {
 ANISOTROPIC = 0.5  # from which on one direction has most of the variance
 PLATEAU = 0.05  # below the peak
 MOST_TOGETHER = 2  # models whose dimensions one sentence can hold
+MOST_RUNS = 3  # of consecutive blocks that one sentence tells apart
 
 
 class Curves(NamedTuple):
@@ -160,13 +161,32 @@ def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
     if _has_none_massive(curves):
         return "; no block has massive tokens"
     left = {layer: _read_number(without[layer]["value"]) for layer in known}
-    shares = [1 - _read_number(without[n]["n"]) / _read_number(rows[n]["n"]) for n in known]
-    # A batch without them may be larger where the text is divided into fewer batches.
-    is_known = all(0 <= share < 0.5 for share in shares)
-    share = f" ({_format_range((100 * s for s in shares), 1)} % of the vectors)" if is_known else ""
+    shares = {
+        layer: 1 - _read_number(without[layer]["n"]) / _read_number(rows[layer]["n"])
+        for layer in known
+    }
     still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
     also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
-    return f"; without massive tokens{share} it is {_format_range(left.values())} there{also}"
+    runs = _split_runs(known)
+    ranges = {_format_range(left[layer] for layer in run) for run in runs}
+    if len(ranges) == 1 or len(runs) > MOST_RUNS:
+        share = _format_shares(shares.values())
+        return f"; without massive tokens{share} it is {_format_range(left.values())} there{also}"
+    parts = [
+        f"{_format_range(left[layer] for layer in run)} in {name_blocks(run)}"
+        f"{_format_shares(shares[layer] for layer in run)}"
+        for run in runs
+    ]
+    return f"; without massive tokens it is {_join(parts)}{also}"
+
+
+def _format_shares(shares: Iterable[float]) -> str:
+    """Write which share of the vectors is left out; nothing if it is not known."""
+    known = list(shares)
+    # A batch without them may be larger where the text is divided into fewer batches.
+    if not all(0 <= share < 0.5 for share in known):
+        return ""
+    return f" ({_format_range((100 * share for share in known), 1)} % of the vectors)"
 
 
 def _has_none_massive(curves: Curves) -> bool:
@@ -268,16 +288,21 @@ def name_blocks(layers: Sequence[int]) -> str:
     >>> name_blocks([3, 4, 5, 8, 12, 13])
     'blocks 3 to 5, 8, 12 and 13'
     """
+    names: list[str] = []
+    for run in _split_runs(layers):
+        names += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(layer) for layer in run]
+    return f"block{'s' * (len(layers) > 1)} {_join(names)}"
+
+
+def _split_runs(layers: Iterable[int]) -> list[list[int]]:
+    """Split layers where there is a gap."""
     runs: list[list[int]] = []
     for layer in sorted(layers):
         if runs and layer == runs[-1][-1] + 1:
             runs[-1].append(layer)
         else:
             runs.append([layer])
-    names: list[str] = []
-    for run in runs:
-        names += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(layer) for layer in run]
-    return f"block{'s' * (len(layers) > 1)} {_join(names)}"
+    return runs
 
 
 def _join(items: Sequence[str]) -> str:
