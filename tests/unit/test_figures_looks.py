@@ -30,6 +30,7 @@ from shape_of_learning.figures.scales import (
 )
 from shape_of_learning.figures.style import THEME, use_theme
 from shape_of_learning.figures.tables import select_averages
+from shape_of_learning.metrics.suspects import Conditions
 from shape_of_learning.plan.entries import Printed, read_entry
 
 PROFILES, HEAT_MAPS = "curves:profiles_by_step", "curves:heat_maps"
@@ -601,22 +602,22 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
         np.testing.assert_allclose(null_rows[column].dropna(), compared)
 
 
-def test_a_dimension_of_copies_is_marked_in_null_models_too():
-    """Of the nearest neighbours in untrained weights 73 % are the same token at one of the layers."""
+def test_suspect_values_are_marked_in_null_models_too():
+    """At layer 1 of untrained weights 73 % of the nearest neighbours are the same token; at layer 2 few windows decide."""
     of = {"model": "a", "revision": "main", "control": "untrained", "estimator": "two_nn"}
     rows = made.rows_of_model("a", estimators=("two_nn",))
     null = [
         {**of, "layer": layer, "value": 2.0, "near_duplicates": 0.0, "same_token": share}
-        | {f"without_{group}": 2.0 for group in range(16)}
-        for layer, share in ((1, 0.73), (2, 0.3))
+        | {f"without_{group}": 2.0 + spread * (group == 0) for group in range(16)}
+        for layer, share, spread in ((1, 0.73, 0), (2, 0.3, 1), (3, 0.3, 0))
     ]
     inputs = made.inputs_of(["a"], "two_nn", rows=rows, controls=pd.DataFrame(null))
-    measures = tuple(replace(measure, suspect_above=0.1) for measure in inputs.measures)
+    two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicates=0.1)
+    measures = tuple(replace(measure, conditions=two_nn) for measure in inputs.measures)
     drawing = made.draw("controls:controls_by_layer", replace(inputs, measures=measures))
     lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
     rings = [line.get_xdata().tolist() for line in lines if line.get_label() == style.SUSPECT]
-    assert [1.0] in rings
-    assert [2.0] not in rings
+    assert [1.0, 2.0] in rings
 
 
 def test_a_single_layer_has_a_whole_number():

@@ -169,7 +169,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     if claim is not written and joined.verdict != ClaimVerdict.NOT_MEASURED:
         note = f" Judged by this run's models ({claim.models}), since it has none that the claim names."
         joined = replace(joined, because=joined.because + note)
-    others = {
+    others: dict[str, ClaimVerdict] = {
         name: judgement.verdict
         for name, judgement in (by_all if by_others else {}).items()
         if judgement.verdict != ClaimVerdict.NOT_MEASURED

@@ -22,7 +22,7 @@ from shape_of_learning.figures.tables import (
     select_layers,
 )
 from shape_of_learning.metrics.intervals import interval
-from shape_of_learning.metrics.suspects import are_copies
+from shape_of_learning.metrics.suspects import FEW_WINDOWS, find_reasons
 from shape_of_learning.metrics.tidy import GROUPS
 
 MODEL = "model itself"
@@ -110,14 +110,24 @@ def _select_controls(inputs: FigureInputs) -> pd.DataFrame:
 
 
 def _add_intervals(rows: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Add intervals, and mark values whose nearest neighbours are copies, as in tables of estimates."""
+    """Add intervals, and mark suspect values as tables of estimates do."""
     low, high = interval(rows["value"].to_numpy(float), rows[JACKKNIFE_COLUMNS].to_numpy(float))
-    limits = {measure.name: measure.suspect_above for measure in inputs.measures}
-    marked = [
-        bool(are_copies(limits[row.estimator], row.near_duplicates, row.same_token))
+    conditions = {measure.name: measure.conditions for measure in inputs.measures}
+    widths = {model.name: model.width for model in inputs.models}
+    rows = rows.assign(low=low, high=high, bare=False, hollow=False)
+    reasons = [
+        find_reasons(
+            conditions[row.estimator],
+            row.value,
+            row.low,
+            row.high,
+            near_duplicates=row.near_duplicates,
+            same_token=row.same_token,
+            width=widths[row.model],
+        )
         for row in rows.itertuples()
     ]
-    return rows.assign(low=low, high=high, bare=False, hollow=False, marked=marked)
+    return rows.assign(marked=[bool({*found} - {FEW_WINDOWS}) for found in reasons])
 
 
 def _make_drawing(
@@ -159,7 +169,8 @@ def _make_drawing(
         heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
     is_null = table["control"] != MODEL
     rings = (
-        "The numbers of rings are those of the models; null models have them for the same reasons."
+        "Counts of rings are of the models. Null models have rings for the same reasons, ratios and differences where "
+        "either value has one."
     )
     notes = [
         *captions.write_footnote(inputs, of_model),
@@ -193,7 +204,10 @@ def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd
     model = table[is_model].set_index(keys)["value"].rename("of_model")
     of_model = table.join(model, on=keys)["of_model"].mask(is_model)
     is_ratio = table["estimator"].isin(logarithmic)
+    suspect = table[is_model].set_index(keys)["marked"].rename("model_is_suspect")
+    of_suspect = table.join(suspect, on=keys)["model_is_suspect"].eq(True)
     return table.assign(
+        marked=table["marked"].astype(bool) | of_suspect,
         difference=(table["value"] - of_model).mask(is_ratio),
         ratio=(table["value"] / of_model).where(is_ratio),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.suspects import Conditions
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class DrawnMeasure:
         Whether the value depends on the number of vectors per dimension, as scores of fits do.
     parameters : mapping
         The arguments of its function besides the data.
-    suspect_above : float or None
-        The largest share of vectors with a near-duplicate; None if copies do not matter.
+    conditions : Conditions
+        The conditions under which a value is not suspect.
     """
 
     name: str
@@ -66,7 +67,7 @@ class DrawnMeasure:
     has_interval: bool = True
     per_dimension: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    suspect_above: float | None = None
+    conditions: Conditions = field(default_factory=Conditions)
 
 
 class FigureJob(NamedTuple):
@@ -123,7 +124,7 @@ def make_drawn_measures(measures: Iterable[Measure]) -> tuple[DrawnMeasure, ...]
             has_interval=measure.has_interval,
             per_dimension=measure.depends_on_n and measure.family == "linearity",
             parameters=measure.arguments,
-            suspect_above=measure.suspect_above,
+            conditions=measure.conditions,
         )
         for measure in measures
     )

@@ -868,7 +868,7 @@ class FinetuningEntry(TrainedEntry):
 
     @property
     def note(self) -> str:
-        return super().note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch."
+        return super().note or f"A step of a fine-tuning is 1/{STEPS_PER_EPOCH} of an epoch."
 
     @property
     def vocabulary(self) -> int | None:

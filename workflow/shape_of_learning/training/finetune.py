@@ -114,14 +114,16 @@ def finetune(
             if update not in steps_by_update:
                 continue
             score = classifier.score()
-            logger.info("%s: after %d updates, held-out %s %.3f", model, update, task.metric, score)
+            reached = steps_by_update[update]
+            words = "%s: step %d (%d updates), held-out %s %.3f"
+            logger.info(words, model, reached[-1], update, task.metric, score)
             record = {
                 "updates": update,
                 "score": None if math.isnan(score) else score,
                 **facts,
                 **provenance,
             }
-            for step in steps_by_update[update]:
+            for step in reached:
                 save_step(start.network, start.write_tokenizer, folder, step=step, **record)
 
 
