@@ -603,7 +603,7 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
 
 
 def test_suspect_values_are_marked_in_null_models_too():
-    """At layer 1 of untrained weights 73 % of the nearest neighbours are the same token; at layer 2 few windows decide."""
+    """At layer 1 of untrained weights most nearest neighbours are the same token; at layer 2 few windows decide."""
     of = {"model": "a", "revision": "main", "control": "untrained", "estimator": "two_nn"}
     rows = made.rows_of_model("a", estimators=("two_nn",))
     null = [
