@@ -21,14 +21,23 @@ function styled(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+const LONGEST_WAIT = 200; // milliseconds, for a frame
+
+// Wait for the next frame, but not for ever: a printer, a screenshot and a tab in the background may have none.
+function nextFrame() {
+  return new Promise((resolve) => {
+    requestAnimationFrame(resolve);
+    setTimeout(resolve, LONGEST_WAIT);
+  });
+}
+
 let drawing = null; // a promise of Vega
 
 // Run Vega's program, which waits in the page as text so that what opens the page need not wait for it.
 function loadDrawing() {
-  drawing ??= new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => {
+  drawing ??= nextFrame().then(() => new Promise((resolve) => setTimeout(resolve))).then(() => {
     document.head.append(make("script", { textContent: element("drawing").textContent }));
-    resolve();
-  })));
+  });
   return drawing;
 }
 

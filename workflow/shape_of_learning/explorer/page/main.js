@@ -73,12 +73,13 @@ class Explorer {
       if (element("chart").clientWidth !== this.width) this.draw();
     }).observe(element("chart"));
     addEventListener("resize", redraw);
+    addEventListener("beforeprint", drawUnseen);
   }
 
   readAddress() {
     clearTimeout(this.writing);
     Object.assign(this, fromAddress(location.hash, this.results));
-    this.draw();
+    this.drawNow();
   }
 
   writeAddress() {
@@ -108,8 +109,8 @@ class Explorer {
   // At most once a frame, however many changes there are.
   draw() {
     element("chart").ariaBusy = "true";
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = null;
+    this.waiting ??= nextFrame().then(() => {
+      this.waiting = null;
       this.drawNow();
     });
   }
@@ -138,6 +139,7 @@ class Explorer {
 
   async drawChart(drawn) {
     const chart = element("chart");
+    chart.ariaBusy = "true";
     this.width = chart.clientWidth;
     const inside = make("div", { ariaHidden: "true" });
     let embedded = null;
@@ -202,6 +204,11 @@ class Explorer {
     setTimeout(() => URL.revokeObjectURL(href), 10_000);
     element("said").textContent = `${download} saved`;
   }
+}
+
+// Draw the pictures that have not come into view, which a print shows too.
+function drawUnseen() {
+  for (const place of all(".picture:not(:has(svg, canvas))")) place.draw();
 }
 
 // Draw pictures anew, with another width or other colours.

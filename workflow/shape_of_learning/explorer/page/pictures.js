@@ -114,6 +114,7 @@ function linePicture(results, state, lines, width) {
   const y = (value) => MARGIN.top + (1 - (value - bottom) / (top - bottom || 1)) * PLOT_HEIGHT;
   const xTicks = ticks(left, right, Math.min(MOST_X_TICKS, state.across === "layer" ? right - left : MOST_X_TICKS)).filter((tick) => tick >= left && tick <= right);
   const base = MARGIN.top + PLOT_HEIGHT;
+  const height = base + MARGIN.bottom;
   const text = (words, attributes) => svg("text", { class: "tick", ...attributes }, words);
   const drawn = [
     ...yTicks.flatMap((value) => [
@@ -137,7 +138,7 @@ function linePicture(results, state, lines, width) {
       ];
     }),
   ];
-  return [...legends.map((entries) => make("ul", { className: "legend" }, ...entries)), svg("svg", { width, height: base + MARGIN.bottom }, ...drawn)];
+  return [...legends.map((entries) => make("ul", { className: "legend" }, ...entries)), svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ...drawn)];
 }
 
 // A value; an open diamond where its checkpoint is not ok, an open ring where it is suspect, as in figures.
