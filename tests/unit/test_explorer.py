@@ -107,13 +107,13 @@ def test_an_address_restores_what_controls_chose(opening):
     assert again.seen() == seen
     assert again.rows() == opened.rows()
     again.click("#reset")
-    assert again.seen()[1].startswith("Anisotropy, TwoNN by layer, last checkpoint")
+    assert again.seen()[1].startswith("Anisotropy, TwoNN by relative depth, last checkpoint")
 
 
 @made.needs_chromium
 @pytest.mark.parametrize("view", ["layer", "step", "heat"])
 def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view):
-    start = f"#view={view}&left_out=yes&at=64&layer=3&model=one&model=two&measure=anisotropy"
+    start = f"#view={view}&left_out=yes&at=64&across=layer&layer=3&model=one&model=two&measure=anisotropy"
     opened = opening(start)
     chosen = {
         "layer": lambda row: row["step"] == 64 and row["layer"] != "",
@@ -171,7 +171,7 @@ def test_steps_of_a_fine_tuning_are_apart_from_those_of_a_pretraining(browser, t
         titles = opened.saved("svg").decode()
         assert titles.count(">Training step<") == titles.count(">Fine-tuning step<") == 1
         assert (
-            opens(page, "#model=tuned&measure=anisotropy&view=heat")
+            opens(page, "#model=tuned&measure=anisotropy&view=heat&across=layer")
             .seen()[1]
             .startswith("Anisotropy by layer and fine-tuning step")
         )

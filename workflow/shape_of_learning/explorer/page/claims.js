@@ -108,7 +108,8 @@ function curveOf(results, claim) {
       return found.some((each) => claim.selections.includes(each)) ? claim.selections : found;
     });
     const rows = start.rows.filter((each) => selections.includes(each));
-    const href = toAddress({ ...start, view: claim.view, model, measure, rows }, start);
+    const across = acrossFor(results.series.filter((each) => model.includes(each.model) && measure.includes(each.measure)));
+    const href = toAddress({ ...start, view: claim.view, across, model, measure, rows }, start);
     return [make("a", { href, textContent: "Show its values", ariaLabel: `Show the values of: ${claim.sentence}` })];
   }
   if (!model.length || !claim.figures.length) return [];

@@ -72,7 +72,7 @@ class Controls {
     const isSeveral = (values) => new Set(values).size > 1;
     const isTrained = series.some((entry) => isSeveral(entry.points.map((point) => point.checkpoint.step).filter((step) => step !== null)));
     const uses = {
-      across: isSeveral(series.filter((entry) => !entry.isWhole).map((entry) => entry.points[0].rows.length)),
+      across: acrossFor(series) === "depth",
       by: isTrained && checkpoints.some((checkpoint) => checkpoint.tokens !== null),
       from: isTrained, to: isTrained, log: isTrained, view: isTrained,
       intervals: rows.some((row) => Number.isFinite(row.low)),

@@ -96,16 +96,24 @@ const FREE_AXES = ["", DIMENSION, "nats per token"]; // that need not begin at 0
 const NEAR_ONE = 0.5; // from which on distances to 1 are seen, not those to 0
 const MOST_AT_FIRST = 8; // models
 
+// Relative depth if the series are of models of different depths, else layers.
+function acrossFor(series) {
+  const last = ({ points: [{ rows }] }) => Math.max(...rows.map((row) => row.layer));
+  return new Set(series.filter((entry) => !entry.isWhole).map(last)).size > 1 ? "depth" : "layer";
+}
+
 function startState(results) {
   const of = (axis) => results.measured.find((name) => results.measuresByName.get(name).axis === axis);
   const dimension = DIMENSION_MEASURES.find((name) => results.measured.includes(name)) ?? of(DIMENSION);
   const first = [of(ANISOTROPY) ?? results.measured[0], dimension];
   const measure = [...new Set(first.filter(Boolean))];
-  const shown = new Set(results.series.filter((entry) => measure.includes(entry.measure)).map((entry) => entry.model));
+  const series = results.series.filter((entry) => measure.includes(entry.measure));
+  const shown = new Set(series.map((entry) => entry.model));
+  const model = results.models.map(({ name }) => name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST);
   return {
-    view: "layer", across: "layer", by: "step",
+    view: "layer", across: acrossFor(series.filter((entry) => model.includes(entry.model))), by: "step",
     paper: [],
-    model: results.models.map((model) => model.name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST),
+    model,
     measure,
     rows: results.selections,
     at: LAST, keep: [],

@@ -44,8 +44,7 @@ function pictureState(results, measure) {
     return names.includes("all") ? "all" : names[0];
   });
   const model = [...new Set(series.map((entry) => entry.model))];
-  const isOfSeveralDepths = new Set(series.map((entry) => entry.points[0].rows.length)).size > 1;
-  const state = { ...startState(results), measure, model, rows: selections, across: isOfSeveralDepths ? "depth" : "layer", together: measure.length > 1 };
+  const state = { ...startState(results), measure, model, rows: selections, across: acrossFor(series), together: measure.length > 1 };
   const earlier = stops(results, state).slice(0, -2); // before the last step, which is the last checkpoint
   const keep = model.length === 1 ? [earlier[0], earlier[Math.ceil(earlier.length / 2)]].filter((stop) => stop !== undefined) : [];
   return { ...state, keep: [...new Set(keep)] };
