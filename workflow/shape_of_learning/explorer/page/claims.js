@@ -1,9 +1,10 @@
 // Claims of the chosen papers: verdicts, numbers, what choices of the analysis do to them, and what they rest on.
 
-const [OUTSIDE, NOT_MEASURED] = ["outside the claim", "not measured"];
+const [CONTRADICTED, OUTSIDE, NOT_MEASURED] = ["contradicted", "outside the claim", "not measured"];
+const BEYOND = "beyond "; // a null model, which is no verdict on the claim
 const OUTSIDE_MEANS = "Outside the claim: it is about other models than this run's, or about a part of a training that this run has not seen.";
 const VERDICT_SIGNS = {
-  supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", [OUTSIDE]: "○", [NOT_MEASURED]: "–",
+  supported: "✓", [CONTRADICTED]: "✕", "depends on the estimator": "≠", undecided: "?", [OUTSIDE]: "○", [NOT_MEASURED]: "–",
 };
 
 // In the order of the ledger; what this run cannot judge is folded.
@@ -47,15 +48,19 @@ function withLabels(results, text) {
 function claimElement(results, claim) {
   const kind = claim.verdict in VERDICT_SIGNS ? claim.verdict : "undecided";
   const sign = make("span", { textContent: VERDICT_SIGNS[kind], ariaHidden: "true" });
-  const others = claim.besides && `Other estimators, selections and null models: ${claim.besides.split(";").map((words) => nameOtherVerdict(results, words)).join("; ")}.`;
+  const besides = claim.besides ? claim.besides.split(";") : [];
+  const named = (parts) => parts.map((words) => nameOtherVerdict(results, words)).join("; ");
+  const others = besides.length && `Other estimators, selections and null models: ${named(besides)}.`;
+  const isDiffering = (words) => !words.startsWith(BEYOND) && ![claim.verdict, NOT_MEASURED].includes(words.split(": ").at(-1));
+  const differing = besides.filter(isDiffering);
   const facts = [others, claim.choices.length && robustness(claim.choices)].filter(Boolean).map((words) => make("p", { className: "facts" }, words));
   const reason = make("details", { className: "facts" }, make("summary", { textContent: "Why this verdict" }), ...withLabels(results, claim.because));
   return make(
     "article", {},
     make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
-    make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
+    make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`, ...(differing.length ? [make("small", { textContent: ` (${named(differing)})` })] : [])),
     ...(claim.summary ? [make("p", {}, ...withLabels(results, claim.summary))] : []),
-    ...(claim.criteria.length ? [criteriaTable(claim.criteria)] : []),
+    ...(claim.criteria.length ? [criteriaTable(claim)] : []),
     ...facts,
     ...(claim.specifications ? [specificationElement(results, claim)] : []),
     reason,
@@ -63,11 +68,12 @@ function claimElement(results, claim) {
   );
 }
 
-// The numbers that decide, as the page of the claims has them.
-function criteriaTable(rows) {
-  const columns = ["Number", "Of", "Value", "95 % interval", "Bound", "Met"];
+// The numbers that decide, as the page of the claims has them: bounds are those of the verdict.
+function criteriaTable({ criteria, verdict }) {
+  const columns = ["Number", "Of", "Value", "95 % interval", verdict === CONTRADICTED ? "Bound to contradict" : "Bound", "Met"];
   const line = (kind, cells) => make("tr", {}, ...cells.map((textContent) => make(kind, { textContent })));
-  return make("table", { className: "criteria" }, make("thead", {}, line("th", columns)), make("tbody", {}, ...rows.map((cells) => line("td", cells))));
+  const table = make("table", {}, make("thead", {}, line("th", columns)), make("tbody", {}, ...criteria.map((cells) => line("td", cells))));
+  return make("div", { className: "criteria" }, table);
 }
 
 // A verdict by another estimator, on other rows, or beside a null model.
