@@ -16,7 +16,7 @@ class Explorer {
     this.results = results;
     this.start = startState(results);
     this.controls = new Controls(results, (part) => this.change(part));
-    this.table = new Table(results, element("table").querySelector(".scroll"));
+    this.table = new Table(results, element("table").querySelector(".scroll"), element("table-help"));
     this.tooltip = { id: "tip", disableDefaultStyle: true, formatTooltip: (datum) => this.tipOf(datum) };
     element("page").hidden = false;
     element("about").textContent = [

@@ -20,22 +20,25 @@ const FILE_COLUMNS = {
   verdict: ({ checkpoint }) => checkpoint.verdict,
   reason: (row) => row.reason,
 };
+// What a narrow screen shows without scrolling comes first.
 const PAGE_COLUMNS = {
   Model: FILE_COLUMNS.model_label,
-  Checkpoint: FILE_COLUMNS.revision,
-  Step: FILE_COLUMNS.step,
-  Tokens: FILE_COLUMNS.tokens,
-  Layer: FILE_COLUMNS.layer,
-  Depth: FILE_COLUMNS.depth,
   Measure: FILE_COLUMNS.estimator_label,
-  Selection: ({ series }) => selectionLabel(series.selection),
+  Step: FILE_COLUMNS.step,
+  Layer: FILE_COLUMNS.layer,
   Value: FILE_COLUMNS.value,
   Low: FILE_COLUMNS.low,
   High: FILE_COLUMNS.high,
+  Depth: FILE_COLUMNS.depth,
   Vectors: FILE_COLUMNS.n,
+  Tokens: FILE_COLUMNS.tokens,
+  Selection: ({ series }) => selectionLabel(series.selection),
+  Checkpoint: FILE_COLUMNS.revision,
   Verdict: FILE_COLUMNS.verdict,
   Suspect: FILE_COLUMNS.reason,
 };
+const VERDICT_MEANS = "The verdict is on the checkpoint: ok if its weights are those that its name says, as far as its tensors and its loss tell.";
+const MORE_COLUMNS = "Scroll sideways for more columns.";
 
 const isEmpty = (value) => value === null || value === "" || Number.isNaN(value);
 const cellText = (value) => (isEmpty(value) ? "" : String(value));
@@ -47,9 +50,8 @@ function csvOf(results, rows) {
 }
 
 class Table {
-  constructor(results, place) {
-    this.results = results;
-    this.place = place;
+  constructor(results, place, help) {
+    Object.assign(this, { results, place, help });
     this.order = { column: null, isDescending: false };
   }
 
@@ -57,15 +59,25 @@ class Table {
     const { column, isDescending } = this.order;
     const sorted = column === null ? rows : sortRows(rows, (row) => PAGE_COLUMNS[column](row, this.results), isDescending);
     const left = rows.length > MOST_ROWS ? `: the first ${MOST_ROWS} of ${count(rows.length, "row")}, the downloads have all` : "";
-    const row = (tableRow) => make("tr", {}, ...Object.values(PAGE_COLUMNS).map((read) => make("td", { textContent: cellText(read(tableRow, this.results)) })));
+    const columns = this.columnsFor(rows);
+    const cell = (row, name) => make("td", { textContent: cellText(PAGE_COLUMNS[name](row, this.results)) });
     this.place.replaceChildren(
       make(
         "table", {},
         make("caption", { textContent: `The values that are drawn${left}` }),
-        make("thead", {}, make("tr", {}, ...Object.keys(PAGE_COLUMNS).map((name) => this.heading(name, rows)))),
-        make("tbody", {}, ...sorted.slice(0, MOST_ROWS).map(row)),
+        make("thead", {}, make("tr", {}, ...columns.map((name) => this.heading(name, rows)))),
+        make("tbody", {}, ...sorted.slice(0, MOST_ROWS).map((row) => make("tr", {}, ...columns.map((name) => cell(row, name))))),
       ),
     );
+    const isWide = this.place.scrollWidth > this.place.clientWidth;
+    this.help.textContent = [isWide && MORE_COLUMNS, columns.includes("Verdict") && VERDICT_MEANS].filter(Boolean).join(" ");
+  }
+
+  // Columns that are not empty; those that are so in most rows come last.
+  columnsFor(rows) {
+    const filled = (name) => rows.filter((row) => !isEmpty(PAGE_COLUMNS[name](row, this.results))).length;
+    const shares = Object.keys(PAGE_COLUMNS).map((name) => [name, filled(name) / rows.length]).filter(([, share]) => share > 0);
+    return [...shares.filter(([, share]) => share >= 0.5), ...shares.filter(([, share]) => share < 0.5)].map(([name]) => name);
   }
 
   heading(name, rows) {
