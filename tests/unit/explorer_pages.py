@@ -133,7 +133,13 @@ def draw_with_fine_tuning(folder: Path) -> Path:
     return draw(folder, JOB._replace(models=(*JOB.models, TUNED)), rows=made_rows() + tuned)
 
 
-def draw(folder: Path, job: ExplorerJob = JOB, *, rows: list[dict] | None = None) -> Path:
+def draw(
+    folder: Path,
+    job: ExplorerJob = JOB,
+    *,
+    rows: list[dict] | None = None,
+    growth_verdict: str = "supported",
+) -> Path:
     """Write the tables and the page."""
     folders = {name: folder / name for name in ("verdicts", "claims", "finetuning_structure")}
     for each in folders.values():
@@ -148,10 +154,12 @@ def draw(folder: Path, job: ExplorerJob = JOB, *, rows: list[dict] | None = None
     ]
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two"}
     growth |= {"summary": SUMMARY, "criteria": json.dumps([CRITERION])}
+    besides = "also without massive tokens: undecided", "two_nn: supported", "beyond untrained: no"
+    growth |= {"besides": ";".join((*besides, "also held out: not measured"))}
     endless = {"estimate": 0.5, "low": -inf, "high": inf, "models": "still"}
     judged = [
         made_claim("fall", "not measured"),
-        made_claim("growth", "supported", **growth, selections="all"),
+        made_claim("growth", growth_verdict, **growth, selections="all"),
         made_claim("structure", "undecided", **endless),
         made_claim("probes", "undecided", models="still", because="`still` lacks `two_nn`."),
     ]

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, expect
 
 import explorer_pages as made
 from figure_tables import rows_of_model
+from shape_of_learning.claims.page import CRITERIA_COLUMNS
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.results import make_explorer
@@ -209,6 +210,49 @@ def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_values
 
 
 @made.needs_chromium
+def test_a_claim_says_which_bounds_it_shows_and_which_other_verdicts_differ(browser, tmp_path):
+    bounds, verdicts = {}, {}
+    with made.silent_pages(browser) as opens:
+        for verdict in ("supported", "contradicted"):
+            opened = opens(made.draw(tmp_path / verdict, growth_verdict=verdict))
+            claim = opened.page.locator("article").first
+            bounds[verdict] = claim.locator("th").all_inner_texts()[CRITERIA_COLUMNS.index("Bound")]
+            verdicts[verdict] = claim.locator(".verdict").inner_text()
+    assert bounds["supported"] == "Bound"
+    assert "contradict" in bounds["contradicted"]
+    assert "without massive tokens: undecided" in verdicts["supported"]
+    assert "TwoNN" not in verdicts["supported"]
+    assert "TwoNN: supported" in verdicts["contradicted"]
+    assert not any(re.search("untrained|held out", words) for words in verdicts.values())
+
+
+@made.needs_chromium
+def test_all_is_drawn_for_a_printer_and_where_there_are_no_frames(browser, file):
+    context = browser.new_context(viewport=made.DESKTOP)
+    context.add_init_script("window.requestAnimationFrame = () => 0")
+    page = context.new_page()
+    page.goto(file.as_uri())
+    expect(page.locator("#chart canvas")).to_be_visible()
+    page.pdf()
+    expect(page.locator("article figure canvas")).to_have_count(1)
+    context.close()
+
+
+@made.needs_chromium
+def test_layers_are_relative_at_first_where_models_differ_in_depth(browser, tmp_path):
+    rows = {
+        "alike": rows_of_model("one", layers=4) + rows_of_model("two", layers=4),
+        "apart": rows_of_model("one", layers=4) + rows_of_model("two", layers=6),
+    }
+    with made.silent_pages(browser) as opens:
+        alike, apart = (
+            opens(made.draw(tmp_path / name, rows=of)).seen()[1] for name, of in rows.items()
+        )
+    assert "by layer" in alike
+    assert "by relative depth" in apart
+
+
+@made.needs_chromium
 def test_a_view_that_would_be_empty_is_not_offered(opening):
     opened = opening("#view=heat&measure=loss&model=one")
     assert [row["layer"] for row in opened.rows()] == [""] * 4
@@ -383,6 +427,9 @@ def test_a_heading_sorts_the_table_and_all_values_download(opening, file):
     opened = opening("#model=one&model=two&rows=all&measure=anisotropy")
     opened.page.get_by_text("Data table", exact=True).click()
     table = opened.page.locator("#table")
+    columns = len(table.locator("th").all())
+    cells = table.locator("tbody td").all_inner_texts()
+    assert all(any(cells[at::columns]) for at in range(columns))
     place = table.locator("th").all_inner_texts().index("Value") + 1
     heading = table.get_by_role("button", name="Value")
     for order in ("ascending", "descending"):
