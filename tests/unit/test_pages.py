@@ -94,6 +94,13 @@ def test_the_page_of_the_demo_says_what_its_tables_say():
     )
     assert [round(mada["value"][layer]) for layer in (4, 20, 0)] == said
     assert round(100 * two_nn["same_token"][20]) == number("# % at block 20")[0]
+    of_40 = pd.read_csv(REPOSITORY / "docs/data/demo/estimates.csv")
+    of_40 = of_40[(of_40["model"] == "smollm2-135m-4bit") & (of_40["selection"] == "all")]
+    of_40 = of_40[(of_40["estimator"] == "mada") & (of_40["layer"] == 30)].iloc[0]
+    said = number("last block has # [#, #] with 40 windows and # [#, #] with 128")
+    assert [
+        round(row[key], 1) for row in (of_40, mada.loc[30]) for key in ("value", "low", "high")
+    ] == said
 
 
 def test_the_page_of_the_demo_says_what_null_models_have():
