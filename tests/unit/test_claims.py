@@ -469,7 +469,8 @@ def test_a_finding_is_told_in_the_numbers_of_the_quantity():
     profile = curve({0: [0.2, 0.4, 0.9, 0.5, 0.5, 0.9, 0.4, 0.2]}, 1e-4)
     found = judge(claim, Evidence(models, {("d", "anisotropy"): profile}))
     assert describe_finding(claim, found) == (
-        "Anisotropy of Decoder 1.4B is 0.9 in blocks 3 and 6 and 0.2 to 0.5 elsewhere, so the profile is not a bell."
+        "Anisotropy of Decoder 1.4B is 0.9 in blocks 3 and 6 and 0.2 to 0.5 elsewhere, so the profile is not a bell "
+        "(single hump: -0.9)."
     )
     rows = [[name, bound, met] for name, *_, bound, met in tabulate_criteria(claim, found)]
     assert ["height of the bell", "below 0.005", "no"] in rows
@@ -493,6 +494,9 @@ def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
     assert found.verdict == "contradicted"
     assert found.models == ("d",)
     assert "none that the claim names" in found.because
+    claim, of = CLAIMS["near_perfect_linearity"], {("d", "linearity"): curve({0: [1, 1]})}
+    found = judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 2)}, of))
+    assert "other models" in describe_finding(claim, found)
     with_one = judged(low, named, models=[EvidenceModel("x", "decoder", 2)])
     assert with_one.verdict == "not measured"
     assert judged(low, {"models": ["x"]}).verdict == "not measured"

@@ -29,6 +29,8 @@ def judge_curve(claim, last_layer, spread=0.01):
         ([30, 20, 15, 13, 12, 11], ["supported", "contradicted", "contradicted", "contradicted"]),
         ([11, 12, 13, 15, 20, 30], ["contradicted", "supported", "contradicted", "contradicted"]),
         ([30, 20, 13, 20, 25, 30], ["supported", "supported", "contradicted", "contradicted"]),
+        # A dip near the end is no collapse at first.
+        ([30, 30, 30, 30, 13, 30], ["contradicted", "supported", "contradicted", "contradicted"]),
         # A rise and a fall without a collapse before them.
         ([10, 14, 19, 24, 20, 14], ["contradicted", "supported", "supported", "contradicted"]),
     ],

@@ -79,7 +79,7 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
     Returns
     -------
     Units
-        Of each model ``norm_ratio``, the mean over blocks; ``ratio_of_most``, the ratio that three quarters of the
+        Of each model ``norm_ratio``, the median over blocks; ``ratio_of_most``, the ratio that three quarters of the
         blocks do not exceed; ``gain``, the mean of the first linearity less the second; and ``rank_correlation`` over
         blocks of the ratio and this difference, unknown if all blocks are equal.
     """
@@ -90,7 +90,7 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
         if np.isnan(correlation.estimate).any():
             correlation = make_undecided(correlation)
         units[name] = {
-            "norm_ratio": bound_by_jackknife(ratio.mean(axis=-2)),
+            "norm_ratio": find_ceiling(bound_by_jackknife(ratio), 0.5),
             "ratio_of_most": find_ceiling(bound_by_jackknife(ratio), MOST_LAYERS),
             "gain": bound_by_jackknife((whole - increment).mean(axis=-2)),
             "rank_correlation": replace(correlation, limits=(-1, 1)),

@@ -8,6 +8,7 @@ from shape_of_learning.claims.evidence import ClaimData, has_last_layer
 from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 4  # a beginning, a trough, a peak and an end
+BEGINNING = 0.1  # of the steps, in which a collapse at first has its trough
 
 
 def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: bool) -> Units:
@@ -16,11 +17,11 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
     Returns
     -------
     Units
-        Of each model, in logarithms of ratios: ``collapse``, the fall from the first step to the lowest one between the
-        ends; ``expansion``, the largest rise between two steps; ``compression``, the lesser of a rise to a step and the
-        fall from there to the last one; ``phases``, the least of three changes: a fall to one step, a rise from there
-        to a later one, and the fall from there to the last. Bounds allow for the choice of the steps. If the measure
-        rises first (`falls_first` is false), rises and falls change places.
+        Of each model, in logarithms of ratios: ``collapse``, the fall from the first step to the lowest one in the
+        first tenth of the training; ``expansion``, the largest rise between two steps; ``compression``, the lesser of a
+        rise to a step and the fall from there to the last one; ``phases``, the least of three changes: a fall to one
+        step, a rise from there to a later one, and the fall from there to the last. Bounds allow for the choice of the
+        steps. If the measure rises first (`falls_first` is false), rises and falls change places.
     """
     if data.claim.checkpoints != "training":
         raise InputError(
@@ -32,10 +33,12 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
             continue
         height = np.log(curve.values[..., -1, :]) * (1 if falls_first else -1)
         last = height.shape[-2] - 1
+        is_early = curve.steps <= BEGINNING * curve.steps[last]
         falls, rises, ends, orders = [], [], [], []
         for trough in range(1, last):
             fall = height[..., 0, :] - height[..., trough, :]
-            falls.append(bound_by_jackknife(fall))
+            if is_early[trough]:
+                falls.append(bound_by_jackknife(fall))
             for peak in range(trough + 1, last + 1):
                 rise = height[..., peak, :] - height[..., trough, :]
                 rises.append(bound_by_jackknife(rise))
@@ -44,11 +47,14 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
                     ends.append(bound_by_jackknife(np.stack([rise, end], axis=-2)).least())
                     three = np.stack([fall, rise, end], axis=-2)
                     orders.append(bound_by_jackknife(three).least())
+        if not falls:
+            continue
         units[name] = {
             "collapse": stack_bounds(falls).greatest(),
             "expansion": stack_bounds(rises).greatest(),
             "compression": stack_bounds(ends).greatest(),
             "phases": stack_bounds(orders).greatest(),
         }
-    data.require(units, f"`{estimators[0]}` of the last layer at {FEWEST_STEPS} sound steps")
+    steps = f"{FEWEST_STEPS} sound steps, two of them in the first {BEGINNING:.0%}"
+    data.require(units, f"`{estimators[0]}` of the last layer at {steps}")
     return units

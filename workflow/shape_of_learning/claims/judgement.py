@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from math import nan
+from math import isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -86,7 +86,7 @@ class Judgement:
         infinite if these data could not have contradicted the claim, 0 if the number has no interval.
     other_verdicts : mapping of str to ClaimVerdict
         Verdicts by other estimators and on other selections, by their names.
-    beyond_controls : mapping of str to {"yes", "no", "not told"}
+    beyond_controls : mapping of str to {"yes", "no", "not told", "no interval"}
         By control, such as ``untrained``: whether the models meet the claim by more than their null models do.
     numbers : tuple of UnitNumber
         All numbers of the statistic.
@@ -268,8 +268,13 @@ def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement
             for both in (units, controls)
         )
         low, high = subtract_numbers(of_models, of_control).bounds(TAIL, TAIL)
-        is_below = of_control.bounds(TAIL, TAIL)[0] > 0 or high < 0
-        found[control] = "yes" if low > 0 else "no" if is_below else "not told"
+        is_met_by_control = of_control.bounds(TAIL, TAIL)[0] > 0
+        if low > 0:
+            found[control] = "yes"
+        elif is_met_by_control or high < 0:
+            found[control] = "no"
+        else:
+            found[control] = "not told" if isfinite(high - low) else "no interval"
     return found
 
 

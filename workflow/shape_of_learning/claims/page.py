@@ -35,10 +35,12 @@ HOW_TO_READ = (
     "fine-tunings over seeds. *Met* uses an interval that is widened for every model, layer, step or alternative that "
     "the criteria could pick, so a number whose own interval lies beyond its bound may not meet it. A case is a model, "
     "a pair of models, or all seeds of one training; a family is one or several cases, such as the sizes of one suite. "
-    "*Support over all cases* is the number that decides, over all of them. A verdict in brackets is that by another "
-    "score, or without some tokens. *Beyond* a null model, such as *untrained* weights, is a claim that the model "
-    "meets by more than the null model does; *not told* means that the interval of the difference holds 0. `family.md` "
-    "says how many of all verdicts of the run may be false."
+    "*Support over all cases* is the number that a supported claim rests on, over all of them: the quantity itself if "
+    "all bounds are equal, else its least distance to a bound, positive where the bound is met. A verdict in brackets "
+    "is that by another score, or without some tokens. *Beyond* a null model, such as *untrained* weights, is a claim "
+    "that the model meets by more than the null model does. *No*: the null model meets the claim by itself, or by as "
+    "much. *Not told*: the interval of the difference holds 0. *No interval*: that of the null model is withheld. "
+    "`family.md` says how many of all verdicts of the run may be false."
 )
 Judged = Sequence[tuple[Claim, Judgement]]
 
@@ -130,7 +132,7 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
         f"- Contradicted if {contradicted}"
         + (f"; {_describe_contradiction(claim, judgement)}" if judgement.to_contradict else ""),
     ]
-    if not isnan(judgement.estimate):
+    if not isnan(judgement.estimate) and judgement.verdict != ClaimVerdict.CONTRADICTED:
         value = _format_value(judgement.estimate, judgement.low, judgement.high)
         visible = f"{judgement.smallest_visible:.3g}"
         lines.append(
@@ -208,7 +210,29 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     conclusion = claim.conclusion.get(judgement.verdict)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
-    return f"{capitalise(words)}{ending}.{suspects}"
+    return f"{capitalise(words)}{ending}{_name_deciding(claim, judgement)}.{suspects}{_name_others(claim, judgement)}"
+
+
+def _name_deciding(claim: Claim, judgement: Judgement) -> str:
+    """Name the numbers that contradict, where others do not."""
+    if judgement.verdict != ClaimVerdict.CONTRADICTED:
+        return ""
+    all_names = {result.number.name for result in judgement.results}
+    deciding: dict[str, list[float]] = {}
+    for result in judgement.results:
+        if result.is_met:
+            deciding.setdefault(result.number.name, []).append(result.number.estimate)
+    if not deciding or len(deciding) == len(all_names):
+        return ""
+    parts = (f"{claim.name_number(name)}: {_format_range(of)}" for name, of in deciding.items())
+    return f" ({'; '.join(parts)})"
+
+
+def _name_others(claim: Claim, judgement: Judgement) -> str:
+    """Say so if the claim names models and none of them was judged."""
+    if isinstance(claim.models, str) or {*claim.models} & {*judgement.models}:
+        return ""
+    return " The paper names other models."
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:
@@ -348,7 +372,8 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
         f"A claim can be supported or contradicted. {len(rows)} such verdicts on {rows['claim'].nunique()} claims have "
         f"an interval and so a p; {len(decided)} of them were reached. Of a decided claim, the table lists only the "
         "verdict that was reached. p is the chance of such a verdict where the claim's bound is just missed, over "
-        f"windows of text, or seeds, of these models, and not over models; {LEAST_CHANCE:g} stands for all that is "
+        "windows of text, or seeds, of these models, and not over models. Of scores that have an interval for this "
+        f"number of windows only, such as linearity, it leaves out a bias. {LEAST_CHANCE:g} stands for all that is "
         "smaller. q is p adjusted for the number of verdicts (Benjamini and Yekutieli): of the verdicts whose q is at "
         f"most {FALSE_SHARE:g}, no more than {100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger "
         f"q, which may be chance: {named}.",
