@@ -3,8 +3,8 @@
 Tables of changed blocks have no jackknife values, so their numbers have no interval. Twins have an interval over seeds.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -171,6 +171,8 @@ def twins_less_originals(
         Of each treatment ``difference``, the mean over layers of the twin less the original; and ``of_layers``, the
         difference that three quarters of the layers do not exceed.
     """
+    what = f"`{estimators[0]}`"
+    _require_pairs(_count_twins(data, regulariser), regulariser, pairs, what)
     values, of_layers = {}, {}
     for name, (twin,) in data.select_curves(*estimators).items():
         for original in data.find_curves(data.models[name].origin, *estimators):
@@ -179,7 +181,6 @@ def twins_less_originals(
                 difference = (of_twin - of_original)[..., 0]
                 values[name] = difference.mean(axis=-1)
                 of_layers[name] = find_ceiling(bound_exactly(difference), MOST_LAYERS).estimate
-    what = f"`{estimators[0]}`"
     most = _average_pairs(data, of_layers, regulariser, pairs, what)
     return {
         treatment: {**numbers, "of_layers": most[treatment]["difference"]}
@@ -189,6 +190,8 @@ def twins_less_originals(
 
 def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> Units:
     """Return the held-out loss of a twin less that of its original; see :func:`twins_less_originals`."""
+    what = "a held-out loss"
+    _require_pairs(_count_twins(data, regulariser), regulariser, pairs, what)
     values = {}
     for name, rows in data.select_rows("training").items():
         original = data.find_rows(data.models[name].origin, "training")
@@ -196,7 +199,7 @@ def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> 
         difference = (both["held_out_loss_x"] - both["held_out_loss_y"]).dropna()
         if len(difference):
             values[name] = difference.to_numpy()[0]
-    return _average_pairs(data, values, regulariser, pairs, "a held-out loss")
+    return _average_pairs(data, values, regulariser, pairs, what)
 
 
 def _average_pairs(
@@ -208,17 +211,28 @@ def _average_pairs(
         treatment = data.models[name].treatment
         if treatment.split()[0] == regulariser:
             treatments[treatment].append(value)
-    most = max(map(len, treatments.values()), default=0)
-    if most < pairs:
-        raise NotMeasured(
-            f"the run has {most} of the {pairs} pairs needed; a pair is a twin trained with the term "
-            f"`{regulariser}` and its original, of one seed, both with {what} at the same last step"
-        )
+    _require_pairs(map(len, treatments.values()), regulariser, pairs, what)
     return {
         treatment: {"difference": bound_repetitions(np.stack(of, axis=-1))}
         for treatment, of in treatments.items()
         if len(of) >= pairs
     }
+
+
+def _require_pairs(counts: Iterable[int], regulariser: str, pairs: int, what: str) -> None:
+    """Raise NotMeasured if no treatment has as many pairs as the claim needs."""
+    most = max(counts, default=0)
+    if most < pairs:
+        raise NotMeasured(
+            f"the run has {most} of the {pairs} pairs needed; a pair is a twin trained with the term "
+            f"`{regulariser}` and its original, of one seed, both with {what} at the same last step"
+        )
+
+
+def _count_twins(data: ClaimData, regulariser: str) -> Iterable[int]:
+    """Count the twins of each treatment by a regulariser, whether they are measured or not."""
+    treatments = [model.treatment for model in data.models.values()]
+    return Counter(name for name in treatments if name.split()[:1] == [regulariser]).values()
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
