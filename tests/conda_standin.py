@@ -11,6 +11,7 @@ GPU.
 
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -85,7 +86,10 @@ def lay_out(base: Path) -> None:
 def make_environment(prefix: Path, wanted: EnvironmentFile, constraints: Path) -> None:
     """Make the folder `prefix`: Python, the packages that are listed, and what these need."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    make = ["venv", "--quiet", "--no-project", "--no-python-downloads", "--python", wanted.python]
+    # The demo's text is the documentation of Python, which another patch release changes.
+    is_running = platform.python_version().startswith(f"{wanted.python}.")
+    python = sys.executable if is_running else wanted.python
+    make = ["venv", "--quiet", "--no-project", "--no-python-downloads", "--python", python]
     subprocess.run([uv, *make, prefix], check=True)
     packages = [f"{PIP_NAMES.get(name, name)}=={v}.*" for name, v in wanted.packages.items()]
     options = ["--python", prefix / "bin/python", "--constraint", constraints]
