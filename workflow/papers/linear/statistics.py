@@ -29,6 +29,7 @@ from shape_of_learning.claims.evidence import (
 )
 from shape_of_learning.claims.statistics import MOST_LAYERS
 
+HALF = 0.5  # of the blocks, which do not exceed the median
 CHANGES = ("dropped", "replaced")
 ORDERS = ("most_linear_first", "least_linear_first")
 
@@ -90,7 +91,7 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
         if np.isnan(correlation.estimate).any():
             correlation = make_undecided(correlation)
         units[name] = {
-            "norm_ratio": find_ceiling(bound_by_jackknife(ratio), 0.5),
+            "norm_ratio": find_ceiling(bound_by_jackknife(ratio), HALF),
             "ratio_of_most": find_ceiling(bound_by_jackknife(ratio), MOST_LAYERS),
             "gain": bound_by_jackknife((whole - increment).mean(axis=-2)),
             "rank_correlation": replace(correlation, limits=(-1, 1)),

@@ -230,9 +230,10 @@ def _name_deciding(claim: Claim, judgement: Judgement) -> str:
 
 def _name_others(claim: Claim, judgement: Judgement) -> str:
     """Say so if the claim names models and none of them was judged."""
-    if isinstance(claim.models, str) or {*claim.models} & {*judgement.models}:
+    if isinstance(claim.models, str) or not judgement.models:
         return ""
-    return " The paper names other models."
+    is_named = any(model in claim.models for model in judgement.models)
+    return "" if is_named else " The paper names other models."
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:
