@@ -128,8 +128,13 @@ class Judgement:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def label_unit(self, unit: str) -> str:
-        """Name a model, or the models of a pair, as figures do."""
-        return PAIR.join(self.labels.get(model) or model for model in unit.split(PAIR))
+        """Name a model, the models of a pair, or the seeds of a training, as figures do."""
+        names, _, seeds = unit.partition(OTHER_SEEDS)
+        labels = [self.labels.get(name) or name for name in names.split(PAIR)]
+        if not seeds:
+            return PAIR.join(labels)
+        trainings = (label.rpartition(", seed")[0] or label for label in labels)
+        return f"{PAIR.join(trainings)} ({seeds.strip(' ()')} seeds)"
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:

@@ -1,7 +1,7 @@
 """The page of a paper's claims that people read, its ledger, and all verdicts as one family."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, isnan
 from pathlib import Path
 
@@ -140,7 +140,7 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
         )
     lines += [f"- Smaller effects: {claim.matters}"] if claim.matters else []
     lines += [f"- Scope: {describe_scope(claim)}"] if claim.seen else []
-    if others := _list_other_verdicts(claim, judgement):
+    if others := _list_other_verdicts(claim, judgement, name=_name_estimators):
         lines.append(f"- Other estimators, selections and null models: {'; '.join(others)}")
     if judgement.models:
         checkpoints = len(judgement.revisions)
@@ -170,11 +170,13 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
     return lines
 
 
-def _list_other_verdicts(claim: Claim, judgement: Judgement) -> list[str]:
+def _list_other_verdicts(
+    claim: Claim, judgement: Judgement, name: Callable[[str], str] = str
+) -> list[str]:
     """List the verdicts by other estimators, on other selections, and beyond null models."""
     others = [
-        f"{'also ' * (name in claim.robustness)}{name}: {verdict}"
-        for name, verdict in judgement.other_verdicts.items()
+        f"{'also ' * (key in claim.robustness)}{name(key)}: {verdict}"
+        for key, verdict in judgement.other_verdicts.items()
     ]
     beyond = [f"beyond {control}: {told}" for control, told in judgement.beyond_controls.items()]
     return others + beyond
@@ -183,7 +185,7 @@ def _list_other_verdicts(claim: Claim, judgement: Judgement) -> list[str]:
 def _name_differing_verdicts(judgement: Judgement) -> str:
     """Name the other verdicts that are not the one that counts, in brackets; empty if all are."""
     differing = [
-        f"{name}: {verdict}"
+        f"{_name_estimators(name)}: {verdict}"
         for name, verdict in judgement.other_verdicts.items()
         if verdict not in (judgement.verdict, ClaimVerdict.NOT_MEASURED)
     ]
@@ -430,6 +432,13 @@ def _describe_contradiction(claim: Claim, judgement: Judgement) -> str:
 
 def _name_estimator(estimator: str) -> str:
     return find_measure(estimator).label if estimator in list_measure_names() else f"`{estimator}`"
+
+
+def _name_estimators(names: str) -> str:
+    """Name estimators as figures do; other keys of verdicts, such as "held out", are words already."""
+    keys = names.split(" and ")
+    is_known = {*keys} <= {*list_measure_names()}
+    return " and ".join(find_measure(key).label for key in keys) if is_known else names
 
 
 def _escape_cell(words: str) -> str:
