@@ -23,6 +23,7 @@ rule make_task:
         "<benchmarks>/tasks/{task}.tsv"
     wildcard_constraints:
         task=match_any(RUN.tasks),
+    priority: 10  # a fine-tuning begins with it, and much follows of that
     localrule: True
     conda:
         "../../envs/tasks.yaml"

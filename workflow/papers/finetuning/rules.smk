@@ -54,6 +54,7 @@ rule measure_on_task:
         "<logs>/tables/finetuning/{model}.log",
     benchmark:
         "<benchmarks>/tables/finetuning/{model}.tsv"
+    priority: 1  # as for other measures of a checkpoint
     conda:
         "../../../envs/models.yaml"
     threads: forward_threads
