@@ -280,6 +280,16 @@ def test_vectors_have_the_dimension_of_their_distances(estimate, k):
     assert estimate(X) == estimate(nearest_distances(X, k))
 
 
+def test_distances_with_that_of_a_vector_to_itself_are_refused():
+    """As from a search for the neighbours of the vectors that it holds."""
+    X = hidden_states(300, 8)
+    distances = np.sort(np.linalg.norm(X[:, None] - X[None], axis=2), axis=1)
+    for columns in (3, len(X)):
+        with pytest.raises(ValueError, match="vector to itself"):
+            two_nn(distances[:, :columns])
+    assert two_nn(distances[:, 1:]) == pytest.approx(two_nn(X), rel=1e-9)
+
+
 NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])
 
 

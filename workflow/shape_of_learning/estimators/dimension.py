@@ -1,8 +1,8 @@
 """Intrinsic dimension from distances to nearest neighbours.
 
 Every estimator takes vectors, or their distances from :func:`shape_of_learning.nearest_distances`, so that one
-search can serve all; ``r_1 <= ... <= r_k`` is a row of distances. An array counts as distances if its numbers are
-positive and ascend in every row. The local estimators, MADA, MOM and MLE, compute the *inverse* dimension of a
+search can serve all; ``r_1 <= ... <= r_k`` is a row of distances. An array whose rows all ascend from 0 or more counts
+as distances, so pass ``nearest_distances(X, k)`` of vectors whose coordinates ascend. The local estimators, MADA, MOM and MLE, compute the *inverse* dimension of a
 point, which is zero, not infinite, where distances are tied.
 
 All raise ValueError if vectors are too few for the neighbours that are needed or hold NaN or infinity, if distances
@@ -34,7 +34,8 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, k >= 2) or (n, d)
-        From :func:`shape_of_learning.nearest_distances`, or vectors.
+        From :func:`shape_of_learning.nearest_distances`, or vectors. If the numbers of every row ascend from 0 or
+        more, they are distances.
     kept : float
         Share of the ratios, the smallest, that the line is fitted to, in (0, 1]. 0.9 is the choice
         of the method's authors. The last ratio, where y is infinite, is never used.
@@ -351,18 +352,22 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
     if np.isnan(present).any():
         raise ValueError("distances holds NaN in a column whose neighbours exist")
     if not (np.isfinite(present) & (present >= 0)).all() or not (copies or present.all()):
-        allowed = "not negative" if copies else "positive; distinct vectors have no distance 0"
-        raise ValueError(f"distances must be finite and {allowed}")
+        if copies:
+            raise ValueError("distances must be finite and not negative")
+        raise ValueError(
+            "distances must be finite and positive: without the distance of a vector to itself or to a copy. Rows that "
+            "all ascend are taken for distances; of vectors, pass nearest_distances(X, k)"
+        )
     if (np.diff(present, axis=1) < 0).any():
         raise ValueError("distances must ascend within every row")
     return r
 
 
 def _are_distances(r: np.ndarray) -> bool:
-    """Tell whether rows ascend from above 0, as vectors hardly ever do, or hold NaN."""
+    """Tell whether all rows ascend from 0 or more, as vectors hardly ever do, or hold NaN."""
     if np.isnan(r).any():
         return True
-    return r.shape[1] > 1 and bool((r[:, 0] > 0).all()) and not (r[:, 1:] < r[:, :-1]).any()
+    return r.shape[1] > 1 and bool((r[:, 0] >= 0).all()) and not (r[:, 1:] < r[:, :-1]).any()
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
