@@ -14,6 +14,7 @@ from shape_of_learning.claims.judgement import judge
 from shape_of_learning.claims.page import describe_finding, write_page
 from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.metrics.suspects import COPIES, find_reasons
+from shape_of_learning.plan.run import collect_suspect_limits
 
 RUNS = 1000
 
@@ -512,13 +513,15 @@ def test_estimators_of_which_one_is_missing_are_not_compared():
     assert found.verdict == "not measured"
 
 
-def test_a_dimension_near_the_width_decides_nothing_alone():
+@pytest.mark.parametrize("estimator", ["two_nn", "mada"])
+def test_a_dimension_near_the_width_decides_nothing_alone(estimator):
     claim, steps = CLAIMS["dimension_rises_then_falls"], (1, 10, 20, 60, 100)
+    claim = replace(claim, estimators=[estimator], other_estimators=[])
     of = curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)
-    known = {("d", "two_nn"): of}
+    limits = collect_suspect_limits({estimator: find_measure(estimator)})
     for width, verdict in ((768, "supported"), (64, "undecided")):
         models = {"d": EvidenceModel("d", "decoder", 40, width=width)}
-        given = Evidence(models, known, suspect_above={"two_nn": 0.1})
+        given = Evidence(models, {("d", estimator): of}, suspect_above=limits)
         assert judge(claim, given).verdict == verdict
 
 

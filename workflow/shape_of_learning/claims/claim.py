@@ -364,14 +364,14 @@ class ClaimsJob(NamedTuple):
     claims : tuple of Claim
     models : tuple of EvidenceModel
         The models of the run.
-    suspect_above : mapping of str to float
-        Estimator -> the share of near-duplicates up to which it can be trusted.
+    suspect_above : mapping of str to float or None
+        Intrinsic dimension -> the share of near-duplicates up to which it can be trusted; None if copies do not matter.
     """
 
     title: str
     claims: tuple[Claim, ...]
     models: tuple[EvidenceModel, ...]
-    suspect_above: Mapping[str, float]
+    suspect_above: Mapping[str, float | None]
 
 
 class SpecificationsJob(NamedTuple):
@@ -388,7 +388,7 @@ class SpecificationsJob(NamedTuple):
 
     grid: ClaimGrid
     models: tuple[EvidenceModel, ...]
-    suspect_above: Mapping[str, float]
+    suspect_above: Mapping[str, float | None]
     sample: str
 
 

@@ -99,8 +99,9 @@ class Evidence:
         By model and estimator, without checkpoints that are not sound.
     tables : mapping of str to DataFrame
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
-    suspect_above : mapping of str to float
-        By estimator, the share of near-duplicates up to which its conditions hold.
+    suspect_above : mapping of str to float or None
+        By intrinsic dimension, the share of near-duplicates up to which it can be trusted; None if copies do not
+        matter.
     controls : mapping of (str, str, str) to LayerValues
         By model, estimator and control, such as ``untrained``.
     """
@@ -108,13 +109,13 @@ class Evidence:
     models: Mapping[str, EvidenceModel]
     curves: Mapping[tuple[str, ...], LayerValues] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    suspect_above: Mapping[str, float] = field(default_factory=dict)
+    suspect_above: Mapping[str, float | None] = field(default_factory=dict)
     controls: Mapping[tuple[str, ...], LayerValues] = field(default_factory=dict)
 
 
 def read_evidence(
     models: Iterable[EvidenceModel],
-    suspect_above: Mapping[str, float],
+    suspect_above: Mapping[str, float | None],
     left_out: Iterable[Path],
     tables: Sequence[Path],
     controls: Iterable[Path] = (),
@@ -125,7 +126,7 @@ def read_evidence(
     ----------
     models : iterable of EvidenceModel
         All models of the run.
-    suspect_above : mapping of str to float
+    suspect_above : mapping of str to float or None
         As in :class:`Evidence`.
     left_out : iterable of Path
         ``tables/left_out/{model}.csv``.
@@ -413,10 +414,10 @@ class ClaimData:
         )
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
-        """Return which values tables, figures and the terminal mark as suspect, too, (checkpoints, layers) of bool."""
-        limit = self.evidence.suspect_above.get(estimator)
-        if limit is None:
+        """Mark values that are copies or near the width, as tables and figures do, (checkpoints, layers) of bool."""
+        if estimator not in self.evidence.suspect_above:
             return np.zeros(curve.near_duplicates.shape, bool)
+        limit = self.evidence.suspect_above[estimator]
         same_token = np.nan if curve.same_token is None else curve.same_token
         width = self.evidence.models[model].width if model in self.evidence.models else 0
         suspect: np.ndarray = are_copies(limit, curve.near_duplicates, same_token)

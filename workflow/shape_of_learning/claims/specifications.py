@@ -34,7 +34,7 @@ class MeasuredChoices:
     ----------
     models : iterable of EvidenceModel
         All models of the run.
-    suspect_above : mapping of str to float
+    suspect_above : mapping of str to float or None
         As in :class:`.Evidence`.
     measured : iterable of Path
         Tables of the jobs that measured checkpoints.
@@ -45,7 +45,7 @@ class MeasuredChoices:
     def __init__(
         self,
         models: Iterable[EvidenceModel],
-        suspect_above: Mapping[str, float],
+        suspect_above: Mapping[str, float | None],
         measured: Iterable[Path],
         verdicts: Iterable[Path],
     ):

@@ -1,9 +1,9 @@
 """Intrinsic dimension from distances to nearest neighbours.
 
 Every estimator takes vectors, or their distances from :func:`shape_of_learning.nearest_distances`, so that one
-search can serve all; ``r_1 <= ... <= r_k`` is a row of distances. An array whose rows all ascend from 0 or more counts
-as distances, so pass ``nearest_distances(X, k)`` of vectors whose coordinates ascend. The local estimators, MADA, MOM and MLE, compute the *inverse* dimension of a
-point, which is zero, not infinite, where distances are tied.
+search can serve all; ``r_1 <= ... <= r_k`` is a row of distances. An array whose rows all ascend from 0 or more
+counts as distances, so pass ``nearest_distances(X, k)`` of vectors whose coordinates ascend. The local estimators,
+MADA, MOM and MLE, compute the *inverse* dimension of a point, which is zero, not infinite, where distances are tied.
 
 All raise ValueError if vectors are too few for the neighbours that are needed or hold NaN or infinity, if distances
 have too few columns, or an argument is not allowed, and return NaN where they are undefined.

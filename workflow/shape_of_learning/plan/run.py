@@ -739,10 +739,13 @@ def thin_checkpoints(checkpoints: Sequence[Any], most: int) -> list[Any]:
     return [checkpoints[rank] for rank in sorted(ranks)]
 
 
-def collect_suspect_limits(measures: Mapping[str, Measure]) -> dict[str, float]:
-    """Collect the share of near-duplicates up to which each estimator can be trusted."""
-    limits = {name: measure.suspect_above for name, measure in measures.items()}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+def collect_suspect_limits(measures: Mapping[str, Measure]) -> dict[str, float | None]:
+    """Collect the share of near-duplicates up to which each intrinsic dimension can be trusted; None if any."""
+    return {
+        name: measure.suspect_above
+        for name, measure in measures.items()
+        if measure.conditions.is_dimension
+    }
 
 
 def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
