@@ -97,8 +97,8 @@ def describe_measure(measure: Measure) -> tuple[str, ...]:
     warnings = []
     if measure.depends_on_n:
         warnings.append("compare batches of different sizes")
-    if measure.suspect_above is not None:
-        share = f"{100 * measure.suspect_above:g} %"
+    if measure.near_duplicate_limit is not None:
+        share = f"{100 * measure.near_duplicate_limit:g} %"
         warnings.append(f"trust it where more than {share} of the vectors have a near-duplicate")
     where_few = "unless few windows decide" if measure.moments else "yes"
     interval = where_few if measure.has_interval and measure.family != WEIGHTS else "none"

@@ -34,8 +34,8 @@ try:
         fetch(job, Path(given["output"]))
         print("null")
     elif what == "named":
-        from shape_of_learning.checkpoints.local import find_checkpoint
-        print(json.dumps(str(find_checkpoint(**given)[1])))
+        from shape_of_learning.checkpoints.local import find_checkpoint_folder
+        print(json.dumps(str(find_checkpoint_folder(**given)[1])))
     else:
         from shape_of_learning.checkpoints.lock import Place
         from shape_of_learning.checkpoints.hub import resolve

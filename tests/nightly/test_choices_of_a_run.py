@@ -4,7 +4,7 @@ import shutil
 
 import tiny_runs
 
-LEFT_OUT = "tables/left_out/tiny.csv"
+JACKKNIFE = "tables/jackknife/tiny.csv"
 FIRST = {
     "text": "own",
     "first_token": "keep",
@@ -33,7 +33,7 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     # Off unless it is asked for.
     assert "measure_choices" not in checkout.planned("--configfile", "tiny.yaml")
     assert checkout.planned("choices", "--configfile", "tiny.yaml")["measure_choices"] == 2
-    checkout.snakemake("choices", f"results/{LEFT_OUT}", *run)
+    checkout.snakemake("choices", f"results/{JACKKNIFE}", *run)
 
     found = [
         row for step in (0, 1) for row in checkout.rows(f"results/choices/tiny/step{step}.csv")
@@ -49,7 +49,7 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     assert len(own) == 2 * 2 * 2  # steps, layers, estimators
     place = ("revision", "layer", "estimator")
     of_run = {
-        tuple(row[name] for name in place): row for row in checkout.rows(f"results/{LEFT_OUT}")
+        tuple(row[name] for name in place): row for row in checkout.rows(f"results/{JACKKNIFE}")
     }
     for row in own:
         standard = of_run[tuple(row[name] for name in place)]

@@ -151,16 +151,18 @@ def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does(
     rule = conditions({"in": 0.75, "above": 0}, {"in": "any", "below": 0.9})
 
     def of(**near):
-        return judged_models(dict.fromkeys("abcd", 1), rule, near, suspect_above={"linearity": 0.1})
+        return judged_models(
+            dict.fromkeys("abcd", 1), rule, near, near_duplicate_limits={"linearity": 0.1}
+        )
 
     assert of(c=0.2, d=0.1).models == ("a", "b", "d")
     assert "by `linearity` `c` (1 of 1, left out)" in of(c=0.2).because
-    named = judged([curve({0: [1, 1]}, near=0.2)], suspect_above={"linearity": 0.1})
+    named = judged([curve({0: [1, 1]}, near=0.2)], near_duplicate_limits={"linearity": 0.1})
     assert (named.verdict, named.estimate) == ("undecided", 1)
     assert "decide nothing alone" in named.because
     one_of_four = curve({0: [1] * 4})
     one_of_four = replace(one_of_four, near_duplicates=np.array([[0.2, 0, 0, 0]]))
-    assert judged([one_of_four], suspect_above={"linearity": 0.1}).verdict == "supported"
+    assert judged([one_of_four], near_duplicate_limits={"linearity": 0.1}).verdict == "supported"
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
@@ -429,7 +431,7 @@ def test_removing_blocks_or_replacing_them_is_enough(dropped, replaced, verdict)
 
 def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     steps = {"step0": [9, 1, 1], "step8": [9, 0.5, 0.5], "step4": [9, 0.8, 1]}
-    values, verdicts = tmp_path / "tables/left_out/d.csv", tmp_path / "tables/verdicts/d.csv"
+    values, verdicts = tmp_path / "tables/jackknife/d.csv", tmp_path / "tables/verdicts/d.csv"
     rows = [
         ("d", revision, revision[4:], "linearity", "all", layer, "", 4096, 4096, 0, 0, 9, "")
         + (value,) * (GROUPS + 1)
@@ -444,8 +446,8 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     ledger, page = tmp_path / "claims.csv", tmp_path / "claims.md"
     claims = Claim(name="c", **CLAIM), Claim(name="other", **CLAIM | {"models": ["x|y"]})
     judge_claims.main(
-        ClaimsJob("A paper", claims, (EvidenceModel("d", "decoder", 2),), suspect_above={}),
-        left_out=[values],
+        ClaimsJob("A paper", claims, (EvidenceModel("d", "decoder", 2),), near_duplicate_limits={}),
+        jackknife=[values],
         tables=[verdicts],
         controls=[],
         ledger=ledger,

@@ -20,7 +20,7 @@ import yaml
 from checkouts import REPOSITORY
 from exports import HEAD, exported, head_of
 from shape_of_learning.corpus import mediawiki, open_marks, windows
-from shape_of_learning.corpus.changes import read_losses
+from shape_of_learning.corpus.changes import read_removed_text
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
 from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.corpus.mediawiki import Export, Page, clean_page, is_redirect
@@ -127,7 +127,7 @@ def test_text_keeps_every_character_unless_its_source_has_an_alphabet(tmp_path, 
     text, description = prepared(tmp_path, words.encode(), "text", size=None)
     assert text == words
     assert description["dropped"]["characters"] == 0
-    assert (caplog.text, read_losses(tmp_path / "alphabet.json")) == ("", "")
+    assert (caplog.text, read_removed_text(tmp_path / "alphabet.json")) == ("", "")
     source = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["corpus"]
     assert source["alphabet_size"] is None
     sizes = {name: each.get("alphabet_size") for name, each in source["sources"].items()}
@@ -142,7 +142,7 @@ def test_what_a_text_loses_is_counted_and_said(tmp_path, caplog):
     assert description["dropped"]["characters"] == 2
     changed = {"line_ends": 2, "byte_order_mark": 1, "bytes_cut_off": 2}
     assert description["changed"] == changed
-    losses = read_losses(tmp_path / "alphabet.json")
+    losses = read_removed_text(tmp_path / "alphabet.json")
     for said in ("2 of 10 characters", "outside of an alphabet of 2", "last 2 bytes"):
         assert said in losses
         assert said in caplog.text

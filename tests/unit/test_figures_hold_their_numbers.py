@@ -80,8 +80,8 @@ TARGETS = [
     for target in sorted({*RUN.shown} & {*FIGURES})
     if FIGURES[target].draw.partition(":")[2] not in NO_CURVES
 ]
-LEFT_OUT_COLUMNS = ("model", "step", "estimator", "layer", "value")
-LEFT_OUT_COLUMNS += tuple(f"without_{group}" for group in range(16))
+JACKKNIFE_COLUMNS = ("model", "step", "estimator", "layer", "value")
+JACKKNIFE_COLUMNS += tuple(f"without_{group}" for group in range(16))
 SAMPLE = "128 windows of 512 characters of enwik8"
 KINDS_OF_CONTROLS = ("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
 NUMBERS = np.random.default_rng(0)
@@ -184,7 +184,7 @@ FURTHER = {
     "massive": (MASSIVE_TABLE_COLUMNS, massive),
     "controls": (CONTROL_COLUMNS, controls),
     "training": (TRAINING_COLUMNS, training),
-    "left_out": (LEFT_OUT_COLUMNS, jackknife_values),
+    "jackknife": (JACKKNIFE_COLUMNS, jackknife_values),
     "weights": (WEIGHT_COLUMNS, weights),
     "last_weights": (WEIGHT_COLUMNS, lambda model, measures: weights(model, measures, -1)),
     "weight_points": (WEIGHT_POINT_COLUMNS, points),

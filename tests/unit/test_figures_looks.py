@@ -612,7 +612,7 @@ def test_suspect_values_are_marked_in_null_models_too():
         for layer, share, spread in ((1, 0.73, 0), (2, 0.3, 1), (3, 0.3, 0))
     ]
     inputs = made.inputs_of(["a"], "two_nn", rows=rows, controls=pd.DataFrame(null))
-    two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicates=0.1)
+    two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicate_limit=0.1)
     measures = tuple(replace(measure, conditions=two_nn) for measure in inputs.measures)
     drawing = made.draw("controls:controls_by_layer", replace(inputs, measures=measures))
     lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]

@@ -61,9 +61,9 @@ def test_a_state_that_is_not_kept_is_refused_with_the_key():
 
 
 def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
-    suspect = {name for name, measure in choose(*MEASURES).items() if measure.suspect_above}
+    suspect = {name for name, measure in choose(*MEASURES).items() if measure.near_duplicate_limit}
     assert suspect == {"two_nn", "two_nn_authors", "gride_1"}
-    assert choose("two_nn")["two_nn"].suspect_above == 0.1
+    assert choose("two_nn")["two_nn"].near_duplicate_limit == 0.1
 
 
 def test_measures_whose_intervals_do_not_cover_have_none():

@@ -14,7 +14,7 @@ from shape_of_learning.claims.judgement import judge
 from shape_of_learning.claims.page import describe_finding, write_page
 from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.metrics.suspects import COPIES, find_reasons
-from shape_of_learning.plan.run import collect_suspect_limits
+from shape_of_learning.plan.run import collect_near_duplicate_limits
 
 RUNS = 1000
 
@@ -457,7 +457,7 @@ def of_estimators(claim="dimension_rises_then_falls", same_token=(), **values):
         for name, of in values.items()
     }
     models = {"d": EvidenceModel("d", "decoder", 40)}
-    of = Evidence(models, curves, suspect_above={"two_nn": 0.1, "two_nn_authors": 0.1})
+    of = Evidence(models, curves, near_duplicate_limits={"two_nn": 0.1, "two_nn_authors": 0.1})
     return judge(CLAIMS[claim], of)
 
 
@@ -518,10 +518,10 @@ def test_a_dimension_near_the_width_decides_nothing_alone(estimator):
     claim, steps = CLAIMS["dimension_rises_then_falls"], (1, 10, 20, 60, 100)
     claim = replace(claim, estimators=[estimator], other_estimators=[])
     of = curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)
-    limits = collect_suspect_limits({estimator: find_measure(estimator)})
+    limits = collect_near_duplicate_limits({estimator: find_measure(estimator)})
     for width, verdict in ((768, "supported"), (64, "undecided")):
         models = {"d": EvidenceModel("d", "decoder", 40, width=width)}
-        given = Evidence(models, {("d", estimator): of}, suspect_above=limits)
+        given = Evidence(models, {("d", estimator): of}, near_duplicate_limits=limits)
         assert judge(claim, given).verdict == verdict
 
 
@@ -538,7 +538,10 @@ def test_claims_mistrust_the_values_that_tables_mark(near, same_token):
     given = {("d", "two_nn"): replace(of, **shares)}
     models = {"d": EvidenceModel("d", "decoder", 40, width=64)}
     claim = replace(CLAIMS["dimension_rises_then_falls"], statistic="mean_over_layers")
-    data = ClaimData(claim, Evidence(models, given, suspect_above={"two_nn": two_nn.suspect_above}))
+    data = ClaimData(
+        claim,
+        Evidence(models, given, near_duplicate_limits={"two_nn": two_nn.near_duplicate_limit}),
+    )
     assert bool(data.find_curves("d", "two_nn")) == (COPIES not in reasons)
 
 
@@ -555,7 +558,7 @@ def test_a_suspect_layer_is_left_out_at_all_steps():
     given = {("d", "two_nn"): replace(of, near_duplicates=near)}
     claim = CLAIMS["dimension_rises_then_falls"]
     assert judge(claim, Evidence(models, given)).verdict == "undecided"  # the others fall
-    known = Evidence(models, given, suspect_above={"two_nn": 0.1})
+    known = Evidence(models, given, near_duplicate_limits={"two_nn": 0.1})
     assert judge(claim, known).verdict == "contradicted"
 
 

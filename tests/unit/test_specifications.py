@@ -182,7 +182,7 @@ def measured(tmp_path):
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
         return {
             "models": [EvidenceModel("m", "decoder", LAYERS)],
-            "suspect_above": {"anisotropy": 0.3},
+            "near_duplicate_limits": {"anisotropy": 0.3},
             "measured": [tmp_path / "measured.csv"],
             "verdicts": [] if sound is None else [tmp_path / "verdicts.csv"],
         }
@@ -202,7 +202,7 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
     flips, table, page = (tmp_path / name for name in ("flips.csv", "choices.csv", "choices.md"))
     figure = {kind: tmp_path / f"x.{kind}" for kind in ("pdf", "png", "csv", "markdown")}
     values = measured()
-    models, limits = tuple(values["models"]), values["suspect_above"]
+    models, limits = tuple(values["models"]), values["near_duplicate_limits"]
     judge_choices.main(
         SpecificationsJob(CHOICES, models, limits, "128 windows of enwik8"),
         values["measured"],

@@ -30,7 +30,7 @@ def checkpoint_rows(seed, *, shared=0.0, undefined=(), lost=()):
     """
     numbers = np.random.default_rng(seed)
     common = np.random.default_rng(99).normal(size=GROUPS)
-    batches, left_out = [], []
+    batches, jackknife = [], []
     for layer in range(LAYERS + 1):
         values = numbers.uniform(10, 20, BATCHES)
         without = values.mean() + shared * common + numbers.normal(scale=0.1, size=GROUPS)
@@ -41,13 +41,13 @@ def checkpoint_rows(seed, *, shared=0.0, undefined=(), lost=()):
         batches += [[layer, batch, 600, 590, value] for batch, value in enumerate(values)]
         near = layer / 10
         sd = float(np.std(values, ddof=1))
-        left_out.append([layer, values.mean(), sd, 600, 590, near, 0.5, 128, *without])
-    return batches, left_out
+        jackknife.append([layer, values.mean(), sd, 600, 590, near, 0.5, 128, *without])
+    return batches, jackknife
 
 
 def write_checkpoint(folder, revision, rows, family, names):
-    batches, left_out = rows
-    for layer, value, _, n, n_unique, near, same, windows, *without in left_out:
+    batches, jackknife = rows
+    for layer, value, _, n, n_unique, near, same, windows, *without in jackknife:
         rows = []
         for name in names:
             own = (row for row in batches if row[0] == layer)
@@ -63,7 +63,7 @@ KINDS = {
     "measurements": tidy.MEASUREMENT_COLUMNS,
     "estimates": tidy.ESTIMATE_COLUMNS,
     "changes": tidy.CHANGE_COLUMNS,
-    "left_out": tidy.LEFT_OUT_COLUMNS,
+    "jackknife": tidy.JACKKNIFE_COLUMNS,
 }
 
 
@@ -90,16 +90,16 @@ def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_output
     return [table(files[kind], columns) for kind, columns in KINDS.items()][:3]
 
 
-def error_of(left_out):
+def error_of(jackknife):
     """The jackknife's standard error, one number at a time."""
-    mean = statistics.fmean(left_out)
-    squares = math.fsum((value - mean) ** 2 for value in left_out)
+    mean = statistics.fmean(jackknife)
+    squares = math.fsum((value - mean) ** 2 for value in jackknife)
     return math.sqrt((GROUPS - 1) / GROUPS * squares)
 
 
-def assert_is(row, name, value, left_out):
+def assert_is(row, name, value, jackknife):
     """Value, standard error and interval of a row."""
-    error = error_of(left_out)
+    error = error_of(jackknife)
     expected = [value, error, value - QUANTILE * error, value + QUANTILE * error]
     found = [float(row[key]) for key in (name, "standard_error", "low", "high")]
     assert found == pytest.approx(expected, rel=ROUNDING)
@@ -108,8 +108,8 @@ def assert_is(row, name, value, left_out):
 def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
     rows = checkpoint_rows(1)
     _, estimates, _ = gathered(tmp_path, rows)
-    left_out = table(tmp_path / "left_out.csv", tidy.LEFT_OUT_COLUMNS)
-    for row, kept, of_layer in zip(estimates, left_out, rows[1], strict=False):
+    jackknife = table(tmp_path / "jackknife.csv", tidy.JACKKNIFE_COLUMNS)
+    for row, kept, of_layer in zip(estimates, jackknife, rows[1], strict=False):
         layer, value, sd, *_, windows = of_layer[:8]
         assert (row["layer"], row["depth"]) == (str(layer), str(layer / LAYERS))
         assert_is(row, "value", value, of_layer[8:])
@@ -123,10 +123,10 @@ def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
 
 @pytest.mark.parametrize(("average_over", "first"), [("block_outputs", 1), ("all_layers", 0)])
 def test_an_average_over_layers_is_that_of_its_left_out_values(tmp_path, average_over, first):
-    batches, left_out = checkpoint_rows(1, shared=0.3)
-    _, estimates, _ = gathered(tmp_path, (batches, left_out), average_over=average_over)
+    batches, jackknife = checkpoint_rows(1, shared=0.3)
+    _, estimates, _ = gathered(tmp_path, (batches, jackknife), average_over=average_over)
     (row,) = [row for row in estimates if row["layer"] == ""]
-    layers = left_out[first:]
+    layers = jackknife[first:]
     without = [statistics.fmean(layer[8 + group] for layer in layers) for group in range(GROUPS)]
     assert row["depth"] == ""
     assert_is(row, "value", statistics.fmean(layer[1] for layer in layers), without)
@@ -181,27 +181,27 @@ def bars(row):
 
 
 def test_undefined_values_are_empty_and_logged_if_the_vectors_are_distinct(tmp_path, caplog):
-    batches, left_out = checkpoint_rows(1, undefined=range(LAYERS + 1))
+    batches, jackknife = checkpoint_rows(1, undefined=range(LAYERS + 1))
     for few in (1, 60):  # as of a broken checkpoint, or fewer than a measure has neighbours
-        rows = [[*row[:3], few, row[4]] for row in batches], left_out
+        rows = [[*row[:3], few, row[4]] for row in batches], jackknife
         _, estimates, changes = gathered(tmp_path, rows, checkpoint_rows(2))
         for row in estimates[: LAYERS + 2]:
             assert [row["value"], *bars(row), row["batch_sd"]] == [""] * 5
         assert estimates[LAYERS + 1]["layers"] == "0"
         assert {(row["difference"], row["smallest_visible"]) for row in changes} == {("", "")}
     assert "two_nn" not in caplog.text
-    _, estimates, _ = gathered(tmp_path, (batches, left_out))
+    _, estimates, _ = gathered(tmp_path, (batches, jackknife))
     assert {row["value"] for row in estimates} == {""}
     assert "m/step0 has no value of `two_nn`" in caplog.text
 
 
 def test_an_average_over_layers_of_which_one_is_broken_is_undefined(tmp_path):
     """An undefined value of sound vectors is left out; a block of NaN or of one vector is not."""
-    batches, left_out = checkpoint_rows(1, undefined=[2])
+    batches, jackknife = checkpoint_rows(1, undefined=[2])
     sound = checkpoint_rows(2)
     for n_unique, layers in ((60, "2"), (1, "0")):
         rows = [[*row[:3], n_unique if row[0] == 2 else row[3], row[4]] for row in batches]
-        for order in ([(rows, left_out), sound], [sound, (rows, left_out)]):
+        for order in ([(rows, jackknife), sound], [sound, (rows, jackknife)]):
             _, estimates, changes = gathered(tmp_path, *order)
             means = {row["layers"]: row for row in estimates if row["layer"] == ""}
             assert set(means) == {layers, "3"}

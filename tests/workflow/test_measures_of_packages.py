@@ -49,12 +49,12 @@ def gap(distances, k):
     return (distances[:, k - 1] - distances[:, 0]).mean()
 """,
     "more_shapes_entries.py": """
-from shape_of_learning.metrics.measure_entry import Interval, Measure
+from shape_of_learning.metrics.measure_entry import AllowedRange, Measure
 
 NORM_BEFORE = Measure("more_shapes:largest_norm", "isotropy", rows={"last_layer": "before_final_norm"})
 MOVED = Measure("more_shapes:moved", "linearity", "Moved", "Distance", jackknife_function="moved_without")
 GAP = Measure(
-    "gap_of_shapes:gap", "dimension", "Gap {k}", "Distance", {"k": 10}, {"k": Interval(least=2)},
+    "gap_of_shapes:gap", "dimension", "Gap {k}", "Distance", {"k": 10}, {"k": AllowedRange(least=2)},
     neighbours="k",
 )
 """,

@@ -46,7 +46,7 @@ def list_checkpoint_files(pattern):
 
     def list_files(model):
         checkpoints = RUN.list_checkpoints(model)
-        return [pattern.format(model=model, revision=place.name) for place in checkpoints]
+        return [pattern.format(model=model, revision=checkpoint.name) for checkpoint in checkpoints]
 
     return ask_plan(list_files, "model")
 
@@ -197,6 +197,6 @@ rule judge_checkpoints:
         "../../envs/metrics.yaml"
     params:
         code=lambda wildcards: digest_code("judge_checkpoints"),
-        job=ask_job(RUN.make_judgement_job, "model"),
+        job=ask_job(RUN.make_checkpoint_judgement_job, "model"),
     script:
         "../scripts/judge_checkpoints.py"

@@ -27,10 +27,10 @@ from shape_of_learning.plan.entries import FolderEntry
 from shape_of_learning.plan.jobs import digest_code, digest_measures, escape_for_report
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import (
-    WEIGHT_TABLES,
+    CHECKPOINT_TABLES,
     Run,
     add_defaults,
-    collect_suspect_limits,
+    collect_near_duplicate_limits,
     is_closed,
     read_run,
 )
@@ -291,10 +291,10 @@ def make_measuring_protocol(model):
 
 # The measures of a checkpoint's own matrices.
 WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
-WEIGHT_FILES = {
+CHECKPOINT_TABLE_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
-    for folder in dict.fromkeys(WEIGHT_TABLES.values())
-    if any(map(RUN.list_weight_models, WEIGHT_TABLES))
+    for folder in dict.fromkeys(CHECKPOINT_TABLES.values())
+    if any(map(RUN.list_table_models, CHECKPOINT_TABLES))
 }
 
 

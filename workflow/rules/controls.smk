@@ -20,11 +20,11 @@ def list_control_kinds(model, revision):
 
 
 def make_controls_job(model, revision):
-    place = RUN.find_checkpoint(model, revision)
+    control_checkpoint = RUN.find_checkpoint(model, revision)
     return ControlsJob(
         RUN.find_weights(model, revision),
-        place.step,
-        place.tokens,
+        control_checkpoint.step,
+        control_checkpoint.tokens,
         make_sampling_protocol(model),
         measures=drop_labels_and_rules(RUN.list_control_measures(model, revision)),
         protocol=make_measuring_protocol(model),

@@ -39,15 +39,16 @@ def make_claims_job(paper):
         title=TITLES[paper],
         claims=tuple(CLAIMS[paper].values()),
         models=RUN.list_evidence_models(),
-        suspect_above=collect_suspect_limits(RUN.measures),
+        near_duplicate_limits=collect_near_duplicate_limits(RUN.measures),
     )
 
 
 rule judge_claims:
     """Judge the claims of one paper, by the rules of its claims.yaml."""
     input:
-        left_out=lambda wildcards: expand(
-            "<results>/tables/left_out/{model}.csv", model=RUN.list_claimed_models(wildcards.paper)
+        jackknife=lambda wildcards: expand(
+            "<results>/tables/jackknife/{model}.csv",
+            model=RUN.list_claimed_models(wildcards.paper),
         ),
         tables=lambda wildcards: list_paths(
             "<results>/tables/{kind}/{model}.csv", RUN.list_claimed_tables(wildcards.paper)
@@ -199,7 +200,7 @@ def make_specifications_job(claim):
     return SpecificationsJob(
         grid=choices.make_grid(claim),
         models=RUN.list_evidence_models(),
-        suspect_above=collect_suspect_limits(choices.measures),
+        near_duplicate_limits=collect_near_duplicate_limits(choices.measures),
         sample=describe_sample([RUN.models[name] for name in choices.models], SETTINGS),
     )
 

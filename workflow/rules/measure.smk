@@ -72,7 +72,7 @@ if SETTINGS["embeddings"]["dump"]:
             **CLEAN_CORPUS,
             checkpoint=ask_plan(weights_input, "model", "revision"),
         output:
-            **WEIGHT_FILES,
+            **CHECKPOINT_TABLE_FILES,
             embeddings=mark_temporary_dump(directory("<results>/embeddings/{model}/{revision}")),
             loss="<results>/losses/{model}/{revision}.csv",
             tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
@@ -124,7 +124,7 @@ else:
             **CLEAN_CORPUS,
             checkpoint=ask_plan(weights_input, "model", "revision"),
         output:
-            **WEIGHT_FILES,
+            **CHECKPOINT_TABLE_FILES,
             measurements=directory("<results>/measurements_in_memory/{model}/{revision}"),
             loss="<results>/losses/{model}/{revision}.csv",
             tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",

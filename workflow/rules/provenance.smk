@@ -19,7 +19,7 @@ def list_results(wildcards):
     return [
         *expand("<results>/tables/{table}.csv", table=GATHERED),
         *(["<results>/tables/weights.csv"] if RUN.list_weight_tables() else []),
-        *(["<results>/tables/massive.csv"] if RUN.list_weight_models("massive") else []),
+        *(["<results>/tables/massive.csv"] if RUN.list_table_models("massive") else []),
         *expand("<results>/checkpoints/{model}.csv", model=RUN.list_models("repository")),
         *(file for target in (*DRAWN, *WRITTEN) for file in list_target_files(target)),
         *all_claims,

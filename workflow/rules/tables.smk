@@ -4,7 +4,7 @@ REQUIRED INPUTS: the tidy tables of all checkpoints, and the measures of their m
 OUTPUTS:
     <results>/tables/{table}/{model}.csv  everything of one model: measurements (one row per batch), estimates (one
                                           row per value, with its interval), changes (between checkpoints) and
-                                          left_out (the jackknife values of intervals)
+                                          jackknife (the values without groups of windows)
     <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: the measures of a model's own
                                           matrices, at every checkpoint or the last one; massive: the tokens that hold
                                           the variance of its hidden states
@@ -36,19 +36,21 @@ def list_measurement_files(model):
 
 
 def list_matrix_files(kind, model):
-    """List the files of the checkpoints that are in a table of weights."""
+    """List the files of the checkpoints that are in a table of weights or massive tokens."""
     return [
-        WEIGHT_FILES[WEIGHT_TABLES[kind]].format(model=model, revision=checkpoint.name)
-        for checkpoint in RUN.list_weight_checkpoints(kind, model)
+        CHECKPOINT_TABLE_FILES[CHECKPOINT_TABLES[kind]].format(
+            model=model, revision=checkpoint.name
+        )
+        for checkpoint in RUN.list_table_checkpoints(kind, model)
     ]
 
 
 def make_weights_job(kind, model):
     """Make the job that gathers these files, with the checkpoint of each file."""
     role = MODELS[model].shape.role
-    checkpoints = RUN.list_weight_checkpoints(kind, model)
+    checkpoints = RUN.list_table_checkpoints(kind, model)
     return TablesJob(
-        WEIGHT_TABLES[kind],
+        CHECKPOINT_TABLES[kind],
         checkpoints=tuple((model, role, c.name, c.step, c.tokens) for c in checkpoints),
     )
 
@@ -59,7 +61,7 @@ def list_model_tables(table):
         return list_paths("<results>/tables/{kind}/{model}.csv", RUN.list_weight_tables())
     if table == "massive":
         return expand(
-            "<results>/tables/massive/{model}.csv", model=RUN.list_weight_models("massive")
+            "<results>/tables/massive/{model}.csv", model=RUN.list_table_models("massive")
         )
     models = dict.fromkeys(model for model, _ in RUN.measurement_scope)
     return [f"<results>/tables/{table}/{model}.csv" for model in models]
@@ -80,7 +82,7 @@ rule gather_model:
     input:
         ask_plan(list_measurement_files, "model"),
     output:
-        **{table: f"<results>/tables/{table}/{{model}}.csv" for table in (*GATHERED, "left_out")},
+        **{table: f"<results>/tables/{table}/{{model}}.csv" for table in (*GATHERED, "jackknife")},
     log:
         "<logs>/tables/{model}.log",
     benchmark:
@@ -107,7 +109,7 @@ rule gather_weights:
     benchmark:
         "<benchmarks>/tables/{kind}/{model}.tsv"
     wildcard_constraints:
-        kind=match_any(WEIGHT_TABLES),
+        kind=match_any(CHECKPOINT_TABLES),
     priority: 3
     localrule: True
     conda:

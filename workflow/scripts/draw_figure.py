@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from shape_of_learning.corpus.changes import read_losses
+from shape_of_learning.corpus.changes import read_removed_text
 from shape_of_learning.figures.captions import join_sentences
 from shape_of_learning.figures.inputs import FigureInputs, read_tables
 from shape_of_learning.figures.job import FigureJob
@@ -25,7 +25,7 @@ def main(
     inputs = FigureInputs(
         models=job.models,
         measures=job.measures,
-        caption=join_sentences(job.caption, read_losses(alphabet)),
+        caption=join_sentences(job.caption, read_removed_text(alphabet)),
         tables=read_tables(tables),
         note=job.note,
         sample=job.sample,

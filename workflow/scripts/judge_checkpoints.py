@@ -7,13 +7,13 @@ configuration's `bad_checkpoints`.
 
 from pathlib import Path
 
-from shape_of_learning.checkpoints.job import JudgementJob
+from shape_of_learning.checkpoints.job import CheckpointJudgementJob
 from shape_of_learning.checkpoints.verdict import write_verdicts
 from shape_of_learning.job import run_job
 
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
-        job: JudgementJob = snakemake.params.job
+        job: CheckpointJudgementJob = snakemake.params.job
         tables = zip(
             map(Path, snakemake.input.losses), map(Path, snakemake.input.tensors), strict=True
         )

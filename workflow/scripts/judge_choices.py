@@ -23,7 +23,9 @@ def main(
     figure: Mapping[str, Path],
 ) -> None:
     """Write the choices that flip the verdict, and draw the claim into the files of a figure."""
-    values = specifications.MeasuredChoices(job.models, job.suspect_above, measured, verdicts)
+    values = specifications.MeasuredChoices(
+        job.models, job.near_duplicate_limits, measured, verdicts
+    )
     judged = specifications.judge_specifications(job.grid, values)
     rows = specifications.find_flips(job.grid, judged)
     with use_theme():

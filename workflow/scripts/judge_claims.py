@@ -15,14 +15,14 @@ logger = logging.getLogger("shape_of_learning")
 
 def main(
     job: ClaimsJob,
-    left_out: Sequence[Path],
+    jackknife: Sequence[Path],
     tables: Sequence[Path],
     controls: Sequence[Path],
     ledger: Path,
     page: Path,
 ) -> None:
     """Write the ledger of a paper and its page."""
-    evidence = read_evidence(job.models, job.suspect_above, left_out, tables, controls)
+    evidence = read_evidence(job.models, job.near_duplicate_limits, jackknife, tables, controls)
     judged = [(claim, judge(claim, evidence)) for claim in job.claims]
     for claim, judgement in judged:
         logger.info("%s: %s. %s", claim.name, judgement.verdict, judgement.because)
@@ -34,7 +34,7 @@ if __name__ == "__main__":
     with run_job(snakemake.log[0]):
         main(
             snakemake.params.job,
-            left_out=[Path(path) for path in snakemake.input.left_out],
+            jackknife=[Path(path) for path in snakemake.input.jackknife],
             tables=[Path(path) for path in snakemake.input.tables],
             controls=[Path(path) for path in snakemake.input.controls],
             ledger=Path(snakemake.output.csv),

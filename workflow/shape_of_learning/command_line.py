@@ -526,7 +526,7 @@ def _list_model_files(models: list[str]) -> list[Path]:
 
 def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple[str, str]]:
     """Return the model and the revision of each argument; refuse wrong ones before anything is fetched."""
-    from shape_of_learning.checkpoints.local import find_checkpoint, is_local
+    from shape_of_learning.checkpoints.local import find_checkpoint_folder, is_local
     from shape_of_learning.one_model.vector_files import is_vector_file
 
     checkpoints = [_split_revision(model) for model in models]
@@ -546,7 +546,7 @@ def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple
                 "--revision, or name the folder of the checkpoint that you mean"
             )
         if not has_vectors:
-            find_checkpoint(model, revision)
+            find_checkpoint_folder(model, revision)
     return checkpoints
 
 

@@ -76,7 +76,7 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
     ]
     training = [steps_of(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
     # Without group g each layer is g larger at the last step, and so is the change.
-    left_out = pd.DataFrame(
+    jackknife = pd.DataFrame(
         {
             **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
             **{f"without_{group}": row["value"] + group * (row["step"] > 0) for group in range(16)},
@@ -84,7 +84,7 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
         for row in rows
         if row["layer"] != ""
     )
-    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, left_out=left_out)
+    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
     half = 2.131 * np.sqrt(15 / 16 * np.square(np.arange(16) - 7.5).sum())
     (bar, *_) = drawing.figure.axes[0].collections[0].get_segments()
     assert np.ptp(bar[:, 0]) == pytest.approx(2 * half, rel=1e-3)
@@ -99,7 +99,7 @@ def test_bars_of_seeds_do_not_cover_each_other():
     names, seeds = ("linearity_increment",), [f"gpt on t, seed {seed}" for seed in range(3)]
     rows = [r for m in seeds for r in made.rows_of_model(m, steps=(0, 8), estimators=names)]
     training = [steps_of(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
-    left_out = pd.DataFrame(
+    jackknife = pd.DataFrame(
         {
             **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
             **{f"without_{group}": row["value"] + group * row["step"] for group in range(16)},
@@ -107,7 +107,7 @@ def test_bars_of_seeds_do_not_cover_each_other():
         for row in rows
         if row["layer"] != ""
     )
-    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, left_out=left_out)
+    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
     (axes,) = drawing.figure.axes
     heights = [bar[0, 1] for bar in axes.collections[0].get_segments()]
     assert len({*heights}) == 3

@@ -286,21 +286,21 @@ def _tabulate_changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame
     )
     table = table.join(training[["task", "seed"]], on="model")
     table = table.join(
-        _compute_change_intervals(inputs.tables["left_out"]), on=["model", "estimator"]
+        _compute_change_intervals(inputs.tables["jackknife"]), on=["model", "estimator"]
     )
     names = ["model", "setting", "task", "seed", "estimator", "first", "last", "change"]
     return table[[*names, "low", "high"]]
 
 
-def _compute_change_intervals(left_out: pd.DataFrame) -> pd.DataFrame:
+def _compute_change_intervals(jackknife: pd.DataFrame) -> pd.DataFrame:
     """Compute the paired interval of the change of the mean over blocks, from the first step to the last."""
-    jackknife = [f"without_{group}" for group in range(GROUPS)]
-    blocks = left_out[left_out["layer"] >= 1].sort_values("step", kind="stable")
+    values = ["value", *(f"without_{group}" for group in range(GROUPS))]
+    blocks = jackknife[jackknife["layer"] >= 1].sort_values("step", kind="stable")
     keys = ["model", "estimator"]
-    means = blocks.groupby([*keys, "step"])[["value", *jackknife]].mean()
+    means = blocks.groupby([*keys, "step"])[values].mean()
     ends = means.groupby(keys)
     change = ends.nth(-1).droplevel("step") - ends.nth(0).droplevel("step")
-    low, high = interval(change["value"].to_numpy(), change[jackknife].to_numpy())
+    low, high = interval(change["value"].to_numpy(), change[values[1:]].to_numpy())
     return pd.DataFrame({"low": low, "high": high}, change.index)
 
 

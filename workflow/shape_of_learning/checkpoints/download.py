@@ -17,7 +17,7 @@ from shape_of_learning.checkpoints.lock import Files, LockedRevision, Place
 from shape_of_learning.checkpoints.record import find_changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
-    WEIGHTS,
+    WEIGHT_FILES,
     list_tokenizer_paths,
     parse_shape,
     read_configuration_file,
@@ -142,7 +142,7 @@ def download_snapshot(model: str, revision: str) -> Path:
 def _choose_files(files: Files, where: str, revision: str) -> list[str]:
     """Choose the files of a checkpoint at the top of a repository, with the weights in one format."""
     refuse_listed_adapter(files, "", where)
-    for whole, index in WEIGHTS:
+    for whole, index in WEIGHT_FILES:
         if whole in files or index in files:
             stem, suffix = whole.split(".")
             pattern = rf"{stem}.*\.{suffix}(\.index\.json)?"

@@ -64,7 +64,7 @@ class DownloadJob(NamedTuple):
     shape: Shape
 
 
-class JudgementJob(NamedTuple):
+class CheckpointJudgementJob(NamedTuple):
     """The checkpoints of a model that are judged by their tensors and losses.
 
     Attributes

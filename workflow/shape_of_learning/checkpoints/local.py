@@ -63,7 +63,7 @@ def is_local(model: str) -> bool:
     )
 
 
-def find_checkpoint(model: str, revision: str) -> tuple[str, Path]:
+def find_checkpoint_folder(model: str, revision: str) -> tuple[str, Path]:
     """Find a checkpoint on this machine or on the Hub, and return its name and its folder.
 
     Raises

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
-    WEIGHTS,
+    WEIGHT_FILES,
     Shape,
     is_file_name,
     is_inside,
@@ -26,10 +26,10 @@ NO_WEIGHTS: Final = "no weights"
 MIXED_SHARDS: Final = "mixed shards"
 MAIN = "main"
 MOST_STEPS = 2**63 - 1  # in a column of whole numbers
-# Names of files of weights, whole or shards, in the order of WEIGHTS.
-WEIGHT_FILES = tuple(
+# Names of files of weights, whole or shards, in the order of WEIGHT_FILES.
+WEIGHT_FILE_PATTERNS = tuple(
     rf"{stem}(-\d+-of-(?P<total>\d+))?\.{suffix}"
-    for stem, suffix in (whole.split(".") for whole, _ in WEIGHTS)
+    for stem, suffix in (whole.split(".") for whole, _ in WEIGHT_FILES)
 )
 HEADER = """\
 # Which commit and which weights each revision stood for when it was first resolved. Later runs use the same
@@ -185,7 +185,7 @@ class LockedRevision(Listing):
     def settings_paths(self) -> list[str]:
         """List the paths of its configuration and, if its weights are in shards, of their index."""
         names, suffixes = [CONFIGURATION], {PurePath(name).suffix for name in self.files}
-        for whole, index in WEIGHTS:
+        for whole, index in WEIGHT_FILES:
             if whole not in self.files and suffixes == {PurePath(whole).suffix}:
                 names.append(index)
         return [self.path(name) for name in names]
@@ -224,7 +224,7 @@ EMPTY = Lock(revisions={})
 
 def is_weight_file(path: str) -> bool:
     """Return whether a path ends like a file of weights, whole or a shard."""
-    return any(re.fullmatch(pattern, PurePath(path).name) for pattern in WEIGHT_FILES)
+    return any(re.fullmatch(pattern, PurePath(path).name) for pattern in WEIGHT_FILE_PATTERNS)
 
 
 def list_weights(
@@ -245,7 +245,7 @@ def list_weights(
         in the names of shards tell whether all are there, and nothing is downloaded.
     """
     formats = []
-    for (whole, index), pattern in zip(WEIGHTS, WEIGHT_FILES, strict=True):
+    for (whole, index), pattern in zip(WEIGHT_FILES, WEIGHT_FILE_PATTERNS, strict=True):
         whole, index = join_path(subfolder, whole), join_path(subfolder, index)
         if whole in files:
             weights = {PurePath(whole).name: files[whole]}

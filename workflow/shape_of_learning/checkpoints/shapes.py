@@ -12,7 +12,7 @@ from shape_of_learning.files import refuse_odd_file
 
 CONFIGURATION, ADAPTER = "config.json", "adapter_config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
-WEIGHTS = (
+WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )

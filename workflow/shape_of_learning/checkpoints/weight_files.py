@@ -4,7 +4,12 @@ import json
 import zipfile
 from pathlib import Path
 
-from shape_of_learning.checkpoints.shapes import CONFIGURATION, TOKENIZER, WEIGHTS, list_shard_names
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    TOKENIZER,
+    WEIGHT_FILES,
+    list_shard_names,
+)
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import refuse_odd_file
 
@@ -26,12 +31,12 @@ def list_weight_files(folder: Path) -> list[Path]:
         If there are none, an index of shards is damaged or leaves the folder, a file is a pointer of git-lfs, or a
         pickle is compressed.
     """
-    for whole, index in WEIGHTS:
+    for whole, index in WEIGHT_FILES:
         if (folder / whole).exists():
             return [_check_readable(folder / whole)]
         if (folder / index).exists():
             return [_check_readable(file) for file in _read_shard_list(folder / index)]
-    names = " or ".join(f"`{name}`" for names in WEIGHTS for name in names)
+    names = " or ".join(f"`{name}`" for names in WEIGHT_FILES for name in names)
     raise InputError(
         f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
         "model there if it is your own"
@@ -47,7 +52,7 @@ def list_checkpoint_files(folder: Path) -> list[Path]:
         As :func:`list_weight_files`.
     """
     weights = list_weight_files(folder)
-    indexes = [folder / index for _, index in WEIGHTS]
+    indexes = [folder / index for _, index in WEIGHT_FILES]
     settings = [folder / CONFIGURATION, *indexes, *folder.glob("adapter_*")]
     return sorted({*weights, *list_tokenizer_files(folder), *filter(Path.is_file, settings)})
 

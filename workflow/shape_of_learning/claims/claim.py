@@ -364,14 +364,14 @@ class ClaimsJob(NamedTuple):
     claims : tuple of Claim
     models : tuple of EvidenceModel
         The models of the run.
-    suspect_above : mapping of str to float or None
+    near_duplicate_limits : mapping of str to float or None
         Intrinsic dimension -> the share of near-duplicates up to which it can be trusted; None if copies do not matter.
     """
 
     title: str
     claims: tuple[Claim, ...]
     models: tuple[EvidenceModel, ...]
-    suspect_above: Mapping[str, float | None]
+    near_duplicate_limits: Mapping[str, float | None]
 
 
 class SpecificationsJob(NamedTuple):
@@ -380,7 +380,7 @@ class SpecificationsJob(NamedTuple):
     Attributes
     ----------
     grid : ClaimGrid
-    models, suspect_above
+    models, near_duplicate_limits
         As in :class:`ClaimsJob`.
     sample : str
         The windows that are measured, in the words of a figure.
@@ -388,7 +388,7 @@ class SpecificationsJob(NamedTuple):
 
     grid: ClaimGrid
     models: tuple[EvidenceModel, ...]
-    suspect_above: Mapping[str, float | None]
+    near_duplicate_limits: Mapping[str, float | None]
     sample: str
 
 

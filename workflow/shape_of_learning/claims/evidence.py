@@ -99,7 +99,7 @@ class Evidence:
         By model and estimator, without checkpoints that are not sound.
     tables : mapping of str to DataFrame
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
-    suspect_above : mapping of str to float or None
+    near_duplicate_limits : mapping of str to float or None
         By intrinsic dimension, the share of near-duplicates up to which it can be trusted; None if copies do not
         matter.
     controls : mapping of (str, str, str) to LayerValues
@@ -109,14 +109,14 @@ class Evidence:
     models: Mapping[str, EvidenceModel]
     curves: Mapping[tuple[str, ...], LayerValues] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    suspect_above: Mapping[str, float | None] = field(default_factory=dict)
+    near_duplicate_limits: Mapping[str, float | None] = field(default_factory=dict)
     controls: Mapping[tuple[str, ...], LayerValues] = field(default_factory=dict)
 
 
 def read_evidence(
     models: Iterable[EvidenceModel],
-    suspect_above: Mapping[str, float | None],
-    left_out: Iterable[Path],
+    near_duplicate_limits: Mapping[str, float | None],
+    jackknife: Iterable[Path],
     tables: Sequence[Path],
     controls: Iterable[Path] = (),
 ) -> Evidence:
@@ -126,10 +126,10 @@ def read_evidence(
     ----------
     models : iterable of EvidenceModel
         All models of the run.
-    suspect_above : mapping of str to float or None
+    near_duplicate_limits : mapping of str to float or None
         As in :class:`Evidence`.
-    left_out : iterable of Path
-        ``tables/left_out/{model}.csv``.
+    jackknife : iterable of Path
+        ``tables/jackknife/{model}.csv``.
     tables : sequence of Path
         Further tables, ``tables/{kind}/{model}.csv``. Those of the kind ``verdicts`` say which checkpoints
         are sound: a model that has one is judged by these alone, in all tables.
@@ -143,12 +143,12 @@ def read_evidence(
     read = {
         kind: select_sound_rows(read_tables(paths), verdicts) for kind, paths in of_kind.items()
     }
-    values = select_sound_rows(read_tables(left_out, ["layer"]), verdicts)
+    values = select_sound_rows(read_tables(jackknife, ["layer"]), verdicts)
     known = {model.name: model for model in models}
     curves = group_curves(["model", "estimator"], values)
     null = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
     of_controls = group_curves(["model", "estimator", "control"], null)
-    return Evidence(known, curves, read, suspect_above, of_controls)
+    return Evidence(known, curves, read, near_duplicate_limits, of_controls)
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:
@@ -161,11 +161,11 @@ def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFram
 
 def select_sound_rows(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of models without verdicts, and of checkpoints that a verdict says to show."""
-    judged_models = set(verdicts["model"])
+    with_verdict = set(verdicts["model"])
     sound_rows = verdicts[verdicts["shown"] == "yes"]
     sound = set(zip(sound_rows["model"], sound_rows["revision"], strict=True))
     checkpoints = zip(rows["model"], rows["revision"], strict=True)
-    return rows.loc[[c[0] not in judged_models or c in sound for c in checkpoints]]
+    return rows.loc[[c[0] not in with_verdict or c in sound for c in checkpoints]]
 
 
 def group_curves(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], LayerValues]:
@@ -415,9 +415,9 @@ class ClaimData:
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
         """Mark values that are copies or near the width, as tables and figures do, (checkpoints, layers) of bool."""
-        if estimator not in self.evidence.suspect_above:
+        if estimator not in self.evidence.near_duplicate_limits:
             return np.zeros(curve.near_duplicates.shape, bool)
-        limit = self.evidence.suspect_above[estimator]
+        limit = self.evidence.near_duplicate_limits[estimator]
         same_token = np.nan if curve.same_token is None else curve.same_token
         width = self.evidence.models[model].width if model in self.evidence.models else 0
         suspect: np.ndarray = are_copies(limit, curve.near_duplicates, same_token)

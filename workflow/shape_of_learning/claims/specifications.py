@@ -34,7 +34,7 @@ class MeasuredChoices:
     ----------
     models : iterable of EvidenceModel
         All models of the run.
-    suspect_above : mapping of str to float or None
+    near_duplicate_limits : mapping of str to float or None
         As in :class:`.Evidence`.
     measured : iterable of Path
         Tables of the jobs that measured checkpoints.
@@ -45,12 +45,12 @@ class MeasuredChoices:
     def __init__(
         self,
         models: Iterable[EvidenceModel],
-        suspect_above: Mapping[str, float | None],
+        near_duplicate_limits: Mapping[str, float | None],
         measured: Iterable[Path],
         verdicts: Iterable[Path],
     ):
         self._models = {model.name: model for model in models}
-        self._suspect_above = suspect_above
+        self._near_duplicate_limits = near_duplicate_limits
         keys = ["model", "estimator", *SPECIFIED]
         rows = select_sound_rows(
             read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts)
@@ -81,9 +81,11 @@ class MeasuredChoices:
             if (model, other, *options) in self._curves
         }
         limits = {
-            n: self._suspect_above[o] for n, o in substitutes.items() if o in self._suspect_above
+            n: self._near_duplicate_limits[o]
+            for n, o in substitutes.items()
+            if o in self._near_duplicate_limits
         }
-        return Evidence(self._models, curves, suspect_above=limits)
+        return Evidence(self._models, curves, near_duplicate_limits=limits)
 
 
 def judge_specifications(grid: ClaimGrid, measured: MeasuredChoices) -> Specified:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-def describe_losses(record: Mapping[str, Any], name: str) -> str:
+def describe_removed_text(record: Mapping[str, Any], name: str) -> str:
     """Describe what cleaning removed from a text in one sentence; empty if it removed nothing.
 
     Parameters
@@ -38,12 +38,12 @@ def describe_changes(record: Mapping[str, Any], name: str) -> str:
     if record["changed"]["byte_order_mark"]:
         changes.append("the byte order mark is left out")
     sentence = f"In the text {name}, {'; '.join(changes)}." if changes else ""
-    return " ".join(filter(None, [describe_losses(record, name), sentence]))
+    return " ".join(filter(None, [describe_removed_text(record, name), sentence]))
 
 
-def read_losses(record: Path) -> str:
+def read_removed_text(record: Path) -> str:
     """Describe the losses of a text by the record beside it; empty if there is no record."""
     if not record.is_file():
         return ""
     content = json.loads(record.read_text(encoding="utf-8"))
-    return describe_losses(content, record.parent.name) if "changed" in content else ""
+    return describe_removed_text(content, record.parent.name) if "changed" in content else ""

@@ -7,21 +7,12 @@ from pathlib import Path
 import pandas as pd
 
 from shape_of_learning.figures.job import DrawnMeasure, DrawnModel
+from shape_of_learning.metrics.tidy import TEXT_COLUMNS
 
-TEXT_COLUMNS = (
-    "model",
-    "role",
-    "revision",
-    "estimator",
-    "selection",
-    "suspect",
-    "reason",
-    "verdict",
-    "shown",
-    "short_verdict",
-)
 WHOLE_COLUMNS = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
-COLUMN_TYPES = dict.fromkeys(TEXT_COLUMNS, "str") | dict.fromkeys(WHOLE_COLUMNS, "Int64")
+VERDICT_COLUMNS = ("verdict", "shown", "short_verdict")
+COLUMN_TYPES = dict.fromkeys((*TEXT_COLUMNS, *VERDICT_COLUMNS), "str")
+COLUMN_TYPES |= dict.fromkeys(WHOLE_COLUMNS, "Int64")
 # In estimates these are means over batches, also if all batches are equally large.
 MEAN_COLUMN_TYPES = dict.fromkeys(("n", "n_unique"), "float64")
 

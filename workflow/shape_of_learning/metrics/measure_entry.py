@@ -63,7 +63,7 @@ ROW_CHOICES = tuple(field.name for field in fields(SampleVariant))
 
 
 @dataclass(frozen=True)
-class Interval:
+class AllowedRange:
     """Numbers in (`above`, `most`] and from `least` on, and above the value of the parameter `above_parameter`."""
 
     above: float = -math.inf
@@ -100,7 +100,7 @@ class Measure:
         ``{parameter:percent}`` for the value as a percentage.
     parameters : mapping of str to bool, int, float or str
         The settings and their defaults, which ``measurement.parameters`` in the configuration overrides.
-    allowed : mapping of str to Interval or tuple of str
+    allowed : mapping of str to AllowedRange or tuple of str
         The allowed values of a setting; its type is that of the default.
     fixed : mapping
         Further arguments of the function, which the configuration cannot change.
@@ -131,7 +131,7 @@ class Measure:
         The vectors whose moments decide the measure: the hidden states (for blocks, the outputs), or the increments
         of a block. If few windows hold the direction of their largest variance, there are no intervals. Empty if a few
         long vectors do not decide the measure.
-    suspect_above : float, optional
+    near_duplicate_limit : float, optional
         The largest share of vectors with a near-duplicate (r2/r1 > 10) at which the measure is valid; figures mark
         points above it.
     matrix : {"final_norm"}, optional
@@ -155,7 +155,7 @@ class Measure:
     label: str = ""
     axis: str = ""
     parameters: Mapping[str, Value] = field(default_factory=dict)
-    allowed: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
+    allowed: Mapping[str, AllowedRange | tuple[str, ...]] = field(default_factory=dict)
     fixed: Mapping[str, Value] = field(default_factory=dict)
     depends_on_n: bool = False
     neighbours: int | str = 0
@@ -166,7 +166,7 @@ class Measure:
     shrinks_jackknife: bool = True
     has_jackknife: bool = True
     moments: str = ""
-    suspect_above: float | None = None
+    near_duplicate_limit: float | None = None
     matrix: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
@@ -212,7 +212,7 @@ class Measure:
             is_dimension=self.family == "dimension",
             is_positive=self.family in ("dimension", "spectrum"),
             has_interval=self.has_interval,
-            near_duplicates=self.suspect_above,
+            near_duplicate_limit=self.near_duplicate_limit,
         )
 
     @property
@@ -257,7 +257,7 @@ def drop_labels_and_rules(measures: Iterable[Measure]) -> tuple[Measure, ...]:
             description="",
             allowed={},
             has_interval=True,
-            suspect_above=None,
+            near_duplicate_limit=None,
             depends_on_n=False,
         )
         for measure in measures

@@ -11,7 +11,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import WEIGHTS, Interval, Measure
+from shape_of_learning.metrics.measure_entry import WEIGHTS, AllowedRange, Measure
+from shape_of_learning.metrics.suspects import NEAR_DUPLICATES
 
 DEFAULT_MEASURES = (
     "anisotropy",
@@ -80,7 +81,7 @@ def _define_local_dimension(
         function,
         function.upper(),
         parameters={"k": k, "combine": combine},
-        allowed={"k": Interval(least=2), "combine": ("mean", "median", "harmonic")},
+        allowed={"k": AllowedRange(least=2), "combine": ("mean", "median", "harmonic")},
         neighbours="k",
         shrinks_jackknife=shrinks_jackknife,
     )
@@ -96,7 +97,7 @@ def _define_gride(n1: int) -> Measure:
         shrinks_jackknife=False,
         has_interval=n1 <= 8,
         # At n1 = 1 Gride has the scale of TwoNN.
-        suspect_above=0.1 if n1 == 1 else None,
+        near_duplicate_limit=NEAR_DUPLICATES if n1 == 1 else None,
     )
 
 
@@ -160,12 +161,16 @@ MEASURES: dict[str, Measure] = {
         "two_nn",
         "TwoNN",
         parameters={"kept": 0.9},
-        allowed={"kept": Interval(above=0, most=1)},
+        allowed={"kept": AllowedRange(above=0, most=1)},
         neighbours=2,
-        suspect_above=0.1,
+        near_duplicate_limit=NEAR_DUPLICATES,
     ),
     "two_nn_authors": _define_dimension(
-        "two_nn_authors", "TwoNN (authors' code)", neighbours=2, collapse=False, suspect_above=0.1
+        "two_nn_authors",
+        "TwoNN (authors' code)",
+        neighbours=2,
+        collapse=False,
+        near_duplicate_limit=NEAR_DUPLICATES,
     ),
     # A few rare windows, as neighbours of many vectors, can change these means: shrunk intervals are too short.
     "mada": _define_local_dimension("mada", 20, "mean", shrinks_jackknife=False),
@@ -243,7 +248,10 @@ MEASURES: dict[str, Measure] = {
         "Alpha-ReQ",
         axis="Decay of eigenvalues",
         parameters={"first": 11, "last": 40},
-        allowed={"first": Interval(least=1), "last": Interval(least=2, above_parameter="first")},
+        allowed={
+            "first": AllowedRange(least=1),
+            "last": AllowedRange(least=2, above_parameter="first"),
+        },
     ),
     # The jackknife needs a smooth value, and this one is a whole number.
     "directions_for_90": _define_biased_spread(

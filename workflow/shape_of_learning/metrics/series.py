@@ -10,7 +10,7 @@ from typing import NamedTuple
 from shape_of_learning.metrics.suspects import Conditions
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
-Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
+MeasuredCheckpoint = tuple[str, int | None, int | None]  # revision, step and tokens
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MeasuredModel:
     name: str
     role: str
     layers: int
-    checkpoints: Sequence[Checkpoint]
+    checkpoints: Sequence[MeasuredCheckpoint]
     average_over: str
     width: int = 0
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-# Above this share of vectors with a near-duplicate TwoNN, which discards a tenth, cannot discard them all.
+# TwoNN discards a tenth of the vectors. Above this share of near-duplicates it cannot discard them all.
 NEAR_DUPLICATES = 0.1
 # Above this share of nearest neighbours of the same token, a dimension describes how copies of a token differ.
 SAME_TOKEN = 0.5
@@ -60,17 +60,17 @@ class Conditions(NamedTuple):
         Whether the measure is an intrinsic dimension, and whether it is always above 0, such as a number of directions.
     has_interval : bool
         Whether its intervals cover; if not, a value without an interval is not suspect.
-    near_duplicates : float or None
+    near_duplicate_limit : float or None
         The largest share of vectors with a near-duplicate; None if copies do not matter.
     """
 
     is_dimension: bool = False
     is_positive: bool = False
     has_interval: bool = True
-    near_duplicates: float | None = None
+    near_duplicate_limit: float | None = None
 
 
-def are_copies(limit: float | None, near_duplicates: Any, same_token: Any) -> Any:
+def are_copies(near_duplicate_limit: float | None, near_duplicates: Any, same_token: Any) -> Any:
     """Return whether nearest neighbours are mostly the same token or copies, of numbers or arrays.
 
     This is the one definition of a TwoNN that says more about the text than about the model: on the terminal, in
@@ -78,14 +78,14 @@ def are_copies(limit: float | None, near_duplicates: Any, same_token: Any) -> An
 
     Parameters
     ----------
-    limit : float or None
+    near_duplicate_limit : float or None
         The largest share of vectors with a near-duplicate; None if copies do not matter.
     near_duplicates, same_token : float or ndarray of float64
         As in ``tables/estimates.csv``; NaN if unknown.
     """
-    if limit is None:
+    if near_duplicate_limit is None:
         return (near_duplicates != near_duplicates) & False
-    return (near_duplicates > limit) | (same_token > SAME_TOKEN)
+    return (near_duplicates > near_duplicate_limit) | (same_token > SAME_TOKEN)
 
 
 def is_near_width(value: Any, width: int) -> Any:
@@ -118,14 +118,14 @@ def find_reasons(
 
     Examples
     --------
-    >>> two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicates=0.1)
+    >>> two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicate_limit=0.1)
     >>> [reason.name for reason in find_reasons(two_nn, 60.0, 40.0, 80.0, same_token=0.7, width=64)]
     ['copies', 'near the width', 'wide interval']
     """
     if math.isnan(value):
         return []
     applies = {
-        COPIES: are_copies(conditions.near_duplicates, near_duplicates, same_token),
+        COPIES: are_copies(conditions.near_duplicate_limit, near_duplicates, same_token),
         NEAR_THE_WIDTH: conditions.is_dimension and is_near_width(value, width),
         WIDE_INTERVAL: conditions.is_positive and high - low > WIDE * value,
         FEW_WINDOWS: conditions.has_interval and math.isnan(low),

@@ -17,12 +17,12 @@ import numpy as np
 
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
-from shape_of_learning.metrics.series import Checkpoint, MeasuredModel, MeasuredSeries
+from shape_of_learning.metrics.series import MeasuredCheckpoint, MeasuredModel, MeasuredSeries
 from shape_of_learning.metrics.suspects import find_reasons, write_reasons
 from shape_of_learning.metrics.tidy import (
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
-    LEFT_OUT_COLUMNS,
+    JACKKNIFE_COLUMNS,
     MEASUREMENT_COLUMNS,
     UNDEFINED,
     TidyRow,
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 class CheckpointValues(NamedTuple):
     """One measure at one checkpoint: the rows of its batches, and those of its layers by ascending number."""
 
-    checkpoint: Checkpoint
+    checkpoint: MeasuredCheckpoint
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
@@ -67,7 +67,7 @@ def write_model_tables(
     series : iterable of MeasuredSeries
         In the order of the tables.
     tables : mapping of str to Path
-        The files of ``measurements``, ``estimates``, ``changes`` and ``left_out``.
+        The files of ``measurements``, ``estimates``, ``changes`` and ``jackknife``.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def write_model_tables(
         "measurements": (MEASUREMENT_COLUMNS, list_measurement_rows),
         "estimates": (ESTIMATE_COLUMNS, list_estimate_rows),
         "changes": (CHANGE_COLUMNS, list_change_rows),
-        "left_out": (LEFT_OUT_COLUMNS, list_jackknife_rows),
+        "jackknife": (JACKKNIFE_COLUMNS, list_jackknife_rows),
     }
 
     @cache
@@ -103,7 +103,7 @@ def write_model_tables(
 
 
 def sort_checkpoint_rows(
-    checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path
+    checkpoint: MeasuredCheckpoint, rows: Sequence[TidyRow], folder: Path
 ) -> CheckpointValues:
     """Sort the rows of one measure; warn if it has no value although the vectors are distinct."""
     batches = [row for row in rows if row.batch is not None]
@@ -228,7 +228,7 @@ def list_change_rows(
 def list_jackknife_rows(
     model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
-    """List the rows of ``left_out.csv``, one per layer."""
+    """List the rows of ``jackknife.csv``, one per layer."""
     for at_checkpoint in values:
         for row in at_checkpoint.layers.values():
             yield [model.name, model.role, *at_checkpoint.checkpoint, *row.cells]

@@ -118,7 +118,7 @@ CHANGE_COLUMNS = (
     "high",
     "smallest_visible",
 )
-LEFT_OUT_COLUMNS = (*CHECKPOINT_COLUMNS, *TIDY_COLUMNS)  # jackknife values
+JACKKNIFE_COLUMNS = (*CHECKPOINT_COLUMNS, *TIDY_COLUMNS)  # jackknife values
 CONTROL_COLUMNS = (*CHECKPOINT_COLUMNS, "control", *TIDY_COLUMNS)  # null models
 MATRIX_COLUMNS = ("matrix", "estimator", "n", "d", "value")
 POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")

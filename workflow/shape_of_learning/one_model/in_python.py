@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from shape_of_learning import __version__
-from shape_of_learning.checkpoints.local import find_checkpoint, is_local
+from shape_of_learning.checkpoints.local import find_checkpoint_folder, is_local
 from shape_of_learning.checkpoints.shapes import read_role
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
@@ -300,7 +300,7 @@ def measure_request(
 
 def load_checkpoint(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:
     """Load a model and its tokenizer from the Hub, a folder or a file."""
-    name, folder = find_checkpoint(str(model), request.revision)
+    name, folder = find_checkpoint_folder(str(model), request.revision)
     if is_local(str(model)) and request.revision != "main":
         raise InputError(f"{model} is on this machine and has no revision; leave out `revision`")
     shape = read_shape(folder, name)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from shape_of_learning.checkpoints.local import find_checkpoint, is_local
+from shape_of_learning.checkpoints.local import find_checkpoint_folder, is_local
 from shape_of_learning.files import expand_home
 from shape_of_learning.one_model.in_python import Request, measure_request
 from shape_of_learning.one_model.measurement import MeasurementResult, Progress, measure_checkpoint
@@ -41,7 +41,7 @@ def find_source(model: str, revision: str = "main") -> ModelSource:
     """Find a model on this machine, or bring it from the Hub; InputError if there is none."""
     if is_vector_file(model):
         return ModelSource(model, revision, expand_home(model))
-    return ModelSource(model, revision, find_checkpoint(model, revision)[1])
+    return ModelSource(model, revision, find_checkpoint_folder(model, revision)[1])
 
 
 def measure_source(

@@ -25,10 +25,10 @@ from shape_of_learning.findings import FindingsJob, NamedCheckpoint
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.entries import Entry
-from shape_of_learning.plan.papers import FigureSpecification, Paper, sort_by_family_and_size
+from shape_of_learning.plan.papers import FigureEntry, Paper, sort_by_family_and_size
 from shape_of_learning.plan.run import Run
 
-LEFT_OUT = {
+DROPPED_TOKENS = {
     "special_tokens": "special tokens",
     "first_token": "the first token of each window",
     "massive_tokens": "those longer than five times the median",
@@ -56,7 +56,7 @@ def make_drawn_models(
 
 
 def write_opening(
-    figure: FigureSpecification,
+    figure: FigureEntry,
     models: Sequence[Entry],
     measures: Sequence[Measure],
     settings: Mapping[str, Any],
@@ -122,10 +122,10 @@ def describe_protocol(run: Run) -> list[str]:
     measurement, models = run.settings["measurement"], [run.models[name] for name in run.measured]
     last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
-    left_out = [words for key, words in LEFT_OUT.items() if measurement[key] == "drop"]
+    dropped = [words for key, words in DROPPED_TOKENS.items() if measurement[key] == "drop"]
     tokens = "All tokens are measured, special ones and first ones, too."
-    if left_out:
-        tokens = f"Left out of the tokens: {' and '.join(left_out)}."
+    if dropped:
+        tokens = f"Left out of the tokens: {' and '.join(dropped)}."
     if measurement["same_window"] == "drop":
         tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
@@ -192,7 +192,7 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
     )
 
 
-def _describe_checkpoints(run: Run, figure: FigureSpecification, names: Sequence[str]) -> str:
+def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -> str:
     """Give the notes of entries on steps; or name models whose last checkpoint is bad, and what is drawn."""
     if figure.draws_every_checkpoint:  # many models may have the same note
         return " ".join(filter(None, dict.fromkeys(run.models[name].note for name in names)))

@@ -230,7 +230,7 @@ SHARED_MODULES = "shape_of_learning.figures"
 SHARED = Path(__file__).parents[1] / "figures"
 
 
-class Specification(Section):
+class TargetEntry(Section):
     """What figures and tables have in common.
 
     Attributes
@@ -270,7 +270,7 @@ class Specification(Section):
         return False
 
 
-class FigureSpecification(Specification):
+class FigureEntry(TargetEntry):
     """A figure.
 
     Attributes
@@ -295,7 +295,7 @@ class FigureSpecification(Specification):
     sample: str = ""
 
 
-class TableSpecification(Specification):
+class TableEntry(TargetEntry):
     """A table: `write` names a function as `draw` does. Without `reads` it shows the entries that have `table_1`."""
 
     write: str
@@ -317,8 +317,8 @@ class PaperFile(Section):
     citation: Text
     protocol: str = ""
     prefix: Annotated[str, Field(pattern=r"^([a-z][a-z0-9]*_)?\Z"), must_be("empty, or end in `_`")]
-    figures: dict[Target, FigureSpecification]
-    tables: dict[Target, TableSpecification] = {}
+    figures: dict[Target, FigureEntry]
+    tables: dict[Target, TableEntry] = {}
     curves: dict[Target, dict[str, str]] = {}
     jobs: dict[Target, str] = {}
 
@@ -357,12 +357,12 @@ def read_papers(folder: Path) -> list[Paper]:
     return papers
 
 
-def collect_figures(papers: Sequence[Paper]) -> dict[str, FigureSpecification]:
+def collect_figures(papers: Sequence[Paper]) -> dict[str, FigureEntry]:
     """Collect the figures of all papers."""
     return {target: figure for paper in papers for target, figure in paper.figures.items()}
 
 
-def collect_tables(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
+def collect_tables(papers: Sequence[Paper]) -> dict[str, TableEntry]:
     """Collect the tables of all papers."""
     return {target: table for paper in papers for target, table in paper.tables.items()}
 
@@ -498,8 +498,8 @@ def choose_papers(
 
 
 def choose_figure_measures(
-    figures: Mapping[str, FigureSpecification], estimators: Sequence[str]
-) -> dict[str, FigureSpecification]:
+    figures: Mapping[str, FigureEntry], estimators: Sequence[str]
+) -> dict[str, FigureEntry]:
     """Give figures of `all` measures those of layers in ``measurement.estimators``."""
     known = list_measure_names()
     of_layers = [n for n in estimators if n in known and find_measure(n).family != WEIGHTS]
@@ -524,7 +524,7 @@ def sort_by_family_and_size(models: Iterable[Entry]) -> list[Entry]:
 
 def choose_target_models(
     wanted: Mapping[str, Any],
-    targets: Mapping[str, Specification],
+    targets: Mapping[str, TargetEntry],
     models: Mapping[str, Entry],
     notices: list[Notice],
 ) -> dict[str, tuple[str, ...]]:
@@ -535,7 +535,7 @@ def choose_target_models(
     wanted : mapping
         Section ``figures`` of the configuration. A target of which it names no model of the run shows all that
         it can, or as many as there is room for.
-    targets : mapping of str to Specification
+    targets : mapping of str to TargetEntry
     models : mapping of str to Entry
         Those of this run.
     notices : list of Notice
@@ -581,7 +581,7 @@ def choose_target_models(
     return found
 
 
-def _find_demand(shown: Specification) -> tuple[str, Callable[[Entry], bool]]:
+def _find_demand(shown: TargetEntry) -> tuple[str, Callable[[Entry], bool]]:
     """Return what a figure demands of its models, in the words of a notice, and a test of one model."""
     needs_steps, role = shown.checkpoints == "training", shown.role
 
@@ -627,7 +627,7 @@ def _list_curves(models: Iterable[Entry]) -> list[str]:
     return list(dict.fromkeys(model.seeds_of or model.name for model in models))
 
 
-def _check_drawn(target: str, models: Sequence[Entry], shown: Specification) -> None:
+def _check_drawn(target: str, models: Sequence[Entry], shown: TargetEntry) -> None:
     """Refuse more models than a figure has room for, and two of one label."""
     most, curves = shown.most_models, _list_curves(models)
     if most is not None and len(curves) > most:
@@ -637,7 +637,7 @@ def _check_drawn(target: str, models: Sequence[Entry], shown: Specification) -> 
             f"configuration key `figures.{target}`, such as [{such}]"
         )
     seen: dict[str, str] = {}
-    for model in models if isinstance(shown, FigureSpecification) else ():
+    for model in models if isinstance(shown, FigureEntry) else ():
         if model.label in seen:
             raise InputError(
                 f"models `{seen[model.label]}` and `{model.name}` both have the label `{model.label}`, by "

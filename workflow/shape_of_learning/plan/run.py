@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from shape_of_learning.checkpoints.job import (
+    CheckpointJudgementJob,
     DownloadJob,
-    JudgementJob,
     ListingJob,
     PinnedCheckpoint,
 )
@@ -44,10 +44,10 @@ from shape_of_learning.plan.entries import (
     sort_checkpoints,
 )
 from shape_of_learning.plan.papers import (
-    FigureSpecification,
+    FigureEntry,
     Notice,
     Paper,
-    TableSpecification,
+    TableEntry,
     check_names,
     check_targets,
     choose_figure_measures,
@@ -321,9 +321,14 @@ def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
 LEAST_STEPS = 1000  # of a pretraining of this run on which claims are judged
 # Families of measures that are also taken of null models.
 CONTROLLED = ("isotropy", "dimension", "linearity")
-# Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
-WEIGHT_TABLES = {"weights": "weights", "last_weights": "weights", "weight_points": "weight_points"}
-WEIGHT_TABLES |= {"massive": "massive"}  # of hidden states, by the same jobs
+# Tables that figures read, tables/{kind}/{model}.csv, each gathered from one file per checkpoint in this folder: of
+# weights, and the massive tokens of hidden states, which the same jobs find.
+CHECKPOINT_TABLES = {
+    "weights": "weights",
+    "last_weights": "weights",
+    "weight_points": "weight_points",
+    "massive": "massive",
+}
 
 
 @dataclass
@@ -340,7 +345,7 @@ class Run:
         First the models that others are fine-tuned from, then the models of this run.
     measured : list of str
         The names of the models of this run.
-    figures, tables : mapping of str to FigureSpecification or TableSpecification
+    figures, tables : mapping of str to FigureEntry or TableEntry
         Of all papers, the figures with the measures that they draw.
     shown : mapping of str to tuple of str
         Figures and tables of this run -> the models that they show.
@@ -362,8 +367,8 @@ class Run:
     papers: Sequence[Paper]
     models: dict[str, Entry]
     measured: list[str]
-    figures: Mapping[str, FigureSpecification]
-    tables: Mapping[str, TableSpecification]
+    figures: Mapping[str, FigureEntry]
+    tables: Mapping[str, TableEntry]
     shown: Mapping[str, tuple[str, ...]]
     every_measure: Mapping[str, Measure]
     tasks: Mapping[str, TaskEntry]
@@ -523,9 +528,9 @@ class Run:
         pinned = lock.revisions.get(revision)
         return DownloadJob(name, revision, pinned, lock.tokenizer, self.models[name].shape)
 
-    def make_judgement_job(self, name: str) -> JudgementJob:
+    def make_checkpoint_judgement_job(self, name: str) -> CheckpointJudgementJob:
         """Make the job that judges the checkpoints of a model when they have been measured."""
-        return JudgementJob(
+        return CheckpointJudgementJob(
             name,
             checkpoints=tuple(self.resolve_checkpoints(name).judged.values()),
             measured=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
@@ -550,11 +555,11 @@ class Run:
                 wanted[pair] = wanted.get(pair, False) or figure.draws_every_checkpoint
         return wanted
 
-    def list_drawn_figures(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
+    def list_drawn_figures(self) -> list[tuple[FigureEntry, tuple[str, ...]]]:
         """List the figures of the run, each with its models."""
         return [(self.figures[n], models) for n, models in self.shown.items() if n in self.figures]
 
-    def list_estimators(self, figure: FigureSpecification) -> list[str]:
+    def list_estimators(self, figure: FigureEntry) -> list[str]:
         """List the estimators of a figure that are in tables of estimates."""
         return [name for name in figure.estimators if name in self.measures]
 
@@ -635,8 +640,8 @@ class Run:
 
     # --- what is measured of models themselves, and further tables
 
-    def list_weight_models(self, kind: str) -> list[str]:
-        """List the models in a table of weights: those of figures that read it, or all if a key asks."""
+    def list_table_models(self, kind: str) -> list[str]:
+        """List the models with a table of this kind: those of figures that read it, or all if a key asks."""
         if kind == "weights" and any(name in self.weight_measures for name in self.estimators):
             return list(self.models)
         return [name for name in self.models if name in self._find_readers(kind)]
@@ -646,9 +651,9 @@ class Run:
         targets = {**self.figures, **self.tables}
         return {n for target, of in self.shown.items() if kind in targets[target].reads for n in of}
 
-    def list_weight_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
-        """List the checkpoints of a model that are in a table of weights."""
-        if name not in self.list_weight_models(kind):
+    def list_table_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
+        """List the checkpoints of a model that are in its table of this kind."""
+        if name not in self.list_table_models(kind):
             return []
         if kind in ("weights", "massive"):
             return list(self.list_checkpoints(name))
@@ -664,7 +669,7 @@ class Run:
         """Say what is measured of a checkpoint beside its hidden states."""
 
         def is_in(*kinds: str) -> bool:
-            checkpoints = (c for kind in kinds for c in self.list_weight_checkpoints(kind, model))
+            checkpoints = (c for kind in kinds for c in self.list_table_checkpoints(kind, model))
             return any(checkpoint.name == revision for checkpoint in checkpoints)
 
         names = self.weight_measures if is_in("weights", "last_weights") else []
@@ -677,7 +682,7 @@ class Run:
 
     def list_weight_tables(self) -> list[tuple[str, str]]:
         """List kind and model of the tables of weights: all checkpoints of a model if a figure reads them."""
-        whole, last = self.list_weight_models("weights"), self.list_weight_models("last_weights")
+        whole, last = self.list_table_models("weights"), self.list_table_models("last_weights")
         return [
             ("weights" if name in whole else "last_weights", name)
             for name in self.models
@@ -699,10 +704,10 @@ class Run:
         claims = self.claims[paper].values()
         estimators = {name for claim in claims for name in claim.all_estimators}
         measured = {model for model, estimator in self.measurement_scope if estimator in estimators}
-        return [name for name in self.judged_models if name in measured]
+        return [name for name in self.models_for_claims if name in measured]
 
     @cached_property
-    def judged_models(self) -> list[str]:
+    def models_for_claims(self) -> list[str]:
         """Models that claims are judged on: not those of a short pretraining of this run."""
         return [name for name in self.measured if not is_short(self.models[name])]
 
@@ -710,9 +715,11 @@ class Run:
         """List kind and model of further tables that the run makes and claims read."""
         kinds = {kind for c in self.claims[paper].values() for kind in c.reads}
         models = set(self.list_claimed_models(paper))
-        models.update(self.list_weight_models("weights") if "weights" in kinds else ())
-        judged = [("verdicts", name) for name in self.judged_models if name in models]
-        read = [(k, m) for k, m in self.list_tables_read(sorted(kinds)) if m in self.judged_models]
+        models.update(self.list_table_models("weights") if "weights" in kinds else ())
+        judged = [("verdicts", name) for name in self.models_for_claims if name in models]
+        read = [
+            (k, m) for k, m in self.list_tables_read(sorted(kinds)) if m in self.models_for_claims
+        ]
         return [*read, *judged]
 
     def list_controlled_models(self) -> list[str]:
@@ -721,7 +728,7 @@ class Run:
 
     def list_evidence_models(self) -> tuple[EvidenceModel, ...]:
         """List the models that claims are asked of."""
-        return tuple(self.models[name].make_evidence() for name in self.judged_models)
+        return tuple(self.models[name].make_evidence() for name in self.models_for_claims)
 
 
 def is_short(model: Entry) -> bool:
@@ -739,10 +746,10 @@ def thin_checkpoints(checkpoints: Sequence[Any], most: int) -> list[Any]:
     return [checkpoints[rank] for rank in sorted(ranks)]
 
 
-def collect_suspect_limits(measures: Mapping[str, Measure]) -> dict[str, float | None]:
+def collect_near_duplicate_limits(measures: Mapping[str, Measure]) -> dict[str, float | None]:
     """Collect the share of near-duplicates up to which each intrinsic dimension can be trusted; None if any."""
     return {
-        name: measure.suspect_above
+        name: measure.near_duplicate_limit
         for name, measure in measures.items()
         if measure.conditions.is_dimension
     }

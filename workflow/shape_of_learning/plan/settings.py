@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home
-from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
+from shape_of_learning.metrics.measure_entry import AllowedRange, Measure, Value
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES, find_measure, list_measure_names
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.tasks.entry import TaskEntry
@@ -530,7 +530,7 @@ def _choose_measure(name: str, searched: int, settings: Mapping[str, Any]) -> Me
 def _check_order(measure: Measure) -> None:
     """Refuse a parameter that is not above the one that it must be above."""
     for key, allowed in measure.allowed.items():
-        other = allowed.above_parameter if isinstance(allowed, Interval) else ""
+        other = allowed.above_parameter if isinstance(allowed, AllowedRange) else ""
         value, least = measure.parameters[key], measure.parameters.get(other, -math.inf)
         if other and not value > least:  # type: ignore[operator]
             raise InputError(
@@ -553,7 +553,7 @@ def _check_parameter(name: str, measure: Measure, key: str, value: Any) -> Value
     if type(value) is kind and is_finite and (allowed is None or value in allowed):
         return value
     must = TYPES[kind]
-    if isinstance(allowed, Interval):
+    if isinstance(allowed, AllowedRange):
         must = f"{must} {allowed}"
     elif allowed:
         must = f"one of {', '.join(f'`{choice}`' for choice in allowed)}"

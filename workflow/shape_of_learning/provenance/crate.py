@@ -20,7 +20,7 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
 from rocrate.rocrate import ROCrate
 
-from shape_of_learning.corpus.changes import read_losses
+from shape_of_learning.corpus.changes import read_removed_text
 from shape_of_learning.files import compute_sha256, write_table
 from shape_of_learning.provenance.job import ProvenanceJob
 
@@ -161,7 +161,7 @@ class _Crate(ROCrate):
         """Add a file in the folder of the results, with its title, caption, digest, size and format."""
         name = path.relative_to(self.results).as_posix()
         caption = path.with_suffix(".md")
-        description = read_losses(path) if path.name == "alphabet.json" else ""
+        description = read_removed_text(path) if path.name == "alphabet.json" else ""
         if caption.exists():
             description = caption.read_text(encoding="utf-8").strip()
         facts = {
