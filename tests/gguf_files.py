@@ -1,7 +1,7 @@
 """Small GGUF files of Llamas with random weights, whole or with faults."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import gguf
@@ -51,10 +51,7 @@ def write_gguf(
         **metadata,
     }
     writer = gguf.GGUFWriter(str(file), "llama")
-    for key, value in stated.items():
-        if value is not None:
-            add = writer.add_float32 if isinstance(value, float) else writer.add_uint32
-            add(f"llama.{key}", value)
+    add_metadata(writer, "llama", stated)
     bpe = json.loads((folder / "tokenizer.json").read_text())["model"]
     tokens = sorted(bpe["vocab"], key=bpe["vocab"].get)
     writer.add_tokenizer_model("gpt2")
@@ -71,6 +68,21 @@ def write_gguf(
     writer.write_tensors_to_file()
     writer.close()
     return file
+
+
+def add_metadata(
+    writer: gguf.GGUFWriter, architecture: str, metadata: Mapping[str, object]
+) -> None:
+    """State values of an architecture in a file; None leaves one out."""
+    kinds: dict[type, Callable] = {
+        bool: writer.add_bool,
+        str: writer.add_string,
+        float: writer.add_float32,
+        int: writer.add_uint32,
+    }
+    for key, value in metadata.items():
+        if value is not None:
+            kinds[type(value)](f"{architecture}.{key}", value)
 
 
 def _tensors(model: hf.LlamaForCausalLM) -> Tensors:

@@ -2,14 +2,16 @@
 
 import os
 import re
+from contextlib import nullcontext
 
+import gguf
 import numpy as np
 import pytest
 import torch
 import transformers as hf
 
 import shape_of_learning.checkpoints.gguf_files as module
-from gguf_files import save_llama, write_gguf
+from gguf_files import add_metadata, save_llama, write_gguf
 from shape_of_learning.checkpoints.local import find_local_checkpoint
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
@@ -37,7 +39,7 @@ def cache(tmp_path, monkeypatch):
 def refusal(file, cache) -> str:
     with pytest.raises(InputError) as raised:
         find_local_checkpoint(str(file))
-    assert list(cache.glob("gguf/*")) == []  # nothing is kept, not even hidden
+    assert list(cache.glob(f"{module.UNPACKED}/*")) == []  # nothing is kept, not even hidden
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -74,6 +76,7 @@ def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, ca
         ({"block_count": None}, "does not state `llama.block_count`"),
         ({"embedding_length": None}, "does not state `llama.embedding_length`"),
         ({"attention.head_count": None}, "does not state `llama.attention.head_count`"),
+        ({"attention.head_count_kv": None}, "does not state `llama.attention.head_count_kv`"),
         ({"attention.layer_norm_rms_epsilon": None}, "does not state .*layer_norm_epsilon"),
         ({"embedding_length": 64}, "has the shape|describes a model of"),
         ({"feed_forward_length": 48}, "has the shape"),
@@ -84,6 +87,77 @@ def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, ca
 def test_metadata_that_do_not_fit_the_tensors_are_refused(metadata, said, llama, tmp_path, cache):
     file = write_gguf(tmp_path / "a.gguf", llama, **metadata)
     assert re.search(said, refusal(file, cache))
+
+
+LINEAR, YARN = (
+    {"rope.scaling.type": kind, "rope.scaling.factor": 4.0} for kind in ("linear", "yarn")
+)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        LINEAR,
+        YARN,
+        {"rope.scale_linear": 4.0},
+        {"rope.scaling.type": "longrope"},
+        {"attention.key_length": 16},
+        {"attention.causal": False},
+        {"attention.clamp_kqv": 8.0},
+        {"attention.scale": 0.5},
+        {"attn_logit_softcapping": 50.0},
+        {"embedding_scale": 12.0},
+        {"residual_scale": 0.22},
+    ],
+)
+def test_metadata_that_change_states_and_that_transformers_leaves_out_are_refused(
+    metadata, llama, tmp_path, cache
+):
+    said = refusal(write_gguf(tmp_path / "a.gguf", llama, **metadata), cache)
+    assert re.search(rf"states .* for `llama\.({'|'.join(map(re.escape, metadata))})`", said)
+
+
+def test_metadata_that_say_what_the_model_does_are_fine(llama, tmp_path):
+    """Of eight coordinates in each of four heads."""
+    file = tmp_path / "a.gguf"
+    stated = {"attention.key_length": 8, "attention.value_length": 8, "rope.dimension_count": 8}
+    no_scaling = {"rope.scaling.type": "none", "rope.scaling.original_context_length": 128}
+    of_one = {"rope.scaling.type": "linear", "rope.scaling.factor": 1.0}
+    for scaling in (no_scaling, of_one):
+        write_gguf(file, llama, **stated, **scaling, **{"attention.scale": 8**-0.5})
+        assert find_local_checkpoint(str(file)).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("config", "metadata", "fault"),
+    [
+        (hf.Starcoder2Config(), {"rope.freq_base": 999999.4375}, "rope.freq_base"),
+        (hf.Phi3Config(pad_token_id=0), {"rope.dimension_count": 72}, "rope.dimension_count"),
+        (
+            hf.Gemma2Config(hidden_size=4608, num_attention_heads=32, head_dim=128),
+            {"attention.key_length": 128},
+            "attention.key_length",
+        ),
+        (hf.Gemma2Config(), {"attention.key_length": 256, "attn_logit_softcapping": 50.0}, ""),
+        (hf.Gemma3TextConfig(), LINEAR, "rope.scaling.factor"),
+        (hf.Gemma3TextConfig(), {"rope.freq_base": 1e6, "rope.dimension_count": 256}, ""),
+        (hf.MambaConfig(), {"ssm.dt_b_c_rms": True}, "ssm.dt_b_c_rms"),
+    ],
+)
+def test_a_default_of_transformers_does_not_take_the_place_of_what_a_file_states(
+    config, metadata, fault, tmp_path
+):
+    """The library does not read where Starcoder2 has its base, and of Gemma 2 takes a scale that 27B has not."""
+    file = tmp_path / "a.gguf"
+    writer = gguf.GGUFWriter(file, config.model_type)
+    add_metadata(writer, config.model_type, metadata)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    refused = pytest.raises(InputError, match=re.escape(f"`{config.model_type}.{fault}`"))
+    with refused if fault else nullcontext():
+        module._refuse_unread_metadata(file, gguf.GGUFReader(file), config)
 
 
 @pytest.mark.parametrize("name", ["blk.0.attn_q.bias", "blk.1.extra.weight", "extra.weight"])
@@ -120,7 +194,7 @@ def test_factors_of_positions_are_those_of_llama_3_or_refused(factor, llama, tmp
     folder = find_local_checkpoint(str(file))
     model, _ = load_model(folder, role="decoder", precision="float32", device=torch.device("cpu"))
     np.testing.assert_allclose(model.rotary_emb.inv_freq.numpy(), scaled, rtol=1e-5)
-    (cache / "gguf" / folder.name).rename(tmp_path / "away")
+    (cache / module.UNPACKED / folder.name).rename(tmp_path / "away")
     write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors + 1}, **base)
     assert "are no factors of Llama 3" in refusal(file, cache)
 

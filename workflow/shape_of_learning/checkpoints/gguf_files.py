@@ -1,6 +1,7 @@
 """GGUF files: unpacked once into the folder of a checkpoint, if they hold exactly the weights that they state."""
 
 import logging
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Folder in the cache. It has another name when files are refused that were not before, since theirs may be there.
+UNPACKED = "gguf-2"
 BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")
 # Keys that transformers replaces by a default where the metadata lack them, and the tensors that need them.
 NEEDED_KEYS = (
     ("block_count", ""),
     ("embedding_length", ""),
     ("attention.head_count", "attn_q"),
+    ("attention.head_count_kv", "attn_k"),
     ("attention.layer_norm(_rms)?_epsilon", "norm"),
 )
 # The factors by which Llama 3.1 and later divide the frequencies of positions; llama.cpp writes the factors alone.
@@ -58,7 +62,7 @@ def unpack(file: Path) -> Path:
     refuse_odd_file(file)
     from huggingface_hub import cached_assets_path
 
-    folder = cached_assets_path("shape-of-learning", namespace="gguf") / remember_sha256(file)
+    folder = cached_assets_path("shape-of-learning", namespace=UNPACKED) / remember_sha256(file)
     if folder.exists():
         return folder
     for package in ("gguf", "accelerate"):  # transformers needs both, and says so late
@@ -128,6 +132,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
     if lacking := refuse_other_keys(model, report, {}, file):
         raise InputError(f"{file} lacks `{cut(lacking[0])}`; take a whole file")
     _refuse_surplus(file, reader, model)
+    _refuse_unread_metadata(file, reader, model.config)
     whole = type(model)(_make_folder_config(file, reader, model.config))
     whole.load_state_dict(model.state_dict())
     return whole, transformers.AutoTokenizer.from_pretrained(file.parent, **source)
@@ -154,6 +159,64 @@ def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
             f"{file} states {cut(stated)} blocks (`{cut(architecture)}.block_count`), but has {there}; take a "
             "whole file"
         )
+
+
+def _refuse_unread_metadata(
+    file: Path, reader: "gguf.GGUFReader", config: "PretrainedConfig"
+) -> None:
+    """Refuse metadata that change hidden states, and in whose place transformers takes another value."""
+    architecture = reader.fields["general.architecture"].contents()
+    used_values = _list_used_values(config)
+    keys = {key: f"{architecture}.{key}" for key in used_values}
+    stated = {
+        key: reader.fields[keys[key]].contents() for key in keys if keys[key] in reader.fields
+    }
+    if stated.get("rope.scaling.factor") == 1:
+        stated["rope.scaling.type"] = "none"
+    if stated.get("rope.scaling.type") == "none":
+        stated.pop("rope.scaling.factor", None)
+    for key, value in stated.items():
+        used = used_values[key]
+        if isinstance(value, float) and isinstance(used, int | float):
+            is_same = math.isclose(value, used, rel_tol=1e-5)  # 32 bits hold 7 digits
+        else:
+            is_same = value == used
+        if used is not None and not is_same and not isinstance(value, list):
+            raise InputError(
+                f"{file} states {cut(value)} for `{cut(keys[key])}`, where transformers takes {cut(used)}; take the "
+                "folder of the weights that it was made of"
+            )
+
+
+def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
+    """List what a model does, by the keys of the metadata that state it; None where it does no such thing."""
+    values = config.to_dict()
+    rope = values.get("rope_parameters") or {}
+    rope = rope.get("full_attention", rope)  # Gemma states the positions of these layers alone
+    rope_type = rope.get("rope_type", "default")
+    heads, width = values.get("num_attention_heads"), values.get("hidden_size")
+    head = None
+    if isinstance(heads, int) and isinstance(width, int) and "global_head_dim" not in values:
+        head = values.get("head_dim") or width // heads
+    return {
+        # Where attention has a scale of its own, as in Gemma, files state none, and it is that of the length of keys.
+        "attention.key_length": values.get("query_pre_attn_scalar") or head,
+        "attention.causal": True,
+        "attention.clamp_kqv": 0.0,
+        "attention.max_alibi_bias": 0.0 if rope else None,
+        "attention.scale": head and (values.get("query_pre_attn_scalar") or head) ** -0.5,
+        "attn_logit_softcapping": values.get("attn_logit_softcapping") or 0.0,
+        "embedding_scale": 1.0,
+        "expert_weights_scale": 1.0,
+        "residual_scale": 1.0,
+        "rope.dimension_count": head and round(head * rope.get("partial_rotary_factor", 1)),
+        "rope.freq_base": rope.get("rope_theta"),
+        "rope.scale_linear": 1.0,
+        "rope.scaling.factor": rope.get("factor", 1.0),
+        "rope.scaling.type": "none" if rope_type == "default" else rope_type,
+        "ssm.dt_b_c_rms": False,
+        "use_parallel_residual": values.get("use_parallel_residual"),
+    }
 
 
 def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedModel") -> None:
