@@ -29,7 +29,7 @@ from shape_of_learning.claims.evidence import (
 )
 from shape_of_learning.claims.statistics import MOST_LAYERS
 
-HALF = 0.5  # of the blocks, which do not exceed the median
+HALF = 0.5  # of the blocks
 CHANGES = ("dropped", "replaced")
 ORDERS = ("most_linear_first", "least_linear_first")
 
@@ -80,9 +80,10 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
     Returns
     -------
     Units
-        Of each model ``norm_ratio``, the median over blocks; ``ratio_of_most``, the ratio that three quarters of the
-        blocks do not exceed; ``gain``, the mean of the first linearity less the second; and ``rank_correlation`` over
-        blocks of the ratio and this difference, unknown if all blocks are equal.
+        Of each model ``norm_ratio``, the ratio that half of the blocks do not exceed; ``ratio_of_most``, the
+        ratio that three quarters of the blocks do not exceed; ``gain``, the mean of the first linearity less
+        the second; and ``rank_correlation`` over blocks of the ratio and this difference, unknown if all blocks
+        are equal.
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
@@ -132,8 +133,9 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
     -------
     Units
         Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, with the most
-        linear blocks changed. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio less the ratio
-        with the least linear blocks changed, unknown if that is not measured.
+        linear blocks changed; ``dropped_twice`` and ``replaced_twice``: with twice as many. And
+        ``dropped_over_reverse`` and ``replaced_over_reverse``: the first ratio less the ratio with the least linear
+        blocks changed. Numbers that are not measured are unknown.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, rows in data.select_rows("edits").items():
@@ -147,7 +149,11 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
                 for order in ORDERS
             )
             less = ratio - reverse if ratio != reverse else 0.0  # of two infinite ones
+            twice = perplexity.get((ORDERS[0], kind, 2 * changed), np.nan)
             parts[kind] = _bound_if_known(ratio)
+            parts[f"{kind}_twice"] = _bound_if_known(
+                twice / perplexity.get((ORDERS[0], kind, 0), np.nan)
+            )
             parts[f"{kind}_over_reverse"] = _bound_if_known(less)
         if all(np.isnan(parts[kind].estimate) for kind in CHANGES):
             raise NotMeasured(

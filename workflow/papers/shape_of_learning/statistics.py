@@ -126,7 +126,8 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
         settled, each less `share` of the size of the change of the mean: ``falls_back``, the height of the highest step
         of the second half of training above the last step; ``below_start``, the depth of the lowest step below the
         first step; ``still_to_grow``, the depth of the lowest step of the last quarter below the last step. Then
-        ``moving_on`` is the largest of the three, and ``settling`` is below zero if one of the three may be above zero.
+        ``moving_on`` is the largest of the three, and ``settling`` is below zero if one of the three may be above zero,
+        or if a step at any time may lie above the last one by more than the growth.
         If no checkpoint is at the middle, or at three quarters, ``settling`` counts the part from the checkpoint before
         that point, and the three numbers count it from the checkpoint after it. A model without a checkpoint in the
         first half is left out.
@@ -139,7 +140,8 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
             (half, half_perhaps), (late, late_perhaps) = (
                 _find_beginnings(steps, part * end) for part in (1 / 2, 3 / 4)
             )
-            allowed = share * np.abs(last - first)
+            growth = np.abs(last - first)
+            allowed = share * growth
             kinds = {
                 "falls_back": curve[..., half:, :] - last - allowed,
                 "below_start": first - curve - allowed,
@@ -150,6 +152,7 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
                 surely,
                 curve[..., half_perhaps:, :] - last - allowed,
                 last - curve[..., late_perhaps:, :] - allowed,
+                curve - last - growth,
             ]
             growth_of_layers = bound_by_jackknife(layers[..., -1, :, :] - layers[..., 0, :, :])
             units[name] = {
@@ -195,14 +198,14 @@ def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units
 
 
 def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Return the fall of a dimension from its highest step to the last one, and the gain in loss over the same steps.
+    """Return the largest fall of a dimension from one step to a later one, and the gain in loss between them.
 
     Returns
     -------
     Units
-        Of each model ``fall``, the logarithm of the ratio of the highest mean over layers before the last step to the
-        mean at the last step, with bounds that allow for the choice of the step; and ``gain``, the loss at the highest
-        step less the loss at the last step, in nats per token. Losses have no interval.
+        Of each model ``fall``, the logarithm of the ratio of the means over layers at the two steps, with bounds that
+        allow for the choice of both; and ``gain``, the loss at the first of them less the loss at the second, in nats
+        per token. Losses have no interval.
 
     Raises
     ------
@@ -215,15 +218,15 @@ def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
         by_revision = dict(zip(rows["revision"], rows["loss"], strict=True)) if len(rows) else {}
         losses = np.array([by_revision.get(revision, math.nan) for revision in curve.revisions])
         logarithm = np.log(curve.means)
-        best = logarithm[..., :-1, 0].argmax(axis=-1)
-        gain = losses[best] - losses[-1]
+        begins, ends = np.triu_indices(len(losses), 1)
+        falls = logarithm[..., begins, :] - logarithm[..., ends, :]
+        gain = (losses[begins] - losses[ends])[falls[..., 0].argmax(axis=-1)]
         if not np.isnan(gain).any():
-            falls = logarithm[..., :-1, :] - logarithm[..., -1:, :]
             units[name] = {
                 "fall": bound_by_jackknife(falls).greatest(),
                 "gain": bound_exactly(gain),
             }
-    data.require(units, f"`{estimators[0]}` and a loss at its highest and its last step")
+    data.require(units, f"`{estimators[0]}` and a loss at the steps between which it falls")
     return units
 
 

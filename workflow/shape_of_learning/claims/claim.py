@@ -139,9 +139,9 @@ class Claim:
     numbers : mapping of str to str
         Words for each number of the statistic, ``NAME: DEFINITION`` or a name alone; the key ``value`` stands for the
         number of a statistic that has only one.
-    conclusion : mapping of str to str
+    conclusion : mapping
         The conclusion if the claim is `supported` or `contradicted`, as the end of a sentence that begins with the
-        numbers.
+        numbers; or a conclusion for each number that may contradict the claim.
     models : str or sequence of str
         Names of entries, or a group of the run's models: ``decoders``, ``encoders``, ``all`` (both), ``fine_tunings``
         or ``twins``.
@@ -180,7 +180,7 @@ class Claim:
     models: str | Sequence[str]
     estimators: Sequence[str] = ()
     numbers: Mapping[str, str] = field(default_factory=dict)
-    conclusion: Mapping[str, str] = field(default_factory=dict)
+    conclusion: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     other_estimators: Sequence[Sequence[str]] = ()
     robustness: Mapping[str, Sequence[str]] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -242,6 +242,13 @@ class Claim:
             ]
             rules.append(", and ".join(groups))
         return "; or ".join(rules)
+
+    def find_conclusion(self, verdict: ClaimVerdict, met: Collection[str]) -> str:
+        """Return the conclusion of a verdict, from the numbers that meet its criteria; empty if none is written."""
+        written = self.conclusion.get(verdict, "")
+        if isinstance(written, str):
+            return written
+        return " and ".join(words for number, words in written.items() if number in met)
 
     def count_models(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
         """Count models: each one if all that are named are needed, else seeds of a training once."""

@@ -147,8 +147,23 @@ def read_evidence(
     known = {model.name: model for model in models}
     curves = group_curves(["model", "estimator"], values)
     null = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
-    of_controls = group_curves(["model", "estimator", "control"], null)
+    of_controls = {
+        **group_curves(["model", "estimator", "control"], _select_untrained(values, known)),
+        **group_curves(["model", "estimator", "control"], null),
+    }
     return Evidence(known, curves, read, near_duplicate_limits, of_controls)
+
+
+def _select_untrained(values: pd.DataFrame, models: Mapping[str, EvidenceModel]) -> pd.DataFrame:
+    """Return the rows of step 0 of pretrained models that have later steps, as those of the control `untrained`."""
+    if values.empty:
+        return values
+    pretrained = [name for name, model in models.items() if model.kind != "fine_tuning"]
+    trained = values.loc[values["step"] > 0, "model"]
+    is_start = (
+        (values["step"] == 0) & values["model"].isin(pretrained) & values["model"].isin(trained)
+    )
+    return values[is_start].assign(control="untrained")
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:

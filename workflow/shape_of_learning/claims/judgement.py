@@ -53,12 +53,16 @@ class UnitNumber(NamedTuple):
 
 
 class CriterionResult(NamedTuple):
-    """A number of a unit beside the bound of a criterion, and whether the criterion is met there."""
+    """A number of a unit beside the bound of a criterion, and whether the criterion is met there.
+
+    The criterion is one of the condition for `verdict`.
+    """
 
     number: UnitNumber
     comparison: str
     bound: float
     is_met: bool
+    verdict: ClaimVerdict
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,10 @@ class Judgement:
     verdict : ClaimVerdict
     because : str
         The reason, in a sentence.
+    estimators : tuple of str
+        The estimators that the numbers are of; they may stand for those that the claim names.
+    cases : int
+        How many units were judged: models, pairs of models, or all seeds of a training.
     estimate, low, high : float
         The number that decides whether the claim is supported, over all units, with its 95 % interval. If all bounds
         of `supported` are equal, this number must lie beyond the bound. Otherwise it is the least distance to a bound,
@@ -91,7 +99,11 @@ class Judgement:
     numbers : tuple of UnitNumber
         All numbers of the statistic.
     results : tuple of CriterionResult
-        The results of the condition that is shown; if none is shown, of the condition for `supported`.
+        The results of the condition that is shown; if none is shown, of the conditions for both verdicts.
+    null_numbers : mapping of str to tuple of UnitNumber
+        By control, the numbers of null models that criteria look at.
+    equal_values : tuple of str
+        The keys of `robustness` whose values are those of the claim's own estimators, so that they say nothing new.
     curves : mapping of (str, str) to LayerValues
         The values of each model and estimator that were read.
     withheld : str
@@ -100,12 +112,14 @@ class Judgement:
         How many values are suspect, and why; empty if no value is.
     is_suspect : bool
         Whether the verdict rests on suspect values, which decide nothing alone.
-    labels : mapping of str to str
-        Name of a model -> its label in figures.
+    labels, trainings : mapping of str to str
+        Name of a model -> its label in figures, and what it shares with the other seeds of its training.
     """
 
     verdict: ClaimVerdict
     because: str
+    estimators: tuple[str, ...] = ()
+    cases: int = 0
     estimate: float = nan
     low: float = nan
     high: float = nan
@@ -121,11 +135,14 @@ class Judgement:
     beyond_controls: Mapping[str, str] = field(default_factory=dict)
     numbers: tuple[UnitNumber, ...] = ()
     results: tuple[CriterionResult, ...] = ()
+    null_numbers: Mapping[str, tuple[UnitNumber, ...]] = field(default_factory=dict)
+    equal_values: tuple[str, ...] = ()
     curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
     withheld: str = ""
     suspects: str = ""
     is_suspect: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    trainings: Mapping[str, str] = field(default_factory=dict)
 
     def label_unit(self, unit: str) -> str:
         """Name a model, the models of a pair, or the seeds of a training, as figures do."""
@@ -179,10 +196,49 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         for name, judgement in (by_all if by_others else {}).items()
         if judgement.verdict != ClaimVerdict.NOT_MEASURED
     }
-    others |= {name: judgement.verdict for name, judgement in further.items()}
-    controls = _compare_with_controls(claim, evidence, by_paper)
-    labels = {model.name: model.label for model in evidence.models.values()}
-    return replace(joined, other_verdicts=others, beyond_controls=controls, labels=labels)
+    equal = tuple(name for name in further if _has_equal_values(by_paper, further[name]))
+    others |= {name: of.verdict for name, of in further.items() if name not in equal}
+    return replace(
+        joined,
+        other_verdicts=others,
+        equal_values=equal,
+        beyond_controls=_compare_with_controls(claim, evidence, by_paper),
+        null_numbers=_read_null_numbers(claim, evidence, joined),
+        labels={model.name: model.label for model in evidence.models.values()},
+        trainings={m.name: m.training or m.name for m in evidence.models.values()},
+    )
+
+
+def _has_equal_values(judgement: Judgement, other: Judgement) -> bool:
+    """Return whether all values that two judgements rest on are equal, as where no token is massive."""
+    pairs = zip(judgement.curves.items(), other.curves.items(), strict=False)
+    return 0 < len(judgement.curves) == len(other.curves) and all(
+        model == of and np.array_equal(curve.values, values.values, equal_nan=True)
+        for ((model, _), curve), ((of, _), values) in pairs
+    )
+
+
+def _read_null_numbers(
+    claim: Claim, evidence: Evidence, judgement: Judgement
+) -> dict[str, tuple[UnitNumber, ...]]:
+    """Read the numbers of null models that the criteria of a decided verdict look at, by control."""
+    if judgement.verdict not in DECIDED or not claim.estimators:  # no controls of tables
+        return {}
+    names = {result.number.name for result in judgement.results}
+    substitutes = dict(zip(claim.estimators, judgement.estimators, strict=True))
+    found: dict[str, tuple[UnitNumber, ...]] = {}
+    for control in dict.fromkeys(key[-1] for key in evidence.controls):
+        try:
+            units, _ = group_units(claim, ClaimData(claim, evidence, substitutes, control=control))
+            found[control] = tuple(
+                _read_unit_number(unit, name, number)
+                for unit, numbers in units.items()
+                for name, number in numbers.items()
+                if name in names
+            )
+        except NotMeasured:
+            continue
+    return found
 
 
 def _judge_with_suspects(
@@ -318,20 +374,25 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
     if to_contradict and not any(to_contradict.values()):
         because += " No number that decides has an interval."
     curves = data.curves_read.values()
-    deciding = claim.contradicted if verdict == ClaimVerdict.CONTRADICTED else claim.supported
     results = [
         CriterionResult(
             numbers[unit, criteria.find_number(criterion, units[unit])],
             criterion.comparison,
             criterion.bound,
             is_met,
+            of_verdict,
         )
-        for (_, criterion, unit), is_met in criteria.find_met(deciding, units, families).items()
+        for of_verdict in (DECIDED if verdict not in DECIDED else [verdict])
+        for (_, criterion, unit), is_met in criteria.find_met(
+            claim.find_condition(of_verdict), units, families
+        ).items()
     ]
     estimate, low, high, visible = _estimate_margin(claim.supported, units, families)
     return Judgement(
         verdict,
         because,
+        tuple(data.substitutes.get(name, name) for name in claim.estimators),
+        len(criteria.list_units(units)),
         estimate,
         low,
         high,
@@ -394,9 +455,8 @@ def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
         # Of pairs, as many are independent as there are of the rarer one.
         counts = [len(set(names)) for names in zip(*pairs, strict=True)]
         count = min((count for count in counts if count > 1), default=1)
-        name, numbers = members[0], units[members[0]]
+        name, numbers = name_seeds(members[0], count), units[members[0]]
         if count > 1:
-            name += f"{OTHER_SEEDS} ({count})"
             numbers = {
                 key: average_seeds([units[member][key] for member in members], count)
                 for key in numbers
@@ -405,6 +465,11 @@ def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
         known = [models[model] for model in pairs[0] if model in models]
         families[name] = PAIR.join(model.family or model.name for model in known) or name
     return found, families
+
+
+def name_seeds(first: str, count: int) -> str:
+    """Name the seeds of a training, or pairs of them, by the first one."""
+    return first if count == 1 else f"{first}{OTHER_SEEDS} ({count})"
 
 
 def capitalise(words: object) -> str:

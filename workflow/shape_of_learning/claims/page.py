@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf, isnan
+from dataclasses import replace
+from math import inf, isnan, nan
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
 from shape_of_learning.claims.criteria import LEAST_CHANCE, list_criteria
 from shape_of_learning.claims.evidence import LayerValues, describe_scope
-from shape_of_learning.claims.judgement import Judgement, capitalise, uncapitalise
+from shape_of_learning.claims.judgement import Judgement, capitalise, name_seeds, uncapitalise
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.findings import name_blocks
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
@@ -32,15 +33,19 @@ CRITERIA_COLUMNS = ("Number", "Of", "Value", "95 % interval", "Bound", "Met")
 HOW_TO_READ = (
     "A bound counts as passed only if the whole 95 % interval lies beyond it; a number without an interval is compared "
     "as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, of twins and "
-    "fine-tunings over seeds. *Met* uses an interval that is widened for every model, layer, step or alternative that "
-    "the criteria could pick, so a number whose own interval lies beyond its bound may not meet it. A case is a model, "
-    "a pair of models, or all seeds of one training; a family is one or several cases, such as the sizes of one suite. "
+    "fine-tunings over seeds.",
+    "*Met* uses an interval that is widened for every model, layer, step or alternative that the criteria could pick, "
+    "so a number whose own interval lies beyond its bound may not meet it.",
+    "A case is a model, a pair of models, or all seeds of one training; a family is one or several cases, such as the "
+    "sizes of one suite.",
+    "p is the chance of the verdict where its bound is just missed. Of many verdicts some have a small p by chance: "
+    "`family.md` says how many of all verdicts of the run may be false.",
     "*Support over all cases* is the number that a supported claim rests on, over all of them: the quantity itself if "
-    "all bounds are equal, else its least distance to a bound, positive where the bound is met. A verdict in brackets "
-    "is that by another score, or without some tokens. *Beyond* a null model, such as *untrained* weights, is a claim "
-    "that the model meets by more than the null model does. *No*: the null model meets the claim by itself, or by as "
-    "much. *Not told*: the interval of the difference holds 0. *No interval*: that of the null model is withheld. "
-    "`family.md` says how many of all verdicts of the run may be false."
+    "all bounds are equal, else its least distance to a bound, positive where the bound is met.",
+    "A verdict in brackets is that by another score, or without some tokens.",
+    "*Beyond* a null model, such as *untrained* weights, is a claim that the model meets by more than the null model "
+    "does. *No*: the null model meets the claim by itself, or by as much. *Not told*: the interval of the difference "
+    "holds 0. *No interval*: that of the null model is withheld. Step 0 of a pretraining is *untrained*, too.",
 )
 Judged = Sequence[tuple[Claim, Judgement]]
 
@@ -79,7 +84,7 @@ def write_page(path: Path, title: str, judged: Judged) -> None:
             for claim, judgement in with_data
         ]
         lines += [*format_table(("Claim", "Verdict"), rows), ""]
-        lines += _fold("How to read the tables", [HOW_TO_READ])
+        lines += _fold("How to read the tables", [f"- {words}" for words in HOW_TO_READ])
     for claim, judgement in with_data:
         lines += _write_section(claim, judgement)
     if without_data:
@@ -102,7 +107,7 @@ def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
     lines = [
         f"## {claim.sentence}",
         "",
-        f"**{capitalise(judgement.verdict)}.** {describe_finding(claim, judgement)}",
+        f"**{capitalise(judgement.verdict)}{_format_p(judgement)}.** {describe_finding(claim, judgement)}",
         "",
     ]
     if pictures := _draw_curves(claim, judgement):
@@ -122,6 +127,17 @@ def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
     )
 
 
+def _format_p(judgement: Judgement) -> str:
+    """Write the chance of a decided verdict where its bound is just missed, in brackets; empty without intervals."""
+    p = {
+        ClaimVerdict.SUPPORTED: judgement.p_supported,
+        ClaimVerdict.CONTRADICTED: judgement.p_contradicted,
+    }.get(judgement.verdict, nan)
+    if isnan(p):
+        return ""
+    return f" (p < {LEAST_CHANCE:g})" if p <= LEAST_CHANCE else f" (p = {p:.2g})"
+
+
 def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
     supported, contradicted = (claim.format_condition(verdict) for verdict in DECIDED)
     lines = [
@@ -134,14 +150,18 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
     ]
     if not isnan(judgement.estimate) and judgement.verdict != ClaimVerdict.CONTRADICTED:
         value = _format_value(judgement.estimate, judgement.low, judgement.high)
-        visible = f"{judgement.smallest_visible:.3g}"
-        lines.append(
-            f"- Support over all cases: {value}; a distance of {visible} from the bound would show"
+        distance = judgement.smallest_visible
+        visible = (
+            "" if isnan(distance) else f"; a distance of {distance:.3g} from the bound would show"
         )
+        lines.append(f"- Support over all cases: {value}{visible}")
     lines += [f"- Smaller effects: {claim.matters}"] if claim.matters else []
     lines += [f"- Scope: {describe_scope(claim)}"] if claim.seen else []
     if others := _list_other_verdicts(claim, judgement, name=_name_estimators):
         lines.append(f"- Other estimators, selections and null models: {'; '.join(others)}")
+    if judgement.equal_values:
+        equal = ", ".join(judgement.equal_values)
+        lines.append(f"- The values are the same {equal}, so that says nothing new")
     if judgement.models:
         checkpoints = len(judgement.revisions)
         rests_on = [
@@ -164,9 +184,24 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
         ]
         for number in judgement.numbers
         if number not in {result.number for result in judgement.results}
+        and not isnan(number.estimate)
     ]
     if rows:
         lines += ["", *format_table(("Number", "Of", "Value", "95 % interval"), rows)]
+    nulls = [
+        [
+            control,
+            claim.name_number(number.name),
+            judgement.label_unit(number.unit) or "all together",
+            f"{number.estimate:.3g}",
+            _format_interval(number.low, number.high),
+        ]
+        for control, numbers in judgement.null_numbers.items()
+        for number in numbers
+    ]
+    if nulls:
+        columns = ("Null model", "Number", "Of", "Value", "95 % interval")
+        lines += ["", *format_table(columns, nulls)]
     return lines
 
 
@@ -203,47 +238,52 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     """Describe the finding in one sentence, with values of the quantity itself; empty if nothing is measured."""
     if not judgement.numbers:
         return ""
-    words = _describe_curves(claim, judgement) or _describe_numbers(claim, judgement)
+    words = _describe_curves(claim, judgement)
+    numbers = _name_deciding(claim, judgement) if words else ""
+    words = words or _describe_numbers(claim, judgement)
+    if judgement.estimators != tuple(claim.estimators):
+        words = f"by {_name_estimators(' and '.join(judgement.estimators))}, {uncapitalise(words)}"
     withheld = f", but {judgement.withheld}" if judgement.withheld else ""
     endings = {
         ClaimVerdict.UNDECIDED: f"{withheld}, which leaves the claim undecided",
         ClaimVerdict.DEPENDS: ", and other estimators say the opposite",
     }
-    conclusion = claim.conclusion.get(judgement.verdict)
+    met = {result.number.name for result in judgement.results if result.is_met}
+    conclusion = claim.find_conclusion(judgement.verdict, met)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
-    return f"{capitalise(words)}{ending}{_name_deciding(claim, judgement)}.{suspects}{_name_others(claim, judgement)}"
+    return f"{capitalise(words)}{ending}{numbers}.{suspects}{_name_cases(claim, judgement)}"
 
 
 def _name_deciding(claim: Claim, judgement: Judgement) -> str:
-    """Name the numbers that contradict, where others do not."""
-    if judgement.verdict != ClaimVerdict.CONTRADICTED:
+    """Name the numbers that meet the criteria of a verdict, in brackets; empty if none does."""
+    if judgement.verdict not in DECIDED:
         return ""
-    all_names = {result.number.name for result in judgement.results}
     deciding: dict[str, list[float]] = {}
     for result in judgement.results:
-        if result.is_met:
+        if result.is_met and not result.comparison.startswith("not_"):
             deciding.setdefault(result.number.name, []).append(result.number.estimate)
-    if not deciding or len(deciding) == len(all_names):
-        return ""
     parts = (f"{claim.name_number(name)}: {_format_range(of)}" for name, of in deciding.items())
-    return f" ({'; '.join(parts)})"
+    return f" ({'; '.join(parts)})" if deciding else ""
 
 
-def _name_others(claim: Claim, judgement: Judgement) -> str:
-    """Say so if the claim names models and none of them was judged."""
-    if isinstance(claim.models, str) or not judgement.models:
-        return ""
-    is_named = any(model in claim.models for model in judgement.models)
-    return "" if is_named else " The paper names other models."
+def _name_cases(claim: Claim, judgement: Judgement) -> str:
+    """Say so if one case was judged, or none of the models that the claim names."""
+    is_one = judgement.cases == 1 and claim.needed_models < 2
+    names = () if isinstance(claim.models, str) else claim.models
+    is_other = bool(names) and not any(model in names for model in judgement.models)
+    if is_other:
+        return f" The paper names other models{', and one case says little of them' if is_one else ''}."
+    return " One case says little of other models." if is_one else ""
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:
-    """Describe profiles over layers or curves over steps; empty if there are many or none."""
-    if len(judgement.curves) > MOST_CURVES:
+    """Describe profiles over layers or curves over steps, of seeds their mean; empty if there are many or none."""
+    curves = _average_seeds(judgement)
+    if len(curves) > MOST_CURVES:
         return ""
     parts: list[str] = []
-    for (model, estimator), curve in judgement.curves.items():
+    for (model, estimator), curve in curves.items():
         label = _name_estimator(estimator)
         if parts and label[1:].islower():
             label = uncapitalise(label)
@@ -254,6 +294,24 @@ def _describe_curves(claim: Claim, judgement: Judgement) -> str:
         else:
             parts.append(f"{label} of {judgement.label_unit(model)} is {_describe_profile(curve)}")
     return "; ".join(parts)
+
+
+def _average_seeds(judgement: Judgement) -> dict[tuple[str, str], LayerValues]:
+    """Average the curves of the seeds of each training, by unit and estimator."""
+    groups: dict[tuple[str, str], list[tuple[str, LayerValues]]] = {}
+    for (model, estimator), curve in judgement.curves.items():
+        training = judgement.trainings.get(model, model)
+        groups.setdefault((training, estimator), []).append((model, curve))
+    averages = {}
+    for (_, estimator), seeds in groups.items():
+        models, curves = zip(*seeds, strict=True)
+        first = curves[0]
+        if any(curve.values.shape != first.values.shape for curve in curves):
+            return dict(judgement.curves)
+        unit = name_seeds(models[0], len(models))
+        mean = np.mean([curve.values for curve in curves], axis=0)
+        averages[unit, estimator] = replace(first, values=mean)
+    return averages
 
 
 def _describe_profile(curve: LayerValues) -> str:
@@ -282,7 +340,13 @@ def _describe_training(curve: LayerValues) -> str:
 
 def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
     """Say the numbers that criteria look at, of several units their range."""
-    numbers = [result.number for result in judgement.results if not isnan(result.number.estimate)]
+    is_contradicted = judgement.verdict == ClaimVerdict.CONTRADICTED
+    numbers = [
+        result.number
+        for result in judgement.results
+        if not isnan(result.number.estimate)
+        and (result.is_met if is_contradicted else result.verdict != ClaimVerdict.CONTRADICTED)
+    ]
     units = list(dict.fromkeys(number.unit for number in numbers))
     parts = []
     for name in dict.fromkeys(number.name for number in numbers):
@@ -329,13 +393,19 @@ def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
 
 def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
     """Return a row of words for each criterion and case, with `CRITERIA_COLUMNS`."""
+    is_undecided = judgement.verdict not in DECIDED
     return [
         [
             claim.name_number(result.number.name),
             judgement.label_unit(result.number.unit) or "all together",
             "" if isnan(result.number.estimate) else f"{result.number.estimate:.3g}",
             _format_interval(result.number.low, result.number.high),
-            format_bound(result.comparison, result.bound),
+            (
+                "to contradict: "
+                if is_undecided and result.verdict == ClaimVerdict.CONTRADICTED
+                else ""
+            )
+            + format_bound(result.comparison, result.bound),
             "yes" if result.is_met else "no",
         ]
         for result in judgement.results

@@ -143,7 +143,7 @@ class ClaimEntry(Section):
     robustness: dict[str, Words] = {}
     arguments: dict[str, Any] = {}
     numbers: dict[str, Text] = {}
-    conclusion: dict[Literal["supported", "contradicted"], Text] = {}
+    conclusion: dict[Literal["supported", "contradicted"], Text | dict[str, Text]] = {}
     reads: Annotated[Words, Field(min_length=1)] | None = None
     models: Annotated[
         Literal["decoders", "encoders", "all", "fine_tunings", "twins"]
@@ -180,6 +180,18 @@ class ClaimEntry(Section):
             raise make_validation_error(
                 f"gives or lacks `{wrong[0]}` of {of}; correct its `arguments`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_conclusions(self) -> "ClaimEntry":
+        for verdict, words in self.conclusion.items():
+            rules = getattr(self, verdict)
+            criteria = [c for rule in rules for c in rule.all_of or rule.any_of or [rule]]
+            names = {criterion.number for criterion in criteria}
+            if isinstance(words, dict) and (wrong := sorted(words.keys() ^ names)):
+                raise make_validation_error(
+                    f"has no conclusion, or no criterion, for `{wrong[0]}` of `{verdict}`; write one for each number"
+                )
         return self
 
     @model_validator(mode="after")
