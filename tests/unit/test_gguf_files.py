@@ -167,6 +167,21 @@ def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
     assert f"holds `{name}`, which transformers leaves out" in refusal(file, cache)
 
 
+@pytest.mark.parametrize("rule", ["llama-bpe", "smollm"])
+def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, llama, tmp_path):
+    """Llama 3 joins a full stop with the word after it, and at most three digits."""
+    folder = find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama, words=rule)))
+    rules = load_tokenizer(folder).backend_tokenizer.pre_tokenizer
+    words = [word for word, _ in rules.pre_tokenize_str("see.word 2023")]
+    assert (".word" in words) == ("202" in words) == (rule == "llama-bpe")
+
+
+@pytest.mark.parametrize("rule", ["deepseek-llm", "bloom", "not-yet-known"])
+def test_a_rule_for_words_that_transformers_does_not_know_is_refused(rule, llama, tmp_path, cache):
+    said = refusal(write_gguf(tmp_path / "a.gguf", llama, words=rule), cache)
+    assert f"the rule `{rule}`" in said
+
+
 def test_a_changed_file_is_another_one_whatever_its_time(llama, tmp_path):
     file = write_gguf(tmp_path / "a.gguf", llama)
     first, content, before = find_local_checkpoint(str(file)), file.read_bytes(), file.stat()

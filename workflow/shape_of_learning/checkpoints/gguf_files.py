@@ -1,5 +1,6 @@
 """GGUF files: unpacked once into the folder of a checkpoint, if they hold exactly the weights that they state."""
 
+import json
 import logging
 import math
 import os
@@ -34,6 +35,11 @@ NEEDED_KEYS = (
     ("attention.head_count_kv", "attn_k"),
     ("attention.layer_norm(_rms)?_epsilon", "norm"),
 )
+# Rules of llama.cpp by which words are those of GPT-2, or these with single digits, which no merge joins again.
+WORDS_OF_GPT_2 = frozenset({
+    "codeshell", "command-r", "default", "exaone", "gpt-2", "jais", "minerva-7b", "mpt", "olmo", "phi-2", "refact",
+    "smollm", "starcoder",
+})  # fmt: skip
 # The factors by which Llama 3.1 and later divide the frequencies of positions; llama.cpp writes the factors alone.
 ROPE_FACTORS = "rope_freqs.weight"
 LLAMA_3_ROPE = {
@@ -135,7 +141,9 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
     _refuse_unread_metadata(file, reader, model.config)
     whole = type(model)(_make_folder_config(file, reader, model.config))
     whole.load_state_dict(model.state_dict())
-    return whole, transformers.AutoTokenizer.from_pretrained(file.parent, **source)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
+    _refuse_other_words(file, reader, tokenizer)
+    return whole, tokenizer
 
 
 def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
@@ -186,6 +194,18 @@ def _refuse_unread_metadata(
                 f"{file} states {cut(value)} for `{cut(keys[key])}`, where transformers takes {cut(used)}; take the "
                 "folder of the weights that it was made of"
             )
+
+
+def _refuse_other_words(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> None:
+    """Refuse a file whose text is cut into words by a rule that transformers does not know: it would take GPT-2's."""
+    field = reader.fields.get("tokenizer.ggml.pre")
+    rule = field.contents() if field else "default"
+    settings = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"] or {}
+    if settings.get("type") == "ByteLevel" and settings["use_regex"] and rule not in WORDS_OF_GPT_2:
+        raise InputError(
+            f"{file} names the rule `{cut(rule)}` by which text is cut into words (`tokenizer.ggml.pre`), which "
+            "transformers does not know; take the folder of the weights that it was made of"
+        )
 
 
 def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
