@@ -1,5 +1,6 @@
 """Claims that are judged by hand-made numbers say what these say."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,12 @@ from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models,
 from shape_of_learning.claims import bounds, evidence
 from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel, read_condition
 from shape_of_learning.claims.criteria import find_needed_weight, is_shown
-from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.evidence import VALUES, Evidence, read_evidence
 from shape_of_learning.claims.judgement import judge
-from shape_of_learning.claims.page import describe_finding, tabulate_criteria
+from shape_of_learning.claims.page import describe_finding, tabulate_criteria, write_page
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import GROUPS, JACKKNIFE_COLUMNS, TIDY_COLUMNS
 
 SIGNS = conditions({"above": 0}, {"below": 0})
 TRAINING = {
@@ -512,3 +513,52 @@ def test_a_model_with_one_checkpoint_is_outside_a_claim_on_a_training_unless_oth
     assert judge(claim, Evidence(of, {("d", "linearity"): last})).verdict == "outside the claim"
     both = {("d", "linearity"): last, ("d", "other"): curve({0: [1, 2], 8: [1, 2]})}
     assert judge(claim, Evidence(of, both)).verdict == "not measured"
+
+
+def test_a_conclusion_is_that_of_the_numbers_that_contradict(tmp_path):
+    claim = CLAIMS["decoders_alone"]
+    models = {n: EvidenceModel(n, "encoder" if "bert" in n else "decoder", 2) for n in claim.models}
+    known = {"difference": "as linear as decoders", "encoder": "nearly linear themselves"}
+    for encoder, decoder, met in ((0.97, 0.96, {"difference"}), (0.995, 0.99, {*known})):
+        curves = {
+            (n, "linearity"): curve({0: [encoder if "bert" in n else decoder] * 2}, 1e-5)
+            for n in claim.models
+        }
+        found = judge(claim, Evidence(models, curves))
+        assert found.verdict == "contradicted"
+        said = describe_finding(claim, found)
+        assert {number for number, words in known.items() if words in said} == met
+
+
+def test_values_that_are_equal_are_no_second_verdict():
+    claim = CLAIMS["decoders_peak_in_the_middle"]
+    models = {"d": EvidenceModel("d", "decoder", 8)}
+    profile = curve({0: [0.2, 0.3, 0.5, 0.6, 0.5, 0.3, 0.2, 0.2]}, 1e-4)
+    other = curve({0: [0.2, 0.3, 0.5, 0.55, 0.5, 0.3, 0.2, 0.2]}, 1e-4)
+    for without, is_second in ((profile, False), (other, True)):
+        curves = {("d", "anisotropy"): profile, ("d", "anisotropy_without_massive_tokens"): without}
+        found = judge(claim, Evidence(models, curves))
+        assert ("without massive tokens" in found.other_verdicts) == is_second
+        assert ("without massive tokens" in found.equal_values) != is_second
+
+
+def test_step_0_is_a_null_model_of_the_trained_one(tmp_path):
+    """Untrained blocks are nearly linear, too, and the page gives their number."""
+    jackknife, cells = tmp_path / "jackknife" / "d.csv", dict.fromkeys(JACKKNIFE_COLUMNS, "")
+    cells |= {"model": "d", "role": "decoder", "estimator": "linearity", "selection": "all"}
+    cells |= {"n": 640, "n_unique": 640, "windows": 64, "effective_windows": 60}
+    rows = []
+    for step, value in ((0, 0.97), (10, 0.98)):
+        for layer in (1, 2):
+            own = {"revision": f"step{step}", "step": step, "layer": layer}
+            own |= {name: value + 1e-5 * (place % 2) for place, name in enumerate(VALUES)}
+            rows.append([(cells | own)[name] for name in JACKKNIFE_COLUMNS])
+    write_table(jackknife, JACKKNIFE_COLUMNS, rows)
+    evidence = read_evidence([EvidenceModel("d", "decoder", 2)], {}, [jackknife], [])
+    claim = CLAIMS["near_perfect_linearity"]
+    found = judge(claim, evidence)
+    ((_, (number,)),) = found.null_numbers.items()
+    assert (found.verdict, number.estimate) == ("supported", pytest.approx(0.97, abs=1e-4))
+    page = tmp_path / "page.md"
+    write_page(page, "A paper", [(claim, found)])
+    assert re.search(r"^\| untrained \| mean linearity .* \| 0\.97 \|", page.read_text(), re.M)

@@ -224,6 +224,22 @@ def test_performance_improves_while_the_dimension_falls():
     assert "a loss" in of_training(peaked, [None] * 7 + [3]).because
 
 
+def test_the_gain_during_a_fall_ends_where_the_dimension_rises_again():
+    found = of_training([31, 20, 30, 10, 15, 18, 19, 20], [7, 6, 5, 4, 3.5, 3.2, 3.1, 3])
+    gains = {number.name: number.estimate for number in found.numbers}
+    assert gains == pytest.approx({"fall": np.log(3), "gain": 1.0})
+
+
+def test_a_burst_larger_than_the_growth_is_no_settling():
+    """The mean ends .1 above its beginning, after a burst of .15 or of .05 above the end."""
+    claim, steps = CLAIMS[GROWTH], [1, 10, 20, 50, 70, 80, 90, 100]
+    for burst, verdict in ((0.35, "undecided"), (0.25, "supported")):
+        means = [0.1, 0.15, burst, 0.2, 0.2, 0.2, 0.2, 0.2]
+        of = curve({s: [v] * 4 for s, v in zip(steps, means, strict=True)}, 1e-4)
+        given = Evidence({"d": EvidenceModel("d", "decoder", 4)}, {("d", "anisotropy"): of})
+        assert judge(claim, given).verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("profiles", "verdict"),
     [

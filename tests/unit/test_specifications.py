@@ -307,4 +307,4 @@ def test_a_curve_has_a_reference_only_where_that_is_the_verdict_of_the_page(meas
         less: [t.get_text() for t in d.figure.legends[0].get_texts()] for less, d in looks.items()
     }
     assert ["reference" in texts[less] for less in looks] == [True, False]
-    assert "has another verdict" in looks["50 % of the windows"].caption
+    assert "all windows" in looks["50 % of the windows"].caption

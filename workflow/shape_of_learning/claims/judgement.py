@@ -222,8 +222,8 @@ def _read_null_numbers(
     claim: Claim, evidence: Evidence, judgement: Judgement
 ) -> dict[str, tuple[UnitNumber, ...]]:
     """Read the numbers of null models that the criteria of a decided verdict look at, by control."""
-    if judgement.verdict not in DECIDED or not claim.estimators:  # no controls of tables
-        return {}
+    if judgement.verdict not in DECIDED or claim.checkpoints != "last" or not claim.estimators:
+        return {}  # tables have no null models, and null models have no training
     names = {result.number.name for result in judgement.results}
     substitutes = dict(zip(claim.estimators, judgement.estimators, strict=True))
     found: dict[str, tuple[UnitNumber, ...]] = {}

@@ -238,11 +238,13 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     """Describe the finding in one sentence, with values of the quantity itself; empty if nothing is measured."""
     if not judgement.numbers:
         return ""
-    words = _describe_curves(claim, judgement)
-    numbers = _name_deciding(claim, judgement) if words else ""
-    words = words or _describe_numbers(claim, judgement)
-    if judgement.estimators != tuple(claim.estimators):
-        words = f"by {_name_estimators(' and '.join(judgement.estimators))}, {uncapitalise(words)}"
+    numbers = ""
+    if words := _describe_curves(claim, judgement):
+        numbers = _name_deciding(claim, judgement)
+    else:
+        words = _describe_numbers(claim, judgement)
+        if judgement.estimators != tuple(claim.estimators):
+            words = f"by {_name_estimators(' and '.join(judgement.estimators))}, {words}"
     withheld = f", but {judgement.withheld}" if judgement.withheld else ""
     endings = {
         ClaimVerdict.UNDECIDED: f"{withheld}, which leaves the claim undecided",
@@ -252,7 +254,9 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     conclusion = claim.find_conclusion(judgement.verdict, met)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
-    return f"{capitalise(words)}{ending}{numbers}.{suspects}{_name_cases(claim, judgement)}"
+    equals = [control for control, told in judgement.beyond_controls.items() if told == "no"]
+    null = f" The null model {' and '.join(equals)} meets the claim as well." if equals else ""
+    return f"{capitalise(words)}{ending}{numbers}.{suspects}{null}{_name_cases(claim, judgement)}"
 
 
 def _name_deciding(claim: Claim, judgement: Judgement) -> str:
@@ -340,13 +344,13 @@ def _describe_training(curve: LayerValues) -> str:
 
 def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
     """Say the numbers that criteria look at, of several units their range."""
-    is_contradicted = judgement.verdict == ClaimVerdict.CONTRADICTED
-    numbers = [
-        result.number
-        for result in judgement.results
-        if not isnan(result.number.estimate)
-        and (result.is_met if is_contradicted else result.verdict != ClaimVerdict.CONTRADICTED)
-    ]
+    results = [result for result in judgement.results if not isnan(result.number.estimate)]
+    if judgement.verdict == ClaimVerdict.CONTRADICTED:
+        results = [result for result in results if result.is_met]
+    else:
+        of_support = [result for result in results if result.verdict == ClaimVerdict.SUPPORTED]
+        results = of_support or results
+    numbers = [result.number for result in results]
     units = list(dict.fromkeys(number.unit for number in numbers))
     parts = []
     for name in dict.fromkeys(number.name for number in numbers):

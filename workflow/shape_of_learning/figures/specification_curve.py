@@ -138,7 +138,7 @@ def _write_caption(grid: ClaimGrid, judged: Specified, table: pd.DataFrame) -> s
     return join_sentences(
         claim.sentence,
         f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(grid, judged)}",
-        "The page of claims has another verdict, of all windows and vectors."
+        "The verdict on the page of claims is that of all windows and vectors."
         if grid.less
         else "Ring: the verdict on the page of claims.",
         "Without weights of plausibility, a curve of all choices is no verdict.",
