@@ -114,6 +114,23 @@ def test_the_page_of_the_demo_says_what_its_tables_say():
     ] == said
 
 
+def test_explanations_say_how_many_neighbours_of_the_demo_are_copies():
+    table = pd.read_csv(REPOSITORY / "docs/data/demo/estimates.csv")
+    blocks = table[(table["layer"] > 0) & (table["selection"] == "all")]
+    two_nn = blocks[blocks["estimator"] == "two_nn"].set_index(["model", "revision", "layer"])
+    page = (REPOSITORY / "docs/explanation/statistics.md").read_text()
+    said = re.search(r"blocks, (\d+) to (\d+) % of .*SmolLM2-135M and (\d+) to (\d+) % of", page)
+    shares = [100 * two_nn["same_token"][name] for name in (DECODER, "minilm-l6")]
+    assert [round(end(of)) for of in shares for end in (min, max)] == [*map(int, said.groups())]
+    authors = blocks[blocks["estimator"] == "two_nn_authors"]
+    ratios = (
+        authors.set_index(["model", "revision", "layer"])["value"].div(two_nn["value"]).dropna()
+    )
+    page = (REPOSITORY / "docs/explanation/protocol.md").read_text()
+    said = re.search(r"it is ([\d.]+) to ([\d.]+) times `two_nn`", page)
+    assert [round(end(ratios), 1) for end in (min, max)] == [*map(float, said.groups())]
+
+
 def test_the_page_of_the_demo_says_what_null_models_have():
     drawn = pd.read_csv(DEMO / "controls_by_layer.csv")
     drawn = drawn[(drawn["model"] == DECODER) & (drawn["layer"] >= 1)]
