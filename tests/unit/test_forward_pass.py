@@ -288,6 +288,32 @@ def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path, windows_at_
     np.testing.assert_array_equal(one.states, three.states)
 
 
+@pytest.mark.parametrize("name", ["recurrent_gemma", "longrope", "llama"])
+def test_a_model_that_a_pass_changes_is_run_by_one_thread(name, tmp_path, windows_at_once):
+    """RecurrentGemma keeps its last states, which another thread would find; Phi-3 its rotations for long texts."""
+    rope = {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "short_factor": [1.0] * 4,
+        "long_factor": [2.0, 3.0, 5.0, 9.0],
+        "original_max_position_embeddings": 16,
+    }
+    config = {
+        "recurrent_gemma": lambda: hf.RecurrentGemmaConfig(**SIZES, lru_width=32),
+        "longrope": lambda: hf.Phi3Config(**SIZES, pad_token_id=0, rope_parameters=rope),
+        "llama": lambda: hf.LlamaConfig(**SIZES),
+    }[name]()
+    torch.manual_seed(0)
+    hf.AutoModel.from_config(config).save_pretrained(tmp_path)
+    tiny.save_tokenizer(tmp_path)
+    windows_at_once(4)
+    one, eight = (
+        run(tmp_path, name, LONG_WINDOWS * 5, role="decoder", threads=number) for number in (1, 8)
+    )
+    np.testing.assert_array_equal(one.states, eight.states)
+    assert eight.sample.forward.changes_itself == (name != "llama")
+
+
 def test_a_window_without_a_mask_has_the_states_that_it_has_alone(
     tmp_path, windows_at_once, caplog
 ):
@@ -355,13 +381,31 @@ def test_a_configuration_does_not_change_what_the_last_state_is(key, tmp_path):
 @pytest.mark.parametrize("offset", [1, 2])
 def test_positions_that_begin_after_the_padding_token_shorten_the_context(offset):
     sizes = {**SIZES, "max_position_embeddings": 64, "pad_token_id": offset - 1}
-    for config in (hf.CamembertConfig(**sizes), hf.RobertaConfig(**sizes), hf.LukeConfig(**sizes)):
+    of_windows = hf.LongformerConfig(**sizes, attention_window=8)
+    for config in (
+        *(hf.CamembertConfig(**sizes), hf.RobertaConfig(**sizes), hf.LukeConfig(**sizes)),
+        of_windows,  # to which it pads every text
+    ):
         forward = ForwardPass(hf.AutoModel.from_config(config), None, last_layer="after_final_norm")
         assert forward.context() == 64 - offset
     plain = ForwardPass(
         hf.AutoModel.from_config(hf.BertConfig(**sizes)), None, last_layer="after_final_norm"
     )
     assert plain.context() == 64
+
+
+def test_a_text_that_is_too_long_for_a_limit_that_nothing_states_is_said_to_be_long():
+    """LED pads each text, so the rows of its table of positions are not those of tokens."""
+    config = hf.LEDConfig(
+        vocab_size=300, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, attention_window=8,
+        max_encoder_position_embeddings=64,
+    )  # fmt: skip
+    encoder = hf.LEDModel(config).eval().get_encoder()
+    forward = ForwardPass(encoder, None, last_layer="after_final_norm")
+    assert forward.run([np.full(64, 9)], 1).last_hidden_state.shape == (1, 64, 32)
+    with pytest.raises(InputError, match=r"the model runs on 32 tokens, but not on 65 .*; lower"):
+        forward.run([np.full(65, 9)], 1)
 
 
 def test_a_position_limit_of_minus_one_is_none():

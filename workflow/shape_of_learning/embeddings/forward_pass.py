@@ -47,6 +47,12 @@ class ForwardPass:
         decoders is after the final normalisation. ``"before_final_norm"``: the input of that normalisation, or the
         same state if there is none. ``"both"``: the former as the last layer, followed by the latter. The head
         always gets the former.
+
+    Attributes
+    ----------
+    changes_itself : bool
+        Whether a pass leaves something in the model, such as the last states of RecurrentGemma, so that two threads
+        would mix theirs. It is known once :meth:`needs_windows_alone` was asked.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class ForwardPass:
         self._last_layer = last_layer
         self._lock, self._recording = threading.RLock(), 0
         self._needs_windows_alone: bool | None = None
+        self.changes_itself = False
         self._records = threading.local()
         self._hooks = ExitStack()
 
@@ -120,10 +127,9 @@ class ForwardPass:
         rows: list[int] = []
 
         def note(module: Any, args: tuple, options: dict, output: Any) -> None:
-            arguments = (*args, *options.values())
-            numbers = next((value for value in arguments if _are_numbers(value, 4)), None)
-            if numbers is not None and (numbers.flatten().diff() == 1).all():
-                rows.append(len(module.weight) - int(numbers.min()))
+            for argument in (*args, *options.values()):
+                if _are_positions(argument, 4):
+                    rows.append(len(module.weight) - int(argument.flatten()[0]))
 
         tables = [
             module
@@ -177,9 +183,11 @@ class ForwardPass:
         short = min(windows, key=lambda window: len(window.ids))
         if len(short.ids) == len(long.ids):
             short = _cut_in_half(long)
-        long_states, short_states, repeated_states = (
-            self.compute_hidden_states([window], padding)[0] for window in (long, short, long)
-        )
+        long_states = self.compute_hidden_states([long], padding)[0]
+        before = _list_contents(self.model)
+        short_states = self.compute_hidden_states([short], padding)[0]
+        self.changes_itself = not _are_same(before, _list_contents(self.model))
+        repeated_states = self.compute_hidden_states([long], padding)[0]
         rounding = torch.finfo(self.model.dtype).eps ** 0.5
         if (change := _measure_largest_change(repeated_states, long_states)) > rounding:
             raise InputError(
@@ -422,6 +430,13 @@ class ForwardPass:
                     f"the architecture `{self.config.model_type}` does not run on text alone ({shorten_error(error)}), "
                     f"since it takes `{name}`; choose a model of text, or the text model in this one"
                 ) from error
+            half = texts[0][: len(texts[0]) // 2]
+            if self._runs_on(half):
+                raise InputError(
+                    f"the model runs on {len(half)} tokens, but not on {len(texts[0])} ({shorten_error(error)})",
+                    "lower `sampling.window_characters`",
+                    "give shorter `texts`, or `window_tokens`, by which they are split",
+                ) from error
             raise InputError(
                 f"the model does not run ({shorten_error(error)})",
                 "correct its config.json, which does not describe a model of this architecture, or remove it from key "
@@ -434,6 +449,13 @@ class ForwardPass:
                 "name; choose another model"
             )
         return output
+
+    def _runs_on(self, text: np.ndarray) -> bool:
+        """Return whether the base model runs on a text."""
+        tokens = self._fill_rows([text], (1, len(text)), 0)
+        with suppress(Exception):  # code of architectures raises any exception
+            return self.model(input_ids=tokens, attention_mask=(tokens >= 0).long()) is not None
+        return False
 
     def _fill_rows(
         self, rows: Sequence[np.ndarray], shape: tuple[int, int], padding: int
@@ -467,6 +489,27 @@ class ForwardPass:
                 f"no list of blocks was found in a `{self.config.model_type}` model; {remedy}"
             )
         return blocks.modules
+
+
+def _list_contents(model: "PreTrainedModel") -> list[tuple[Any, int]]:
+    """List what the modules of a model hold, each with the number of times that a tensor was changed in place."""
+    import torch
+
+    contents = []
+    for module in model.modules():
+        for value in (*vars(module).values(), *module._buffers.values()):
+            is_counted = isinstance(value, torch.Tensor) and not value.is_inference()
+            contents.append((value, value._version if is_counted else 0))
+    return contents
+
+
+def _are_same(first: list[tuple[Any, int]], second: list[tuple[Any, int]]) -> bool:
+    """Return whether two lists of contents hold the same objects, or equal numbers and names."""
+    plain = (bool, int, float, str)
+    return len(first) == len(second) and all(
+        changes == more_changes and (value is other or (type(value) in plain and value == other))
+        for (value, changes), (other, more_changes) in zip(first, second, strict=True)
+    )
 
 
 def _cut_in_half(window: TokenisedWindow) -> TokenisedWindow:
@@ -503,14 +546,21 @@ def _find_last_state(output: "ModelOutput", states: "list[torch.Tensor]") -> "to
     return states[-1] if last is None else last
 
 
-def _are_numbers(value: Any, count: int) -> bool:
-    """Return whether a value is a tensor of `count` integers in its last dimension."""
+def _are_positions(value: Any, count: int) -> bool:
+    """Return whether a value is a row of `count` consecutive integers, and more only for equal padding.
+
+    Longformer pads each text to whole windows of its attention.
+    """
     import torch
 
+    if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex():
+        return False
+    row = value.flatten()
+    padding = row[count:]
     return (
-        isinstance(value, torch.Tensor)
-        and value.numel() == value.shape[-1:].numel() == count
-        and not (value.is_floating_point() or value.is_complex())
+        value.shape[-1:].numel() == len(row) >= count
+        and bool((row[:count].diff() == 1).all())
+        and bool((padding == padding[:1]).all())
     )
 
 

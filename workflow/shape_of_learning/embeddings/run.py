@@ -271,7 +271,8 @@ class SampleRun:
             join = batch_by_length if self._is_on_cpu else batch_by_work
             batches = join(self.windows, size, self.forward.context())
         # On a GPU one thread queues the work, which keeps its order.
-        workers = self.threads if self._is_on_cpu else 1
+        is_shared = self._is_on_cpu and not self.forward.changes_itself
+        workers = self.threads if is_shared else 1
         remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()
         likelihoods = np.zeros(len(self.windows))
         with ThreadPoolExecutor(workers) as pool:
