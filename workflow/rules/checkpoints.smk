@@ -25,11 +25,6 @@ def name_download(model, revision):
     )
 
 
-def mark_temporary(weights):
-    """Mark weights as temporary unless the configuration keeps checkpoints."""
-    return weights if SETTINGS["keep_checkpoints"] else temp(weights)
-
-
 def find_origin_weights(wildcards, input):
     """Find the folder of the checkpoint that a fine-tuning begins with."""
     return weights_folder(*RUN.find_origin(wildcards.model), input.get("checkpoint", []))
@@ -89,8 +84,8 @@ rule fetch_checkpoint:
     pinned hashes admit no other bytes.
     """
     output:
-        (directory if SETTINGS["keep_checkpoints"] else lambda path: temp(directory(path)))(
-            f"{DOWNLOADS}/{{model}}/{{revision}}"
+        mark_temporary(
+            directory(f"{DOWNLOADS}/{{model}}/{{revision}}"), SETTINGS["keep_checkpoints"]
         ),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
@@ -152,7 +147,7 @@ rule finetune_model:
         task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
         description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
-        steps=mark_temporary(directory("<results>/finetuned/{model}")),
+        steps=mark_temporary(directory("<results>/finetuned/{model}"), SETTINGS["keep_checkpoints"]),
         table="<results>/tables/training/{model}.csv",
     log:
         "<logs>/finetuned/{model}.log",

@@ -298,6 +298,11 @@ CHECKPOINT_TABLE_FILES = {
 }
 
 
+def mark_temporary(output, is_kept):
+    """Mark an output as temporary unless the configuration keeps it."""
+    return output if is_kept else temp(output)
+
+
 def list_in_report(path, category, caption, labels=None):
     """Mark a result that the report lists, with these labels or the name of its file."""
 

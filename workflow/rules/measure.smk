@@ -56,11 +56,6 @@ def digest_checkpoint(model, revision):
     return digest_measures("measure_checkpoint", measures)
 
 
-def mark_temporary_dump(path):
-    """Mark an output as temporary unless the configuration keeps embeddings."""
-    return path if SETTINGS["embeddings"]["keep"] else temp(path)
-
-
 if SETTINGS["embeddings"]["dump"]:
 
     rule dump_embeddings:
@@ -73,7 +68,10 @@ if SETTINGS["embeddings"]["dump"]:
             checkpoint=ask_plan(weights_input, "model", "revision"),
         output:
             **CHECKPOINT_TABLE_FILES,
-            embeddings=mark_temporary_dump(directory("<results>/embeddings/{model}/{revision}")),
+            embeddings=mark_temporary(
+                directory("<results>/embeddings/{model}/{revision}"),
+                SETTINGS["embeddings"]["keep"],
+            ),
             loss="<results>/losses/{model}/{revision}.csv",
             tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
         log:
