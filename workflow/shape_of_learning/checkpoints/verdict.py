@@ -24,6 +24,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
+from shape_of_learning.checkpoints import lock
 from shape_of_learning.checkpoints.lock import MAIN, Checkpoint, Listing
 from shape_of_learning.checkpoints.weight_evidence import (
     LOSS_COLUMNS,
@@ -81,9 +82,9 @@ class Kind(StrEnum):
     SAME_AS_MAIN = "same weights as main"
     SAME_AS_OTHERS = "same weights in"  # several steps, and nothing tells whose they are
     SAME_RESULTS = "same results as step"  # published for both
-    MISSING = "missing"
-    NO_WEIGHTS = "no weights"
-    MIXED_SHARDS = "mixed shards"
+    MISSING = lock.MISSING
+    NO_WEIGHTS = lock.NO_WEIGHTS
+    MIXED_SHARDS = lock.MIXED_SHARDS
     MIXED_TENSORS = "mixed tensors"
     NOT_OF_THIS_TRAINING = "not of this training"
     CHANGED = "changed"
