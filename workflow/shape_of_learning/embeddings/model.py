@@ -186,6 +186,17 @@ def sees_later_tokens(model: "PreTrainedModel") -> bool:
     return not torch.allclose(states[0], states[1], rtol=0, atol=min(rounding, 0.05))
 
 
+def refuse_two_stacks(shape: Shape, model: str | Path) -> None:
+    """Refuse a model with an encoder and a decoder, of which a user must choose one."""
+    if shape.role == "encoder-decoder":
+        raise InputError(
+            f"{model} has an encoder and a decoder",
+            "in Python measure `model.get_encoder()` by `shape_of_learning.measure`, in the workflow add "
+            "`role: encoder` to its entry",
+            "load it and give one, such as `model.get_encoder()`",
+        )
+
+
 def read_shape(folder: Path, where: str) -> Shape:
     """Read the shape of the model in a folder, with the library's defaults for keys missing in ``config.json``.
 

@@ -19,6 +19,7 @@ from shape_of_learning.embeddings.model import (
     find_device,
     load_model,
     read_shape,
+    refuse_two_stacks,
     sees_later_tokens,
 )
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
@@ -304,10 +305,8 @@ def load_checkpoint(model: str | Path, request: Request) -> tuple[torch.nn.Modul
     if is_local(str(model)) and request.revision != "main":
         raise InputError(f"{model} is on this machine and has no revision; leave out `revision`")
     shape = read_shape(folder, name)
-    if shape.role == "encoder-decoder":
-        raise InputError(
-            f"{model} has an encoder and a decoder; load it and give one, such as `model.get_encoder()`"
-        )
+    with rewrite_remedies():
+        refuse_two_stacks(shape, model)
     loaded, _ = load_model(folder, role="", precision="float32", device=find_device(request.device))
     tokenizer = request.tokenizer or load_tokenizer(folder)
     return loaded, replace(request, tokenizer=tokenizer, name=request.name or name, device=None)

@@ -12,7 +12,12 @@ import numpy as np
 from shape_of_learning.corpus.clean import clean
 from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.embeddings.layers import measure_layers
-from shape_of_learning.embeddings.model import find_device, read_shape, sees_later_tokens
+from shape_of_learning.embeddings.model import (
+    find_device,
+    read_shape,
+    refuse_two_stacks,
+    sees_later_tokens,
+)
 from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import draw_windows
@@ -207,11 +212,7 @@ def measure_checkpoint(
     """
     measures = find_measures(options.measures)
     shape = read_shape(folder, name)
-    if shape.role == "encoder-decoder":
-        raise InputError(
-            f"{folder} has an encoder and a decoder; in Python measure `model.get_encoder()` by "
-            "`shape_of_learning.measure`, in the workflow add `role: encoder` to its entry"
-        )
+    refuse_two_stacks(shape, folder)
     sampling = SamplingProtocol(options.windows, options.window_characters, options.seed)
     threads = options.threads or count_cores()
     sample = SampleRun.load(
