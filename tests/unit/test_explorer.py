@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 
 import explorer_pages as made
 from figure_tables import rows_of_model
-from shape_of_learning.claims.page import CRITERIA_COLUMNS
+from shape_of_learning.claims.claim import name_criteria_columns
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.results import make_explorer
@@ -212,11 +212,12 @@ def test_claims_that_are_not_measured_are_folded_and_others_lead_to_their_values
 @made.needs_chromium
 def test_a_claim_says_which_bounds_it_shows_and_which_other_verdicts_differ(browser, tmp_path):
     bounds, verdicts = {}, {}
+    place = name_criteria_columns("supported").index("Bound")
     with made.silent_pages(browser) as opens:
         for verdict in ("supported", "contradicted"):
             opened = opens(made.draw(tmp_path / verdict, growth_verdict=verdict))
             claim = opened.page.locator("article").first
-            bounds[verdict] = claim.locator("th").all_inner_texts()[CRITERIA_COLUMNS.index("Bound")]
+            bounds[verdict] = claim.locator("th").all_inner_texts()[place]
             verdicts[verdict] = claim.locator(".verdict").inner_text()
     assert bounds["supported"] == "Bound"
     assert "contradict" in bounds["contradicted"]

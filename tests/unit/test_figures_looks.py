@@ -118,7 +118,8 @@ def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
 
 def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
     rows = [row | made.NO_INTERVAL for row in TRAINED]
-    measures = [replace(each, has_interval=False) for each in made.measures_named("two_nn")]
+    none = Conditions(has_interval=False)
+    measures = [replace(each, conditions=none) for each in made.measures_named("two_nn")]
     for function in (MEANS, PROFILES):
         drawing = drawn(function, rows, estimators=measures)
         assert not bands(drawing).size

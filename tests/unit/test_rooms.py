@@ -13,7 +13,7 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 # A room imports from lower floors only, so not from another one of its floor.
 FLOORS = (
     ("errors", "machine", "random_streams"),
-    ("files", "job", "validation", "estimators"),
+    ("files", "job", "validation", "words", "estimators"),
     ("file_hashes",),
     ("metrics", "corpus", "checkpoints", "console"),
     ("tasks", "findings"),

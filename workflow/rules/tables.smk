@@ -12,7 +12,7 @@ OUTPUTS:
 STEPS: gather_model, gather_weights and gather_tables.
 """
 
-from shape_of_learning.metrics.measure_entry import FAMILIES
+from shape_of_learning.metrics.measure_entry import FAMILIES, find_first_layer
 from shape_of_learning.metrics.series import TablesJob
 
 # Measurements in memory have a folder of their own, since Snakemake would take the files of one rule for outputs of the
@@ -31,7 +31,7 @@ def list_measurement_files(model):
         for revision, folder in folders.items()
         for family in FAMILIES
         if RUN.list_measures(model, revision, family)
-        for layer in range(family == "linearity", MODELS[model].shape.layers + 1)
+        for layer in range(find_first_layer(family), MODELS[model].shape.layers + 1)
     ]
 
 

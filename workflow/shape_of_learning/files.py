@@ -212,6 +212,16 @@ def format_row(row: Iterable[object]) -> list[str]:
     return cells
 
 
+def parse_cell(cell: Any) -> float:
+    """Return the number of a cell; NaN where it is empty."""
+    if cell is None or cell == "":
+        return math.nan
+    try:
+        return float(cell)
+    except TypeError:  # the missing value of pandas
+        return math.nan
+
+
 def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
     """Read the cells of a table of :func:`write_table` as text; InputError if it has other columns."""
     with path.open(newline="", encoding="utf-8") as file:

@@ -13,7 +13,7 @@ from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.embeddings.model import find_device
 from shape_of_learning.errors import InputError
 from shape_of_learning.file_hashes import remember_sha256
-from shape_of_learning.files import expand_home
+from shape_of_learning.files import expand_home, parse_cell
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS, RECORD_COLUMN, TEXT_COLUMNS
 from shape_of_learning.one_model.measurement_record import (
     DIGEST,
@@ -331,7 +331,7 @@ def _index_rows(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], dict[str
     indexed = {}
     for row in rows:
         cells = dict(zip(ESTIMATE_COLUMNS, row, strict=True))
-        layer = _read_number(cells["layer"])
+        layer = parse_cell(cells["layer"])
         indexed[str(cells["estimator"]), "" if math.isnan(layer) else f"{layer:g}"] = cells
     return indexed
 
@@ -340,14 +340,14 @@ def _compare_cells(
     place: tuple[str, str], stated: Mapping[str, Any], measured: Mapping[str, Any]
 ) -> list[Difference]:
     """Return the cells of a row that differ; differences of numbers are shares of the row's value."""
-    scale = max(abs(_read_number(stated["value"])), abs(_read_number(measured["value"])))
+    scale = max(abs(parse_cell(stated["value"])), abs(parse_cell(measured["value"])))
     differences = []
     for column in ESTIMATE_COLUMNS:
         here, there = _format_cell(measured[column]), _format_cell(stated[column])
         if column in TEXT_COLUMNS:
             share, most = 0.0 if here == there else math.inf, 0.0
         else:
-            one, other = _read_number(stated[column]), _read_number(measured[column])
+            one, other = parse_cell(stated[column]), parse_cell(measured[column])
             if one == other or (math.isnan(one) and math.isnan(other)):
                 continue
             share, most = abs(one - other), ONE_VECTOR
@@ -363,11 +363,6 @@ def _compare_cells(
 
 def _format_cell(cell: Any) -> str:
     return "" if cell is None else f"{cell}"
-
-
-def _read_number(cell: Any) -> float:
-    """Read a cell as a number; NaN where it is empty."""
-    return math.nan if cell is None or cell == "" else float(cell)
 
 
 def format_verification(verification: Verification) -> list[str]:

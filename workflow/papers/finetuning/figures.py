@@ -18,6 +18,7 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.metrics.intervals import LEVEL
+from shape_of_learning.words import enumerate_items
 
 ELONGATED = 10  # times the median eigenvalue
 ROUNDING = 1e-8  # of the largest eigenvalue of float32 vectors, below which others are 0
@@ -337,11 +338,11 @@ def _find_rounding_errors(eigenvalues: pd.Series) -> pd.Series:
 
 def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """Name the task, and give the numbers of tokens and seeds."""
-    tasks = captions.enumerate_items([*rows["sample"].str.replace("/held_out", "").unique()])
-    texts = f"Text: held-out texts of the task {tasks}; {captions.format_range(rows['n'])} tokens."
+    tasks = enumerate_items([*rows["sample"].str.replace("/held_out", "").unique()])
+    texts = f"Text: held-out texts of the task {tasks}; {captions.format_counts(rows['n'])} tokens."
     if table["seeds"].max() == 1:
         return f"{texts} One seed."
-    return f"{texts} Means over {captions.format_range(table['seeds'])} seeds; bands: their range."
+    return f"{texts} Means over {captions.format_counts(table['seeds'])} seeds; bands: their range."
 
 
 def _add_binomial_intervals(table: pd.DataFrame) -> pd.DataFrame:
@@ -361,7 +362,7 @@ def _describe_scores(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """Give the number of scored texts, and say what their bands are."""
     has_binomial = ((table["seeds"] == 1) & table["low"].notna()).any()
     bands = "Bands: 95 % binomial intervals of the scores." if has_binomial else ""
-    n = f"Scores: n = {captions.format_range(table['examples'])} texts."
+    n = f"Scores: n = {captions.format_counts(table['examples'])} texts."
     return captions.join_sentences(_describe_lines(rows, table), n, bands)
 
 

@@ -215,7 +215,7 @@ def _write_notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> 
     """Write the sentences below the panels: omissions, missing values, definitions and the sample."""
     sample = OF_WEIGHTS
     if "loss" in table:
-        predicted = captions.format_range(inputs.tables["verdicts"]["predicted_tokens"])
+        predicted = captions.format_counts(inputs.tables["verdicts"]["predicted_tokens"])
         sample = captions.describe_sample(inputs, f"{predicted} tokens are predicted")
     definitions = captions.define_quantities(inputs)
     said = [*captions.describe_omissions(inputs), _describe_missing_values(table), *sentences]

@@ -63,11 +63,11 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     drawn = set(table["kind"]) - {"replaced"}
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
-    predicted = captions.format_range(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
+    predicted = captions.format_counts(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
     notes = (
         "Dotted: the unchanged model. Without intervals, differences of less than 1 % are not resolved.",
         captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
-        f"Maps are fitted on {captions.format_range(errors['tokens'])} tokens of other windows.",
+        f"Maps are fitted on {captions.format_counts(errors['tokens'])} tokens of other windows.",
     )
     height = PANEL * len(rows) + FRAME
     figure, grid = marks.make_panels(

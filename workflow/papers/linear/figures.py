@@ -15,6 +15,7 @@ from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.tables import select_averages, select_layers
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.tidy import GROUPS
+from shape_of_learning.words import capitalise
 
 THIN = 0.5  # points, the width of a model's second line
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
@@ -159,7 +160,7 @@ def twins(inputs: FigureInputs) -> Drawing:
             f"{' '.join(QUANTITIES[quantity].split())} {_format_mean_and_deviation(values)}"
             for quantity, values in own.groupby("quantity", sort=False)["difference"]
         ]
-        differences.append(f"{setting[:1].upper()}{setting[1:]} less none: {'; '.join(parts)}.")
+        differences.append(f"{capitalise(setting)} less none: {'; '.join(parts)}.")
     notes = [
         *differences,
         *captions.describe_marks(inputs, means),
@@ -329,7 +330,7 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     labels = {model.name: model.label for model in inputs.models}
     table = _scale_errors(inputs.tables["fit_errors"])
     table.insert(1, "label", table["model"].map(labels))
-    note = captions.describe_sample(inputs, f"{captions.format_range(table['tokens'])} tokens")
+    note = captions.describe_sample(inputs, f"{captions.format_counts(table['tokens'])} tokens")
     figure, grid = marks.make_panels(
         2,
         len(labels),

@@ -16,6 +16,7 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.style import COLOURS, INK, TEXT_WIDTH, LineStyle
 from shape_of_learning.figures.tables import CHECKPOINT, add_labels, require, select_layers
+from shape_of_learning.words import enumerate_items
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
@@ -232,7 +233,7 @@ def _describe_most_frequent_tokens(row: pd.Series) -> str:
     said = [f"{number:,} of {massive:,} {'is' if number == 1 else 'are'} {where}"]
     if int(of_text) >= FREQUENT * massive:
         said.append(f"their most frequent string is {text} ({of_text})")
-    return captions.enumerate_items(said)
+    return enumerate_items(said)
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:
@@ -244,7 +245,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     counted, by_role = scales.choose_progress_column(points), _split_by_role(points)
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
     notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, counted)]
-    counted_tokens = captions.format_range(points["predicted_tokens"])
+    counted_tokens = captions.format_counts(points["predicted_tokens"])
     notes.append(captions.describe_sample(inputs, f"{counted_tokens} tokens are predicted"))
     figure, (panels,), lines = marks.make_model_panels(
         inputs, counted, [shown], *notes, frame=0.4, labels=_count_models(by_role)
@@ -277,10 +278,10 @@ def _select_losses(inputs: FigureInputs) -> pd.DataFrame:
 def _describe_token_counts(points: pd.DataFrame) -> list[str]:
     """Give the number of predicted tokens, and name the sizes of the vocabularies if they differ."""
     measured = points[points["loss"].notna()]
-    said = [f"Mean over {captions.format_range(measured['predicted_tokens'])} tokens."]
+    said = [f"Mean over {captions.format_counts(measured['predicted_tokens'])} tokens."]
     sizes = sorted(measured["vocabulary"].dropna().unique())
     if len(sizes) > 1:
-        entries = captions.enumerate_items([f"{size:,}" for size in sizes])
+        entries = enumerate_items([f"{size:,}" for size in sizes])
         different = "Losses of models with different vocabularies do not compare"
         said.append(f"{different} ({entries} entries).")
     return said

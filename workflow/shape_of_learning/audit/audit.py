@@ -45,9 +45,9 @@ from shape_of_learning.checkpoints.weight_evidence import (
     write_tensor_digests,
 )
 from shape_of_learning.errors import InputError
+from shape_of_learning.words import list_first
 
 Progress = Callable[[str, int, int], None]
-MOST_NAMED = 4
 COMMIT_CHARACTERS, HASH_CHARACTERS = 10, 16  # of the beginning that a sentence shows
 
 
@@ -235,15 +235,9 @@ def list_notes(series: ListedSeries) -> list[str]:
             f"{listing.commit[:COMMIT_CHARACTERS]}); whether they hold the same tensors was not compared."
         )
     if series.others:
-        names = list_names([f"`{name}`" for name in series.others])
+        names = list_first([f"`{name}`" for name in series.others])
         notes.append(f"Names that are no steps were not compared: {names}.")
     return notes
-
-
-def list_names(names: Sequence[str]) -> str:
-    """List the first names, and the number of the others."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _describe_basis(name: str, series: ListedSeries, judged: Mapping[str, JudgedCheckpoint]) -> str:
@@ -279,7 +273,7 @@ def _describe_common_shards(name: str, series: ListedSeries) -> str:
             for shard, digest in hash_shards(listing).items():
                 holders[shard, digest].append(other)
     shards = [
-        f"{shard} is also that of {list_names(holders[shard, digest])}"
+        f"{shard} is also that of {list_first(holders[shard, digest])}"
         for shard, digest in hash_shards(series.listed[name]).items()
         if (shard, digest) in holders
     ]

@@ -162,7 +162,6 @@ def _audit_results(
     atlas: Path | None,
 ) -> None:
     """Audit the published results of one training."""
-    from shape_of_learning.audit.audit import list_names
     from shape_of_learning.audit.judge_results import make_rows
     from shape_of_learning.audit.results import STANDARD_ERROR, read_results
     from shape_of_learning.checkpoints.atlas import (
@@ -171,6 +170,7 @@ def _audit_results(
         merge_published_rows,
         update_atlas,
     )
+    from shape_of_learning.words import list_first
 
     if repository and re.fullmatch(r"[\w.-]+/[\w.-]+", repository) is None:
         raise InputError(f"--of `{repository}` is no repository; write ORGANISATION/NAME")
@@ -196,7 +196,7 @@ def _audit_results(
         errors = len(published.left_out) - len(names)
         if errors:
             names.append(f"{errors:,} standard error{'s' * (errors != 1)}")
-        notes.append(f"Not compared: {list_names(names)}.")
+        notes.append(f"Not compared: {list_first(names)}.")
     _print_verdicts(name, rows, outputs)
     for note in notes:
         print_message(note)

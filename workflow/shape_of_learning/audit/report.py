@@ -13,6 +13,7 @@ from shape_of_learning import __version__
 from shape_of_learning.checkpoints.atlas import AtlasRow
 from shape_of_learning.checkpoints.verdict import Kind
 from shape_of_learning.files import atomic_write
+from shape_of_learning.words import escape_cell
 
 # In the order of the table: faults first.
 KINDS = {
@@ -103,7 +104,7 @@ def write_markdown(
     if bad:
         lines += ["| revisions | what they are | evidence | known from |", "|---|---|---|---|"]
         lines += [
-            f"| {_format_revisions(runs, '`', several)} | {row.verdict} | {_escape_cell(row.reason)} "
+            f"| {_format_revisions(runs, '`', several)} | {row.verdict} | {escape_cell(row.reason)} "
             f"| {_format_threads(runs)} |"
             for row, runs in bad
         ]
@@ -170,10 +171,6 @@ def _describe_commits(rows: Sequence[AtlasRow]) -> list[str]:
         return []
     head = "<details><summary>Commits that were compared</summary>"
     return ["", head, "", "```", *commits, "```", "", "</details>"]
-
-
-def _escape_cell(words: str) -> str:
-    return words.replace("|", r"\|")
 
 
 def _format_revisions(

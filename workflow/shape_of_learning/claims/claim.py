@@ -412,6 +412,12 @@ def strip_brackets(words: str) -> str:
     return words
 
 
+def name_criteria_columns(verdict: str) -> tuple[str, ...]:
+    """Name the columns of a table of criteria, whose bounds are those of the verdict."""
+    bound = "Bound to contradict" if verdict == ClaimVerdict.CONTRADICTED else "Bound"
+    return "Number", "Of", "Value", "95 % interval", bound, "Met"
+
+
 def format_bound(comparison: str, bound: float) -> str:
     """Write a bound, such as "above 0.5"."""
     return f"{comparison.replace('not_', 'not_clearly_').replace('_', ' ')} {bound:g}"

@@ -16,11 +16,11 @@ from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.criteria import PAIR
 from shape_of_learning.metrics.suspects import are_copies, is_near_width
-from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, FEWEST_WINDOWS, GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, VALUE_COLUMNS, have_few_windows
+from shape_of_learning.words import list_first
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
-VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, then the jackknife values
-MOST_NAMED = 4
+VALUES = list(VALUE_COLUMNS)  # with all windows, then the jackknife values
 # A checkpoint with a larger share of suspect layers is not read. If more layers than this are undefined, the mean over
 # the other layers is not the mean that the claim is about.
 MAX_SUSPECT_SHARE = 0.25
@@ -197,7 +197,7 @@ def _make_curve(rows: pd.DataFrame) -> LayerValues:
     rows = rows.assign(place=rows["revision"].map(place)).sort_values(["place", "layer"])
     layers = np.unique(rows["layer"])
     shape = (len(place), len(layers))
-    few_windows = rows["effective_windows"] < np.minimum(FEWEST_WINDOWS, rows["windows"] / 2)
+    few_windows = have_few_windows(rows["effective_windows"], rows["windows"])
     return LayerValues(
         revisions=list(place),
         steps=rows["step"].to_numpy(np.float64)[:: len(layers)],
@@ -537,9 +537,7 @@ def group_models(notes: Mapping[str, str]) -> str:
 
 def list_names(names: Sequence[str]) -> str:
     """Name things, of many the first few."""
-    named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
-    return f"{named} and {more} more" if more > 0 else named
+    return list_first([f"`{name}`" for name in names])
 
 
 def average_layers(curve: LayerValues) -> BoundedNumber:

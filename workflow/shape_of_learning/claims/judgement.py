@@ -38,6 +38,7 @@ from shape_of_learning.claims.evidence import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.suspects import COPIES, NEAR_THE_WIDTH
+from shape_of_learning.words import capitalise, uncapitalise
 
 OTHER_SEEDS = " and other seeds"
 
@@ -470,16 +471,6 @@ def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
 def name_seeds(first: str, count: int) -> str:
     """Name the seeds of a training, or pairs of them, by the first one."""
     return first if count == 1 else f"{first}{OTHER_SEEDS} ({count})"
-
-
-def capitalise(words: object) -> str:
-    """Begin with a capital letter."""
-    return f"{str(words)[:1].upper()}{str(words)[1:]}"
-
-
-def uncapitalise(words: str) -> str:
-    """Begin with a small letter."""
-    return f"{words[:1].lower()}{words[1:]}"
 
 
 def evaluate_statistic(claim: Claim, data: ClaimData) -> Units:

@@ -1,7 +1,7 @@
 """The page of a paper's claims that people read, its ledger, and all verdicts as one family."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isnan, nan
 from pathlib import Path
@@ -9,14 +9,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.claim import DECIDED, UNJUDGED, Claim, ClaimVerdict, format_bound
+from shape_of_learning.claims.claim import (
+    DECIDED,
+    UNJUDGED,
+    Claim,
+    ClaimVerdict,
+    format_bound,
+    name_criteria_columns,
+)
 from shape_of_learning.claims.criteria import LEAST_CHANCE, list_criteria
 from shape_of_learning.claims.evidence import LayerValues, describe_scope
-from shape_of_learning.claims.judgement import Judgement, capitalise, name_seeds, uncapitalise
+from shape_of_learning.claims.judgement import Judgement, name_seeds
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.findings import name_blocks
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
+from shape_of_learning.words import capitalise, escape_cell, format_range, uncapitalise
 
 FALSE_SHARE = 0.05  # of the verdicts of a run, at most
 MOST_ROWS = 20  # of a table of one claim
@@ -29,7 +37,6 @@ NOT_OF_ALL_TEXT = (
     "{names}: the intervals are for this number of windows. They leave out a bias, which more windows would lessen, so "
     "they may not hold the value of all text."
 )
-CRITERIA_COLUMNS = ("Number", "Of", "Value", "95 % interval", "Bound", "Met")
 HOW_TO_READ = (
     "A bound counts as passed only if the whole 95 % interval lies beyond it; a number without an interval is compared "
     "as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, of twins and "
@@ -113,10 +120,7 @@ def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
     if pictures := _draw_curves(claim, judgement):
         lines += [*pictures, ""]
     if rows := tabulate_criteria(claim, judgement):
-        *columns, bound, met = CRITERIA_COLUMNS
-        if judgement.verdict == ClaimVerdict.CONTRADICTED:
-            bound = "Bound to contradict"
-        lines += [*format_table((*columns, bound, met), rows), ""]
+        lines += [*format_table(name_criteria_columns(judgement.verdict), rows), ""]
     measures = [find_measure(name) for name in claim.estimators if name in list_measure_names()]
     biased = [measure.label for measure in measures if not measure.has_interval]
     if biased and rows:
@@ -267,7 +271,9 @@ def _name_deciding(claim: Claim, judgement: Judgement) -> str:
     for result in judgement.results:
         if result.is_met and not result.comparison.startswith("not_"):
             deciding.setdefault(result.number.name, []).append(result.number.estimate)
-    parts = (f"{claim.name_number(name)}: {_format_range(of)}" for name, of in deciding.items())
+    parts = (
+        f"{claim.name_number(name)}: {format_range(of, '.3g')}" for name, of in deciding.items()
+    )
     return f" ({'; '.join(parts)})" if deciding else ""
 
 
@@ -323,10 +329,10 @@ def _describe_profile(curve: LayerValues) -> str:
     values = dict(zip(curve.layers.tolist(), curve.last[..., 0].tolist(), strict=True))
     low, high = min(values.values()), max(values.values())
     if high - low <= FLAT * abs(high):
-        return f"{_format_range(values.values())} in {name_blocks([*values])}"
+        return f"{format_range(values.values(), '.3g')} in {name_blocks([*values])}"
     top = [layer for layer, value in values.items() if value >= high - PLATEAU * (high - low)]
-    rest = _format_range(value for layer, value in values.items() if layer not in top)
-    return f"{_format_range(values[layer] for layer in top)} in {name_blocks(top)} and {rest} elsewhere"
+    rest = format_range((value for layer, value in values.items() if layer not in top), ".3g")
+    return f"{format_range((values[layer] for layer in top), '.3g')} in {name_blocks(top)} and {rest} elsewhere"
 
 
 def _describe_training(curve: LayerValues) -> str:
@@ -354,7 +360,7 @@ def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
     units = list(dict.fromkeys(number.unit for number in numbers))
     parts = []
     for name in dict.fromkeys(number.name for number in numbers):
-        values = _format_range(number.estimate for number in numbers if number.name == name)
+        values = format_range((number.estimate for number in numbers if number.name == name), ".3g")
         parts.append(f"{claim.name_number(name)} is {values}")
     where = (
         f" in {len(units)} cases"
@@ -396,7 +402,7 @@ def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
 
 
 def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
-    """Return a row of words for each criterion and case, with `CRITERIA_COLUMNS`."""
+    """Return a row of words for each criterion and case, with the columns of :func:`.name_criteria_columns`."""
     is_undecided = judgement.verdict not in DECIDED
     return [
         [
@@ -419,7 +425,7 @@ def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
 def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Write a Markdown table, of many rows the first ones."""
     lines = [f"| {' | '.join(columns)} |", f"|{' :-- |' * len(columns)}"]
-    lines += [f"| {' | '.join(map(_escape_cell, row))} |" for row in rows[:MOST_ROWS]]
+    lines += [f"| {' | '.join(map(escape_cell, row))} |" for row in rows[:MOST_ROWS]]
     more = len(rows) - MOST_ROWS
     return [*lines, "", f"And {more:,} more."] if more > 0 else lines
 
@@ -513,17 +519,6 @@ def _name_estimators(names: str) -> str:
     keys = names.split(" and ")
     is_known = {*keys} <= {*list_measure_names()}
     return " and ".join(find_measure(key).label for key in keys) if is_known else names
-
-
-def _escape_cell(words: str) -> str:
-    """Write words that a table may hold, on one line and in one column."""
-    return " ".join(words.split()).replace("|", r"\|")
-
-
-def _format_range(values: Iterable[float]) -> str:
-    known = [*values]
-    low, high = f"{min(known):.3g}", f"{max(known):.3g}"
-    return low if low == high else f"{low} to {high}"
 
 
 def _format_value(estimate: float, low: float, high: float) -> str:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.claims.claim import format_choice, format_option
+from shape_of_learning.claims.claim import format_choice, format_option, name_criteria_columns
 from shape_of_learning.explorer.job import ExplorerJob, ShownClaim, ShownMeasure
 
 FOLDER = Path(__file__).parent / "page"
@@ -188,9 +188,12 @@ def _read_claims(
         for row in read_table(table):
             claim = claims[table.stem, row["claim"]]
             rests_on = {key: row[key].split(";") for key in ("models", "selections")}
-            criteria = json.loads(row["criteria"] or "[]")
+            criteria = {
+                "criteria": json.loads(row["criteria"] or "[]"),
+                "criteria_columns": name_criteria_columns(row["verdict"]),
+            }
             words = {key: row[key] for key in CLAIM_COLUMNS}
-            yield {**asdict(claim), **words, "paper": table.stem, "criteria": criteria, **rests_on}
+            yield {**asdict(claim), **words, "paper": table.stem, **criteria, **rests_on}
 
 
 def _describe_flip(row: Row) -> dict[str, str]:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.tables import lacks_interval, read_visible_reasons
-from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
+from shape_of_learning.metrics.tidy import GROUPS, have_few_windows
+from shape_of_learning.words import enumerate_items, format_range
 
 
 class Signs(NamedTuple):
@@ -64,7 +65,7 @@ def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = 
     if defined.empty:
         return "No value is defined."
     over = "batches" if "layer" in table else "layers and batches"
-    vectors = f"{format_range(defined['n'])} vectors"
+    vectors = f"{format_counts(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
     words = f"mean over {over} of {vectors}" if in_batches else f"all {vectors} together"
     has_bands = bands and defined["low"].notna().any()
@@ -118,10 +119,10 @@ def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
     for measure in inputs.measures:
         n = table.loc[table["estimator"] == measure.name, "n"]
         if n.notna().any():
-            number = f"{format_range(n)} vectors{per_batch}"
+            number = f"{format_counts(n)} vectors{per_batch}"
             labels_by_number.setdefault(number, []).append(measure.label)
     if len(labels_by_number) < 2:
-        return f"{format_range(table['n'])} vectors{per_batch}"
+        return f"{format_counts(table['n'])} vectors{per_batch}"
     parts = (f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items())
     return "; ".join(parts)
 
@@ -143,13 +144,14 @@ def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str
 def _list_interval_gaps(inputs: FigureInputs, bare: pd.DataFrame) -> str:
     """List the reasons for which values have no interval."""
     labels = {
-        measure.name: measure.label for measure in inputs.measures if not measure.has_interval
+        measure.name: measure.label
+        for measure in inputs.measures
+        if not measure.conditions.has_interval
     }
     not_covering = bare["estimator"].isin(labels)
     few = ~not_covering & (bare["windows"] < GROUPS)
-    least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)
-    is_less = (bare["effective_windows"] < least).fillna(value=False).astype(bool)
-    decided = ~not_covering & ~few & is_less
+    is_decided = have_few_windows(bare["effective_windows"], bare["windows"])
+    decided = ~not_covering & ~few & is_decided.fillna(value=False).astype(bool)
     names = set(bare["estimator"])
     words = enumerate_items([labels[name] for name in labels if name in names] or [""])
     reasons = {
@@ -296,16 +298,7 @@ def write_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], 
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 
 
-def enumerate_items(items: Sequence[str]) -> str:
-    """Join as 'a, b and c'."""
-    *others, last = items
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def format_range(values: Iterable[float]) -> str:
+def format_counts(values: Iterable[float]) -> str:
     """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; 'no' without numbers."""
     defined = pd.Series(values).dropna()
-    if defined.empty:
-        return "no"
-    low, high = (f"{round(end):,}" for end in (defined.min(), defined.max()))
-    return low if low == high else f"{low} to {high}"
+    return "no" if defined.empty else format_range(defined, ",.0f")

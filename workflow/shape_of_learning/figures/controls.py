@@ -24,6 +24,7 @@ from shape_of_learning.figures.tables import (
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.suspects import FEW_WINDOWS, find_reasons
 from shape_of_learning.metrics.tidy import GROUPS
+from shape_of_learning.words import enumerate_items
 
 MODEL = "model itself"
 # By the name in tables: the label of the line, its look, and the words of the caption.
@@ -70,7 +71,7 @@ def controls_by_layer(inputs: FigureInputs) -> Drawing:
     of_model = select_layers(inputs).assign(control=MODEL)
     checkpoints = of_model[CHECKPOINT].drop_duplicates()
     controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT), inputs)
-    names = [measure.name for measure in inputs.measures if not measure.has_interval]
+    names = [measure.name for measure in inputs.measures if not measure.conditions.has_interval]
     controls.loc[controls["estimator"].isin(names), ["low", "high"]] = np.nan
     table = pd.concat([of_model, controls], ignore_index=True)
     return _make_drawing(inputs, table, "layer", of_model)
@@ -301,9 +302,7 @@ def _describe_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     definitions = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in names]
     has_gaussian = set(table.loc[table["control"].str.startswith("gaussian"), "estimator"])
     without = [m.label for m in inputs.measures if m.name not in has_gaussian]
-    same = (
-        f"A Gaussian has the same {captions.enumerate_items(without or [''])}, by its covariance."
-    )
+    same = f"A Gaussian has the same {enumerate_items(without or [''])}, by its covariance."
     return [
         f"Null models: {'; '.join(definitions)}.",
         same if has_gaussian and without else "",

@@ -50,8 +50,6 @@ class DrawnMeasure:
         The printed names of the measure with its settings, and of its quantity.
     from_zero : bool
         Whether the axis begins at 0 or below, as for shares and cosines; other axes may be logarithmic.
-    has_interval : bool
-        Whether its intervals cover; if not, tables have no intervals.
     per_dimension : bool
         Whether the value depends on the number of vectors per dimension, as scores of fits do.
     parameters : mapping
@@ -64,7 +62,6 @@ class DrawnMeasure:
     label: str
     axis: str
     from_zero: bool = True
-    has_interval: bool = True
     per_dimension: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
     conditions: Conditions = field(default_factory=Conditions)
@@ -121,7 +118,6 @@ def make_drawn_measures(measures: Iterable[Measure]) -> tuple[DrawnMeasure, ...]
             label=measure.label,
             axis=measure.axis,
             from_zero=not (measure.depends_on_n and measure.family == "dimension"),
-            has_interval=measure.has_interval,
             per_dimension=measure.depends_on_n and measure.family == "linearity",
             parameters=measure.arguments,
             conditions=measure.conditions,

@@ -24,10 +24,11 @@ from shape_of_learning.claims.criteria import find_only_bound
 from shape_of_learning.claims.judgement import OTHER_SEEDS
 from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures import marks
-from shape_of_learning.figures.captions import enumerate_items, format_range, join_sentences
+from shape_of_learning.figures.captions import format_counts, join_sentences
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
+from shape_of_learning.words import enumerate_items
 
 # Verdicts also differ in shape and in lightness.
 LOOKS = {
@@ -159,7 +160,7 @@ def _write_footnote(
 ) -> list[str]:
     """List the sentences below the choices: bars and level lines, the text, and the number of vectors."""
     n = [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
-    vectors = f"; {format_range(n)} vectors a batch" if n else ""
+    vectors = f"; {format_counts(n)} vectors a batch" if n else ""
     text = f"Text: {sample}{vectors}." if sample else ""
     if table["estimate"].isna().all():
         return [text]

@@ -18,6 +18,7 @@ from shape_of_learning.metrics.measure_entry import (
     WHOLE,
     Measure,
     SampleVariant,
+    find_first_layer,
 )
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.selections import (
@@ -31,10 +32,10 @@ from shape_of_learning.metrics.selections import (
     require_batches,
 )
 from shape_of_learning.metrics.tidy import (
-    FEWEST_WINDOWS,
     GROUPS,
     UNDEFINED,
     TidyRow,
+    have_few_windows,
     shorten_number,
 )
 
@@ -71,7 +72,7 @@ def measure_layer(
         For each measure one row per batch, then one row for the layer.
     """
     table: list[TidyRow] = []
-    if family == "linearity" and layer == 0:
+    if layer < find_first_layer(family):
         return table
     of_family = (measure for measure in measures if measure.family == family)
     for selection, group in group_by_selection(of_family, protocol.selection):
@@ -97,11 +98,11 @@ def measure_layer(
             moments: _count_effective_windows(arrays, rows["windows"], moments)
             for moments in {measure.moments for measure in group}
         }
-        fewest = min(FEWEST_WINDOWS, len(np.unique(rows["windows"])) / 2)
+        number_of_windows = len(np.unique(rows["windows"]))
         for measure in group:
             *of_batches, of_layer = _measure_batches(batches, measure, selection.name, layer)
             of_layer = of_layer._replace(effective_windows=effective[measure.moments])
-            if of_layer.effective_windows < fewest:
+            if have_few_windows(of_layer.effective_windows, number_of_windows):
                 of_layer = of_layer._replace(jackknife_values=UNDEFINED)
             table += [*of_batches, of_layer]
     return table

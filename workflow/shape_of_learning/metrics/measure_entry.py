@@ -30,6 +30,13 @@ ROW_SWITCHES = {
     "last_layer": ("before_final_norm",),
 }
 Value = bool | int | float | str
+
+
+def find_first_layer(family: str) -> int:
+    """Return the first layer of a family of measures: 0, or 1 where layers are blocks."""
+    return 1 if family == "linearity" else 0
+
+
 # The two possible states of the last layer.
 AFTER, BEFORE = ("after_final_norm", "before_final_norm")
 
@@ -217,8 +224,8 @@ class Measure:
 
     @property
     def first_layer(self) -> int:
-        """The first number in the column ``layer``: 0, or 1 where layers are blocks."""
-        return 1 if self.family == "linearity" else 0
+        """The first number in the column ``layer``."""
+        return find_first_layer(self.family)
 
     @property
     def module(self) -> str:

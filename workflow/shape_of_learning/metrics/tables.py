@@ -17,6 +17,7 @@ import numpy as np
 
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
+from shape_of_learning.metrics.measure_entry import find_first_layer
 from shape_of_learning.metrics.series import MeasuredCheckpoint, MeasuredModel, MeasuredSeries
 from shape_of_learning.metrics.suspects import find_reasons, write_reasons
 from shape_of_learning.metrics.tidy import (
@@ -83,7 +84,7 @@ def write_model_tables(
 
     @cache
     def read_family(revision: str, family: str) -> list[TidyRow]:
-        layers = range(family == "linearity", model.layers + 1)
+        layers = range(find_first_layer(family), model.layers + 1)
         paths = [layer_table(folder / revision, family, layer) for layer in layers]
         return [row for path in paths for row in read_tidy(path)]
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shape_of_learning.files import read_rows, write_table
 
@@ -13,7 +13,13 @@ GROUPS = 16  # of windows, for the jackknife
 # simulated windows there are 5 to 22, and intervals of participation ratios hold the truth in 83 to 87 % of the
 # samples; with massive tokens in 20 % there are 18 to 32, and intervals hold it in 93 %.
 FEWEST_WINDOWS = GROUPS
+VALUE_COLUMNS = ("value", *(f"without_{group}" for group in range(GROUPS)))
 UNDEFINED = (math.nan,) * GROUPS  # jackknife values without an interval
+
+
+def have_few_windows(effective_windows: Any, windows: Any) -> Any:
+    """Return whether too few windows decide a measure of second moments, of numbers or arrays; not if it is unknown."""
+    return (effective_windows < FEWEST_WINDOWS) & (effective_windows < windows / 2)
 
 
 class TidyRow(NamedTuple):
@@ -66,12 +72,7 @@ class TidyRow(NamedTuple):
 
 CHECKPOINT_COLUMNS = ("model", "role", "revision", "step", "tokens")
 # One layer and family of measures: a row per batch, and one for the layer, whose `batch` is empty.
-TIDY_COLUMNS = (
-    *TidyRow._fields[:-3],
-    "effective_windows",
-    "value",
-    *(f"without_{group}" for group in range(GROUPS)),
-)
+TIDY_COLUMNS = (*TidyRow._fields[:-3], "effective_windows", *VALUE_COLUMNS)
 MEASUREMENT_COLUMNS = (
     *CHECKPOINT_COLUMNS,
     "layer",

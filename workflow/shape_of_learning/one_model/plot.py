@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib import rc_context
 
 from shape_of_learning.errors import InputError, escape_controls
-from shape_of_learning.figures.captions import format_range
+from shape_of_learning.figures.captions import format_counts
 from shape_of_learning.figures.curves import choose_layer_column, overview
 from shape_of_learning.figures.inputs import COLUMN_TYPES, MEAN_COLUMN_TYPES, FigureInputs
 from shape_of_learning.figures.job import DrawnModel, make_drawn_measures
@@ -119,5 +119,5 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         measures=make_drawn_measures(drawn_measures),
         caption=f"Measures of {', '.join(model.label for model in models)} by {place}.",
         tables={"estimates": table.astype(kinds), **tables},
-        sample=f"{format_range(table['windows'])} windows" + (f" of {text}" if text else ""),
+        sample=f"{format_counts(table['windows'])} windows" + (f" of {text}" if text else ""),
     )

@@ -27,6 +27,7 @@ from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.papers import FigureEntry, Paper, sort_by_family_and_size
 from shape_of_learning.plan.run import Run
+from shape_of_learning.words import capitalise
 
 DROPPED_TOKENS = {
     "special_tokens": "special tokens",
@@ -82,7 +83,7 @@ def describe_measures(measures: Iterable[Measure]) -> str:
     """Say how measures are defined, and how estimators of the intrinsic dimension count equal vectors."""
     measures = list(measures)
     clauses = dict.fromkeys(measure.description for measure in measures if measure.description)
-    sentences = [f"{clause[:1].upper()}{clause[1:]}." for clause in clauses]
+    sentences = [f"{capitalise(clause)}." for clause in clauses]
     dimensions = {measure.name for measure in measures if measure.family == "dimension"}
     if dimensions - {"two_nn_authors"}:
         other = (

@@ -62,6 +62,7 @@ from shape_of_learning.plan.steps import OfferedSteps
 from shape_of_learning.tasks.entry import TaskEntry
 from shape_of_learning.training.job import FinetuningJob, PretrainingJob
 from shape_of_learning.validation import make_unknown_name_error, validate_yaml
+from shape_of_learning.words import capitalise
 
 
 @dataclass(frozen=True)
@@ -396,8 +397,7 @@ class Run:
 
     def name_in_paper(self, target: str) -> str:
         """Name a figure or a table as readers do: Figure 1, Loss by step."""
-        name = target.removeprefix(self.find_paper(target).prefix).replace("_", " ")
-        return f"{name[:1].upper()}{name[1:]}"
+        return capitalise(target.removeprefix(self.find_paper(target).prefix).replace("_", " "))
 
     # --- checkpoints
 

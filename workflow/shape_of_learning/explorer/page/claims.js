@@ -69,8 +69,7 @@ function claimElement(results, claim) {
 }
 
 // The numbers that decide, as the page of the claims has them: bounds are those of the verdict.
-function criteriaTable({ criteria, verdict }) {
-  const columns = ["Number", "Of", "Value", "95 % interval", verdict === CONTRADICTED ? "Bound to contradict" : "Bound", "Met"];
+function criteriaTable({ criteria, criteria_columns: columns }) {
   const line = (kind, cells) => make("tr", {}, ...cells.map((textContent) => make(kind, { textContent })));
   const table = make("table", {}, make("thead", {}, line("th", columns)), make("tbody", {}, ...criteria.map((cells) => line("td", cells))));
   return make("div", { className: "criteria" }, table);
