@@ -323,6 +323,43 @@ def test_no_failure_of_a_measurement_ends_or_changes_a_training(tokenizer, tmp_p
     assert set(pd.read_csv(tmp_path / "shape.csv")["step"]) == {0, 1, 2}
 
 
+def test_a_second_training_leaves_the_table_of_the_first_as_it_is(tokenizer, tmp_path, caplog):
+    """It has other layers, begins anew or seems to resume, with a new callback or with that of the first."""
+    table = tmp_path / "shape.csv"
+    options = {"every": 2, "measures": ["anisotropy"], "layers": [1, -1], "table": table}
+    first = ShapeCallback(TEXTS, **options)
+    train(new_model(), tokenizer, tmp_path / "first", callbacks=[first])
+    written = table.read_text()
+    assert set(pd.read_csv(table)["step"]) == {0, 2, 4}
+    for callback in ShapeCallback(TEXTS, **options), first:
+        caplog.clear()
+        model = new_model(num_hidden_layers=2)
+        trainer, _ = train(model, tokenizer, tmp_path / "second", callbacks=[callback])
+        assert [row["step"] for row in trainer.state.log_history if of_layers(row)] == [0, 2, 4]
+        assert table.read_text() == written
+        (error,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+        assert f"{table} has the rows of another training" in error
+    ShapeProbe(tokenizer, TEXTS, measures=["anisotropy"], layers=[1], table=table)(model, 3)
+    assert table.read_text() == written
+
+    table.rename(tmp_path / "first.csv")
+    callback.probe(model, 5)
+    assert set(pd.read_csv(table)["step"]) == {0, 2, 4, 5}  # no row of the second is lost
+
+
+def test_trainings_with_names_share_a_table_and_one_that_resumes_continues_it(tokenizer, tmp_path):
+    table = tmp_path / "shape.csv"
+    for name, steps in ("one", (0, 2, 4)), ("other", (0, 2)), ("one", (4, 6)):
+        options = {"measures": ["anisotropy"], "layers": [1], "table": table, "name": name}
+        probe = ShapeProbe(tokenizer, TEXTS, **options)
+        for step in steps:
+            probe(new_model(), step)
+    found = pd.read_csv(table)
+    found = found[found["layer"] == 1]
+    assert list(found.loc[found["model"] == "one", "step"]) == [0, 2, 4, 6]
+    assert list(found.loc[found["model"] == "other", "step"]) == [0, 2]
+
+
 def test_rows_that_a_full_disk_did_not_take_are_written_later(tokenizer, tmp_path, caplog):
     """An empty table, as of a disk that was full before, is begun anew."""
     table = tmp_path / "shape.csv"

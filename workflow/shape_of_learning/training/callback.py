@@ -48,8 +48,8 @@ MEASURES = (
     "kurtosis",
 )
 LAYER_MARK = "/layer_"  # between a measure and a layer, in names of values and of bands
-MODEL, STEP, LAYER, ESTIMATOR, VALUE = map(
-    ESTIMATE_COLUMNS.index, ("model", "step", "layer", "estimator", "value")
+MODEL, STEP, LAYER, DEPTH, ESTIMATOR, VALUE = map(
+    ESTIMATE_COLUMNS.index, ("model", "step", "layer", "depth", "estimator", "value")
 )
 
 
@@ -73,9 +73,10 @@ class ShapeProbe:
         :func:`.alert_trackio` and :func:`.alert_wandb` are ready. An error that it raises is logged.
     table : Path or str
         CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. A training that resumes
-        adds to it.
+        adds to it. One that begins adds to the rows of other names; rows of its own name are another training's, and
+        the table is left as it is.
     name : str
-        Name of the model in the table.
+        Name of the model in the table. Give each training that shares a table its own.
 
     Raises
     ------
@@ -269,20 +270,39 @@ class ShapeProbe:
 
     def _write(self) -> None:
         """Rewrite the table with its rows of other models and of earlier steps, and the new rows."""
-        first_step = min(row[STEP] for row in self._unwritten)
-        old_rows: list[list[Any]] = []
+        kept_rows: list[list[Any]] = []
         if self.table.exists() and self.table.stat().st_size:  # a full disk leaves an empty file
             try:
-                for row in read_rows(self.table, ESTIMATE_COLUMNS):
-                    if row[MODEL] != self.name or int(row[STEP] or -1) < first_step:
-                        old_rows.append(row)
+                old_rows = read_rows(self.table, ESTIMATE_COLUMNS)
+                own_rows = [row for row in old_rows if row[MODEL] == self.name]
+                earlier_rows = self._find_earlier_rows(own_rows)
             except (InputError, ValueError, IndexError, csv.Error) as error:
                 raise InputError(
                     f"{self.table} is no table of estimates, and is left as it is; move it away, or name another "
                     "`table`"
                 ) from error
-        write_table(self.table, ESTIMATE_COLUMNS, [*old_rows, *self._unwritten])
+            if own_rows and not earlier_rows:
+                raise InputError(
+                    f"{self.table} has the rows of another training of `{self.name}`, and is left as it is; move it "
+                    "away, or give another `table` or `name`"
+                )
+            kept_rows = [row for row in old_rows if row[MODEL] != self.name] + earlier_rows
+        write_table(self.table, ESTIMATE_COLUMNS, [*kept_rows, *self._unwritten])
         self._unwritten.clear()
+
+    def _find_earlier_rows(self, old_rows: list[list[str]]) -> list[list[str]]:
+        """Return the rows of a table before the new ones; none if they are of a model with other layers.
+
+        A training that resumes measures some steps again, after those that it keeps. One that keeps none begins anew,
+        and would erase the rows of an earlier training.
+        """
+        first_step = min(row[STEP] for row in self._unwritten)
+        # The depth of a layer is its share of all layers.
+        depths = {str(row[LAYER]): row[DEPTH] for row in self._unwritten if row[LAYER] is not None}
+        for row in old_rows:
+            if row[LAYER] in depths and float(row[DEPTH]) != depths[row[LAYER]]:
+                return []
+        return [row for row in old_rows if int(row[STEP] or -1) < first_step]
 
 
 class ShapeCallback(TrainerCallback):
@@ -341,7 +361,7 @@ class ShapeCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **options: Any) -> None:
         """Check the arguments, and measure the model before the first step."""
-        self._trainer = self._trainer or _find_calling_trainer()
+        self._trainer = _find_calling_trainer() or self._trainer
         if self.probe.tokenizer is None:
             self.probe.tokenizer = find_tokenizer(options.get("processing_class"))
         self.probe.check(options["model"])
