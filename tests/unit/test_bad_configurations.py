@@ -206,8 +206,8 @@ WRITTEN = CLAIM | {"supported": {"at_least": 0.95}, "contradicted": {"in": "any"
     ("change", "sentence"),
     [
         ({"statistic": "mean_over_layer"}, "did you mean `mean_over_layers`?"),
-        ({"arguments": {"share": 1}}, "gives or lacks `share` of `mean_over_layers`, which takes estimators"),
-        ({"statistic": "compare"}, "gives or lacks `reference` of `compare`"),
+        ({"arguments": {"share": 1}}, "gives `share` to `mean_over_layers`, which takes estimators"),
+        ({"statistic": "compare"}, "does not give `reference` to `compare`"),
         ({"supported": {"beyond": 0}}, "unknown key `beyond` in `claims.c.supported"),
         ({"supported": {"number": "x"}}, "needs exactly one of `above` or"),
         ({"supported": {"any_of": [{"above": 0}, {"not_below": 0}]}}, "can be met by `not_above` or `not_below` alone"),

@@ -204,7 +204,7 @@ def _add_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> At
         elif kind in (Kind.SAME_AS_STEP, Kind.SAME_AS_MAIN, Kind.SAME_RESULTS):
             update |= {"verdict": Kind.UNKNOWN.value, "known_by": ""}
             update["reason"] = (
-                f"reported: {known.verdict}; its files are others, so that only --tensors tells"
+                f"reported: {known.verdict}; its files differ, so only --tensors can show whether its weights do"
             )
         else:
             update |= _repeat_report(known)
@@ -252,7 +252,7 @@ def _describe_basis(name: str, series: ListedSeries, judged: Mapping[str, Judged
             return "the files of step 0; a first update at learning rate 0 moves nothing"
         case Kind.UNCONFIRMED:
             report = format_evidence(verdict)
-            return f"reported: {report}; its files are others, so that only --tensors tells"
+            return f"reported: {report}; its files differ, so only --tensors can show whether its weights do"
         case Kind.REPORTED:
             return f"reported: {format_evidence(verdict)}"
         case Kind.MISSING:

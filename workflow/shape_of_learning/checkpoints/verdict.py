@@ -274,14 +274,14 @@ def judge_listing(
     checkpoints : sequence of Checkpoint
         Of the training, all or some.
     listings : mapping of str to Listing
-        By name of a checkpoint; those that nobody has asked for are not in it.
+        By name of a checkpoint, without those that the Hub was not asked for.
     mains : mapping of str to Listing
         The main branch of each repository whose other branches are among the checkpoints.
     known_bad : sequence of Mistake
         The reports in the model's entry and in the atlas.
     last_step : int, optional
-        The last step of training, whether it is among them or not. Without it the latest one is the
-        last step only if it holds the weights of its repository's main branch.
+        The last step of training, which need not be among the checkpoints. Without it the latest checkpoint is
+        the last step only if it holds the weights of its repository's main branch.
 
     Returns
     -------
@@ -290,8 +290,8 @@ def judge_listing(
 
     Notes
     -----
-    Main is the end of training if the last step is in its repository, or not among the checkpoints. No step but
-    the last may hold its weights.
+    The main branch of a repository is the end of training if the repository holds the last step, or if the last step
+    is not among the checkpoints. No step but the last may hold the weights of such a branch.
     """
     ordered = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
     last = _find_last_of_training(ordered, listings, mains, last_step)

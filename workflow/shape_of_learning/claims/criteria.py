@@ -180,13 +180,16 @@ def list_criteria(condition: Condition) -> list[Criterion]:
 
 
 def find_only_bound(condition: Condition) -> tuple[bool, float] | None:
-    """Return whether upwards and beyond which bound all numbers must lie; None if bounds differ."""
+    """Return the direction and the bound that all criteria share, (is_upwards, bound); None if they differ."""
     found = {(criterion.is_upwards, criterion.bound) for criterion in list_criteria(condition)}
     return found.pop() if len(found) == 1 else None
 
 
 def select_number(condition: Condition, number: str) -> Condition:
-    """Keep one number, in the place of each dropped alternative too, so that the error is divided by the same count."""
+    """Keep the criteria of one number.
+
+    A kept criterion also stands for each alternative that is dropped, so that the error is divided by the same count.
+    """
     selected = []
     for rule in drop_hurdles(condition):
         kept = [c for c in rule.criteria if (c.number or "value") == number]

@@ -576,7 +576,7 @@ def _explain_verdict(claim: Claim, verdict: ClaimVerdict, units: Units, families
         return f"Both are shown: support ({support}) and a contradiction ({contradiction})."
     support = explain(supported, lacking=True)
     contradiction = explain(contradicted, lacking=True)
-    return f"Support holds {support}. A contradiction holds {contradiction}."
+    return f"The condition for support is met {support}. The condition for a contradiction is met {contradiction}."
 
 
 def _explain_group(

@@ -498,7 +498,10 @@ def _describe_contradiction(claim: Claim, judgement: Judgement) -> str:
     """Say how far numbers must have been beyond the bounds to contradict a claim."""
     distances: Mapping[str, float] = judgement.to_contradict
     if not any(distances.values()):
-        return "nothing tells how far these data could have shown it, since no number that decides has an interval"
+        return (
+            "the distance beyond a bound that would have shown it is unknown, since no number that decides has an "
+            "interval"
+        )
     known = {name: distance for name, distance in distances.items() if 0 < distance < np.inf}
     if not known:
         return "these data could not have shown it"

@@ -135,9 +135,9 @@ class Measure:
     has_jackknife : bool
         Whether there are jackknife values; if not, there are no intervals.
     moments : {"", "vectors", "increments"}
-        The vectors whose moments decide the measure: the hidden states (for blocks, the outputs), or the increments
-        of a block. If few windows hold the direction of their largest variance, there are no intervals. Empty if a few
-        long vectors do not decide the measure.
+        The vectors whose second moments decide the measure: the hidden states (of a block, its outputs), or the
+        increments of a block. There are no intervals if a few windows hold the variance in the leading direction of
+        these vectors. Empty if a few long vectors cannot decide the measure.
     near_duplicate_limit : float, optional
         The largest share of vectors with a near-duplicate (r2/r1 > 10) at which the measure is valid; figures mark
         points above it.
@@ -281,10 +281,10 @@ class _Template(string.Formatter):
 def count_searched_neighbours(k: int) -> int:
     r"""Return how many neighbours to search, so that k remain without a group of windows.
 
-    The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours cluster in some windows. So
-    we compute as if two of the 16 groups were left out at once, p = 2/16. If the number lost is binomial, four standard
-    deviations leave one vector in 30,000 with fewer than k. With MiniLM on 128 windows of real text it was at most one
-    in 1,000.
+    This is the least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours cluster in some
+    windows, so we compute as if two of the 16 groups were left out at once, p = 2/16. If the number of neighbours that
+    a vector loses is binomial, four standard deviations leave one vector in 30,000 with fewer than k neighbours. With
+    MiniLM on 128 windows of real text, at most one vector in 1,000 had fewer.
 
     Examples
     --------

@@ -108,8 +108,8 @@ class RuleEntry(CriterionEntry):
         hurdles = [criterion.is_hurdle for criterion in criteria]
         if all(hurdles) or (self.any_of is not None and any(hurdles)):
             raise make_validation_error(
-                "can be met by `not_above` or `not_below` alone, which is likelier the noisier the numbers are; add "
-                "another criterion by `all_of`"
+                "can be met by `not_above` or `not_below` alone, which noisy numbers meet most easily; add another "
+                "criterion by `all_of`"
             )
         return self
 
@@ -176,10 +176,9 @@ class ClaimEntry(Section):
         needed = taken[: len(taken) - len(arguments.defaults)]
         given = {*self.arguments, *(["estimators"] if self.estimators else [])}
         if wrong := sorted(given.symmetric_difference(needed) - given.intersection(taken)):
-            of = f"`{self.statistic}`, which takes {' and '.join(taken) or 'nothing'}"
-            raise make_validation_error(
-                f"gives or lacks `{wrong[0]}` of {of}; correct its `arguments`"
-            )
+            gives, remedy = ("gives", "remove") if wrong[0] in given else ("does not give", "add")
+            takes = f"`{self.statistic}`, which takes {' and '.join(taken) or 'nothing'}"
+            raise make_validation_error(f"{gives} `{wrong[0]}` to {takes}; {remedy} it")
         return self
 
     @model_validator(mode="after")

@@ -72,17 +72,17 @@ class CheckpointSeries:
     Attributes
     ----------
     model : Entry
-        With its whole shape, whoever said it; as it was if no revision can be used.
+        With its whole shape, from its entry, its lock or the Hub; with that of its entry if no revision can be used.
     checkpoints : tuple of Checkpoint
     judged : mapping of str to JudgedCheckpoint
-        Name of a checkpoint -> what :func:`.judge_listing` says of it. Where nothing is listed, because it
-        is not from the Hub or this could not be asked, only reports condemn it.
+        Name of a checkpoint -> its verdict by :func:`.judge_listing`. Only reports condemn a checkpoint without a
+        listing: it is not from the Hub, or the Hub could not be asked.
     lock : Lock
-        What pins them; empty for what is not from the Hub.
+        The commits and files of their revisions; empty for a model that is not from the Hub.
     is_new : bool
         Whether the lock file does not hold all of it yet.
     unasked : str
-        Why the Hub could not be asked for what the lock lacks; empty if it has all.
+        The reason why the Hub could not be asked for revisions that the lock lacks; empty if it has all.
     """
 
     model: Entry
