@@ -1,6 +1,6 @@
 """Write the hidden states of all layers of one checkpoint on sampled windows, and its loss on them.
 
-Beside them go digests of its tensors, which tell copies whose files differ, and measures of its matrices.
+Beside them go digests of its tensors, which show copies whose files differ, and measures of its matrices.
 """
 
 import json

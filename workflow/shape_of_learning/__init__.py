@@ -62,7 +62,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def import_named(name: str, module: str) -> _Any:
-    """Import what a module of this package has; what that lacks is named with the remedy."""
+    """Import a function or class of this package; an error names a missing library with the remedy."""
     try:
         return getattr(_import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:

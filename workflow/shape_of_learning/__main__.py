@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command, or say what is missing of what it needs."""
+    """Run the command, or name the package that it needs and that is missing."""
     try:
         from shape_of_learning.command_line import app
     except ModuleNotFoundError as error:

@@ -136,7 +136,7 @@ def _format_error(error: dict[str, Any]) -> str:
 
 
 def _suggest_remedy(value: Any, kind: str) -> str:
-    """Return how to write a value of the wrong type; empty if that cannot be told."""
+    """Return how to write a value of the wrong type; empty if that is unknown."""
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{cut(value)}]"
     if kind == "string_type" and isinstance(value, int | float | date):

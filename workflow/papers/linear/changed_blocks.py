@@ -26,7 +26,7 @@ STYLES = {
     kind: style.LineStyle(style.COLOURS[place], style.DASHES[place], style.MARKERS[place])
     for place, kind in enumerate(KINDS)
 }
-# What dropped blocks cost would hide what the others do: those are above, these below.
+# The cost of dropped blocks would hide that of other changes: dropped blocks are above, other changes below.
 ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_distilled")
 PANEL = 1.25  # inches, height
 NAME = 1.05  # inches, of a model's name beside a panel

@@ -34,7 +34,7 @@ MOST_NATS = 709.78  # a loss above it has a perplexity that no float64 holds
 
 
 class Edit(NamedTuple):
-    """One changed decoder, and what it predicts on the held-out text.
+    """One changed decoder, and its predictions on the held-out text.
 
     Attributes
     ----------

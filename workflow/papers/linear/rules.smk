@@ -1,4 +1,4 @@
-"""What happens to a decoder's predictions when blocks are dropped, or replaced by affine maps.
+"""Predictions of a decoder when blocks are dropped, or replaced by affine maps.
 
 REQUIRED INPUTS: the cleaned text and the last checkpoint of a decoder.
 OUTPUTS:
@@ -14,7 +14,7 @@ from papers.linear.resources import estimate_editing
 
 
 def ask_last_checkpoint(function):
-    """What a function says of the checkpoint that is edited: a model's last one that is what it should be."""
+    """Call a function for the checkpoint that is edited, the last good one of a model."""
     return ask_plan(lambda model: function(model, RUN.find_last_checkpoint(model).name), "model")
 
 

@@ -71,7 +71,7 @@ def audit_series(
     """
     repositories = {checkpoint.repository for checkpoint in series.checkpoints}
     reports = [*series.known_bad, *list_reported_mistakes(repositories, series.last_step)]
-    # Hashes speak for themselves, but only a report tells whose weights are whose.
+    # Hashes show that weights are equal, but only a report says to which step they belong.
     reports = [
         report for report in reports if report.same_as is not None or report in series.known_bad
     ]
@@ -157,7 +157,7 @@ def _judge_manifests(
             reasons[name] = f"{reasons[name]}; {comparison.sentence}"
     wrong_steps = {judged[name].step for name in verdicts}
     for name in compared.keys() - verdicts.keys():
-        # Files alone do not tell which of several is a copy.
+        # Files alone do not show which of several checkpoints is a copy.
         verdict = judged[name].verdict
         others = {*verdict.steps} - {judged[name].step}
         if verdict.kind is Kind.SAME_AS_OTHERS and others <= wrong_steps:

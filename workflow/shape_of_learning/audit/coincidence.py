@@ -1,4 +1,4 @@
-"""Whether the results of two steps can be equal by chance, told from how finely their neighbours differ.
+"""Whether the results of two steps can be equal by chance, from how finely their neighbours differ.
 
 Training moves the weights, and with them the numbers that an evaluation prints; a step whose numbers are all those
 of another one holds its weights, unless the numbers are too few or too coarse to show that it moved. A column whose

@@ -34,7 +34,7 @@ from shape_of_learning.checkpoints.weight_evidence import CrossEntropy
 
 LOSS = re.compile(r"(?<![a-z])(loss|nll|cross[-_ ]?entropy)(?![a-z])", re.IGNORECASE)
 PERPLEXITY = re.compile(r"(?<![a-z])(ppl|perplexity)(?![a-z])", re.IGNORECASE)
-# Of equal first steps, which accuse nobody: had the second moved as far as the next ones.
+# Of equal first steps, which are no fault: the second would have moved as far as the next ones.
 CHANCE_AT_START = 0.01
 # Of scores: steps on each side, numbers at least, and how many of the largest changes there lie far.
 SIDE, FEWEST_SCORES, FAR = 3, 5, 7.0
@@ -43,7 +43,7 @@ MOST_DIGITS = 30  # that a sentence gives of a chance
 
 @dataclass(frozen=True)
 class JudgedResults:
-    """The verdict on the results of a step, and what it rests on."""
+    """The verdict on the results of a step, and the reason."""
 
     checkpoint: JudgedCheckpoint
     reason: str
@@ -143,7 +143,7 @@ def _describe_equality(
 
 
 def _describe_basis(equality: str, verdict: Verdict, digits: float, *, is_owned: bool) -> str:
-    """Describe what a verdict on equal results rests on."""
+    """Describe the reason of a verdict on equal results."""
     if verdict.kind is Kind.UNKNOWN:
         chance = f" (1 in {10**digits:,.0f} trainings)" if digits >= 1 else ""
         return f"{equality}; they are so few or so coarse that this may be chance{chance}"
@@ -180,7 +180,7 @@ def _find_far_losses(results: PublishedResults, good: Sequence[JudgedCheckpoint]
                 losses[checkpoint.name] = CrossEntropy(math.nan, 0, None)
         first = next((step for step, of in losses.items() if not math.isnan(of.loss)), "")
         for other, verdict in find_broken_losses(losses).items():
-            if other != first:  # before it a model guesses, nobody says how well
+            if other != first:  # before it a model guesses, at an unknown score
                 broken.setdefault(other, f"{name}: {verdict.evidence}")
         sound = [checkpoint for checkpoint in good if checkpoint.name not in broken]
         for other, verdict in find_unlikely_losses(sound, losses, from_scratch=False).items():

@@ -376,7 +376,7 @@ class _CachedListings:
         return errors
 
     def _choose_heads(self, commit: str) -> tuple[str, ...]:
-        """Choose the files of a checkpoint, if they are few and their heads tell as much as a listing."""
+        """Choose the files of a checkpoint, if they are few and their heads say as much as a listing."""
         try:
             files = self._list_files(commit)
         except InputError:
@@ -387,7 +387,7 @@ class _CachedListings:
 
     def _list_files(self, commit: str, paths: Sequence[str] = ()) -> Files:
         """List the weight files of a commit, by the head of each if their paths are given."""
-        if len(self._failures) >= FAILURES:  # others have waited for it
+        if len(self._failures) >= FAILURES:  # other requests have waited for it
             raise InputError(self._failures[0])
         files = hub.ask_for_heads(self.repository, commit, paths) if paths else {}
         if not files:

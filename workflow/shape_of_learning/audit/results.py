@@ -1,4 +1,4 @@
-"""Results by training step as others publish them: files of lm-evaluation-harness, CSV and JSON lines."""
+"""Published results by training step: files of lm-evaluation-harness, CSV and JSON lines."""
 
 import csv
 import json
@@ -60,7 +60,7 @@ class PublishedResults:
     left_out: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Say what is compared."""
+        """Describe the numbers that are compared."""
         tasks = len(set(self.tasks))
         scores = f"{len(self.columns):,} numbers"
         if tasks < len(self.columns):

@@ -102,7 +102,7 @@ class AtlasRow(BaseModel):
         return self.known_by == PUBLISHED
 
     def parse_verdict(self) -> Verdict:
-        """Read its verdict, of which the row has the words."""
+        """Parse the verdict from its words."""
         return parse_atlas_verdict(self.verdict)
 
 
@@ -166,7 +166,7 @@ def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRo
 
 
 def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
-    """Add what published results show to what is known: of steps that are unknown, and beside the same verdict.
+    """Add verdicts by published results to the known rows: of unknown steps, and beside the same verdict.
 
     Results that differ show nothing of today's weights, so that `ok` is not added; no other evidence is replaced.
     """
@@ -193,7 +193,7 @@ def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> li
 
 
 def _is_confirmed(known: Verdict, by_results: Verdict) -> bool:
-    """Return whether results say what is known of the weights."""
+    """Return whether the verdict by results is that by the weights."""
     if by_results.kind is Kind.SAME_RESULTS:
         same = (Kind.SAME_AS_STEP, Kind.SAME_RESULTS)
         return known.kind in same and known.steps == by_results.steps

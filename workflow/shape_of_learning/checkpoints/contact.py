@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 FIRST_ANSWER_SECONDS = 10.0  # in which the first answer of this process must come
 SILENCE_SECONDS = 2.0  # after which the log names the server that is slow
-# After a vain first question, others that follow sooner have only a second.
+# After a first question without an answer, questions that follow sooner have only a second.
 NEW_CHANCE_SECONDS = 60.0
 
 Result = TypeVar("Result")
 
 
 class Contact:
-    """The time of the first answer to this process, which decides how long it waits for others."""
+    """The time of the first answer to this process, which decides how long it waits for further answers."""
 
     def __init__(self) -> None:
         self._answer = threading.Event()

@@ -209,7 +209,7 @@ def _refuse_other_words(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -
 
 
 def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
-    """List what a model does, by the keys of the metadata that state it; None where it does no such thing."""
+    """List the features of a model, by the keys of the metadata that state them; None for a feature that it lacks."""
     values = config.to_dict()
     rope = values.get("rope_parameters") or {}
     rope = rope.get("full_attention", rope)  # Gemma states the positions of these layers alone

@@ -70,7 +70,7 @@ class ManifestComparison(NamedTuple):
 
     @property
     def changed_names(self) -> list[str]:
-        """The tensors that are missing, new or others."""
+        """The tensors that are missing, new or different."""
         saved = self.manifest.digests
         names = sorted(saved.keys() | self.digests.keys())
         return [name for name in names if saved.get(name) != self.digests.get(name)]

@@ -1,4 +1,4 @@
-"""What the atlas knows of the revisions of published trainings, read from ``atlas/atlas.json``.
+"""The rows of the atlas on the revisions of published trainings, read from ``atlas/atlas.json``.
 
 Only the standard library is needed, and no network.
 """
@@ -19,7 +19,7 @@ NO_FAULTS = ("ok", "not yet moved", "unknown")
 
 @dataclass(frozen=True)
 class PublishedRevision:
-    """A revision of a published training, and what is known of its weights.
+    """A revision of a published training, with the verdict on its weights.
 
     Attributes
     ----------
@@ -68,11 +68,11 @@ class PublishedRevision:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command ``where``: 0 for no fault, 1 for a fault, 2 for what is unknown."""
+        """The exit code of the command ``where``: 0 for no fault, 1 for a fault, 2 if nothing is known."""
         return 1 if self.is_fault else 2 if self.verdict == "unknown" else 0
 
     def __str__(self) -> str:
-        """Say in one line where it is, and what is known of it."""
+        """Write its place and its verdict in one line."""
         commit = self.commit or "commit not known"
         verdict = f"{self.verdict} ({self.reason})" if self.reason else self.verdict
         return f"{self.repository} {self.revision} {commit}: {verdict}"
@@ -98,7 +98,7 @@ def read_trainings() -> Mapping[str, PublishedTraining]:
 
 
 def verdicts(repository: str) -> dict[str, PublishedRevision]:
-    """Return what is known of the revisions of a repository, by their names.
+    """Return the rows of the revisions of a repository, by their names.
 
     Parameters
     ----------
@@ -161,5 +161,5 @@ def find(model: str, step: int) -> PublishedRevision:
 
 
 def where(model: str, step: int) -> str:
-    """Say in one line where a step of a published training is, and what is known of it; raises as :func:`find`."""
+    """Write the place of a step of a published training and its verdict in one line; raises as :func:`find`."""
     return str(find(model, step))

@@ -23,7 +23,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.validation import cut
 
 BLOCK = 1 << 20  # bytes hashed at once; larger ones hash no faster
-SAMPLED = 256  # values of one matrix: they tell a distance of 1 from one of 0
+SAMPLED = 256  # values of one matrix, enough to distinguish a distance of 1 from one of 0
 # The names of the types in safetensors.
 TYPES = {
     torch.bool: "BOOL",

@@ -3,7 +3,7 @@
 Training changes weights. So of steps with the same weights at most one is what its name says, and a shard or
 tensor that another step holds too was put where it does not belong. Hashes do not say whose equal weights
 are: the last step of training and the published model, the main branch, own theirs, and a report in the
-model's entry may name the owner. Where nothing tells, no step of the group is ok. Only at the very start equal
+model's entry may name the owner. Where the owner is unknown, no step of the group is ok. Only at the very start equal
 steps are right: a first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
 
 Files of the same weights may differ; their tensors do not. And while a model trains its loss falls, but for a
@@ -325,7 +325,7 @@ def judge_listing(
     curve = {name: hash_shards(listing) for name, listing in whole.items() if name in once}
     shard_hashes = {shard_hash for shards in curve.values() for shard_hash in shards.values()}
     for name in once & ends.keys():
-        # Written anew, all files of main may differ: that tells nothing.
+        # All files of main may differ because they were written anew, so a difference shows nothing.
         main_shards = hash_shards(ends[name]).items()
         curve[name] = {shard: digest for shard, digest in main_shards if digest in shard_hashes}
     misplaced = find_misplaced_parts(curve, {*ends, last.name if last else ""})
@@ -343,7 +343,7 @@ def _find_last_of_training(
     mains: Mapping[str, Listing],
     last_step: int | None,
 ) -> Checkpoint | None:
-    """Find the last step of training; None if it is not among the checkpoints, or nothing tells."""
+    """Find the last step of training; None if it is not among the checkpoints, or is unknown."""
     if last_step is not None:
         return next((checkpoint for checkpoint in ordered if checkpoint.step == last_step), None)
     latest = ordered[-1] if ordered else None
@@ -402,7 +402,7 @@ def set_verdicts(
 def judge_equals(
     members: Sequence[JudgedCheckpoint], in_order: Sequence[str], *, with_main: bool = False
 ) -> dict[str, Verdict]:
-    """Judge several checkpoints with the same weights: the owner keeps its verdict, all others are not ok.
+    """Judge several checkpoints with the same weights: the owner keeps its verdict, the copies are not ok.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def hash_shards(listing: Listing) -> dict[str, str]:
 
 
 def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
-    """Find the names that hold the same weights: with a signature in common, or linked by others."""
+    """Find the names that hold the same weights: with a signature in common, or linked by other names."""
     group_of: dict[str, list[str]] = {}
     holder: dict[Hashable, str] = {}
     for name, own_signatures in signatures.items():
@@ -650,7 +650,7 @@ def judge_measurements(
 
 
 def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
-    """Return whether two checkpoints hold the same weights; None if nothing tells.
+    """Return whether two checkpoints hold the same weights; None if the listings do not show it.
 
     Tensors are compared by name, if most of those of the smaller one are also in the other: some formats
     leave out what can be computed, or write tied tensors twice.
@@ -671,7 +671,7 @@ def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
 
 
 def distance(a: Sequence[float], b: Sequence[float]) -> float:
-    r"""Relative distance :math:`|a - b| / \sqrt{|a|^2 + |b|^2}`: 0 of equals, near 1 of what is unrelated."""
+    r"""Relative distance :math:`|a - b| / \sqrt{|a|^2 + |b|^2}`: 0 of equal matrices, near 1 of unrelated ones."""
     squares = math.fsum(x * x for x in a) + math.fsum(y * y for y in b)
     difference = math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True))
     return math.sqrt(difference / squares) if squares else 0.0

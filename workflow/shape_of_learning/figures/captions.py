@@ -293,7 +293,7 @@ def escape_markup(words: str) -> str:
 
 
 def write_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
-    """Write a table whose first columns, `words` of them, are left-aligned text, and whose others are numbers."""
+    """Write a table: its first columns, `words` of them, are left-aligned text, the other columns are numbers."""
     sides = [":--"] * words + ["--:"] * (len(heading) - words)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 

@@ -347,7 +347,7 @@ def _select_deciding(rows: pd.DataFrame) -> pd.Series:
 
 
 def _is_wide(values: pd.Series) -> bool:
-    """Tell whether a large value would leave all others the same height or colour."""
+    """Return whether a large value would leave all other values the same height or colour."""
     return 0 < WIDE * values.min() < values.max()
 
 

@@ -238,7 +238,7 @@ def combine_jackknife_values(reused: np.ndarray, recomputed: np.ndarray) -> np.n
     Parameters
     ----------
     reused : ndarray of float64, shape (16,)
-        Values without the vectors of a group; the others keep their neighbours, also those in the group.
+        Values without the vectors of a group; the remaining vectors keep their neighbours, also those in the group.
     recomputed : ndarray of float64, shape (16,)
         Values without a group; neighbours are searched again among the other vectors.
 
@@ -250,12 +250,12 @@ def combine_jackknife_values(reused: np.ndarray, recomputed: np.ndarray) -> np.n
 
     Notes
     -----
-    A window affects an estimate by its own vectors and as the neighbour of others. `reused` has the first effect
-    only, and is too small if neighbours lie in other windows. `recomputed` has both, and by the inequality of Efron
-    and Stein it is too large in the mean: a joint effect of k groups counts k times, and many groups decide jointly
-    which vector is the nearest. The truth lies between. The geometric mean comes near it in trials on simulated and
-    on real hidden states (docs/explanation/statistics.md). For MADA, MOM and Gride it is too small, so these use
-    `recomputed`.
+    A window affects an estimate by its own vectors, and by these as neighbours of other vectors. `reused` has the
+    first effect only, and is too small if neighbours lie in other windows. `recomputed` has both, and by the
+    inequality of Efron and Stein it is too large in the mean: a joint effect of k groups counts k times, and many
+    groups decide jointly which vector is the nearest. The truth lies between. The geometric mean comes near it in
+    trials on simulated and on real hidden states (docs/explanation/statistics.md). For MADA, MOM and Gride it is too
+    small, so these use `recomputed`.
     """
     mean = recomputed.mean()
     spread = np.linalg.norm(recomputed - mean)

@@ -231,7 +231,7 @@ class Request:
     progress: bool = False
 
     def refuse_options(self, keys: Sequence[str], needed: str) -> None:
-        """Refuse arguments that mean nothing of what is measured, instead of ignoring them."""
+        """Refuse arguments that do not concern the kind of input, instead of ignoring them."""
         for key in keys:
             if getattr(self, key) is not None:
                 raise InputError(f"`{key}` needs {needed}; leave it out")

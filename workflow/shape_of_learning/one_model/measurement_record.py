@@ -60,7 +60,7 @@ class MeasurementRecord(Section):
     model, revision : str
         As the user gave them.
     commit : str
-        Of a model on the Hub; empty for others.
+        Of a model on the Hub; empty for any other model.
     files : dict of str to str
         SHA-256 of each file that decides the hidden states, by its name: configuration, weights, adapter and
         tokenizer; or of the GGUF file, or of the file of vectors.

@@ -33,7 +33,7 @@ class ModelSource(NamedTuple):
 
     @property
     def commit(self) -> str:
-        """The commit of a model on the Hub, after which its client names the folder; empty for others."""
+        """The commit of a model on the Hub, after which its client names the folder; empty for any other model."""
         return "" if self.is_vector_file or is_local(self.model) else self.path.name
 
 

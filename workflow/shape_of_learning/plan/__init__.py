@@ -1,1 +1,1 @@
-"""What the Snakefile needs to know before any job starts; imports nothing heavy."""
+"""The plan of a run, which the Snakefile makes before any job starts; imports nothing heavy."""

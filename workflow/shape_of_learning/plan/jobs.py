@@ -1,4 +1,4 @@
-"""What rules hand to jobs: a digest of the code, descriptions of figures and tables, text that a report can show."""
+"""Parameters of jobs: a digest of the code, descriptions of figures and tables, text that a report can show."""
 
 import ast
 import hashlib

@@ -20,11 +20,11 @@ SNAKEMAKE_MB = 300  # the two processes around a job on a cluster
 NUMPY_MB, TORCH_MB, CUDA_MB = 150, 600, 3000  # interpreter and libraries; CUDA's, in host memory
 PRODUCTS_BYTES = 2**28  # of vectors with each other, at a time
 LEAST_MB, MARGIN = 1000, 1.2
-# Slow on purpose: an old core, and a network and a file system that others use as well.
+# Slow on purpose: an old core, and a network and a file system that other users load.
 CORE_FLOPS, BYTES_PER_SECOND = 2e10, 10e6
 START_MINUTES, CLEANING_MINUTES = 5, 30
 PARTS = 17  # measured: all windows, and without each of sixteen groups
-# Of an example of a task, with those that fill up its batch; and examples where nobody says how many.
+# Of an example of a task, with those that fill up its batch; and examples of a task whose number is unknown.
 EXAMPLE_TOKENS = 128
 EXAMPLES = {"train": 10_000, "held_out": 2_000}
 
@@ -36,11 +36,11 @@ class Needs(NamedTuple):
     minutes: float
 
     def mem_mb(self, attempt: int = 1) -> int:
-        """Memory to ask for: what is needed, a margin and Snakemake itself, and as much again per attempt."""
+        """Memory to ask for: that of the job, a margin and Snakemake itself, and as much again per attempt."""
         return attempt * max(LEAST_MB, math.ceil(MARGIN * self.memory + SNAKEMAKE_MB))
 
     def runtime(self, attempt: int = 1) -> int:
-        """Time to ask for: twice what is needed and the start, and as much again per attempt."""
+        """Time to ask for: twice that of the job and the start, and as much again per attempt."""
         return attempt * math.ceil(2 * self.minutes + START_MINUTES)
 
 

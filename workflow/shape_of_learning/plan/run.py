@@ -137,7 +137,7 @@ def resolve_checkpoints(
     ----------
     model : Entry
     lock_file : Path
-        What it holds is not asked again; what it lacks is asked of the Hub.
+        The Hub is asked only for revisions that it lacks.
     unreachable : str
         Why the Hub need not be tried, if it has been found out already.
     say : callable
@@ -334,7 +334,7 @@ CHECKPOINT_TABLES = {
 
 @dataclass
 class Run:
-    """What a configuration asks for; checkpoints are resolved when a rule asks for them.
+    """The run of a configuration; checkpoints are resolved when a rule asks for them.
 
     Attributes
     ----------
@@ -535,7 +535,7 @@ class Run:
             checkpoints=tuple(self.resolve_checkpoints(name).judged.values()),
             measured=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
             policy=self.settings["bad_checkpoints"],
-            # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.
+            # A user's own folders may hold a pretraining or a fine-tuning.
             from_scratch=self.models[name].kind in ("repository", "pretraining"),
         )
 
@@ -666,7 +666,7 @@ class Run:
         return list(dict.fromkeys([shown[0], shown[len(shown) // 2], last]))
 
     def make_matrix_protocol(self, model: str, revision: str) -> MatrixProtocol:
-        """Say what is measured of a checkpoint beside its hidden states."""
+        """List the measures of a checkpoint itself, beside those of its hidden states."""
 
         def is_in(*kinds: str) -> bool:
             checkpoints = (c for kind in kinds for c in self.list_table_checkpoints(kind, model))
@@ -761,7 +761,7 @@ def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
 
 
 def merge_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay what is given over defaults, key by key."""
+    """Replace defaults by the given values, key by key."""
     both = {
         key: merge_settings(defaults[key], value)
         for key, value in given.items()
@@ -791,7 +791,7 @@ def read_run(
     locks : Path
         Folder of the files that pin the revisions of models.
     say : callable
-        Shows a line on the terminal: what is left out and why, and how planning goes on.
+        Shows a line on the terminal: the models and targets that are left out, with reasons, and the progress.
     is_closed : callable
         Whether the Hub does not show a gated model to us. By default it is not asked.
 
@@ -914,7 +914,7 @@ def _set_steps(entries: WrittenEntries, training_steps: Mapping[str, Any]) -> Wr
         if "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "
-                "`training.steps` in the place of which others could be chosen; remove the key"
+                "`training.steps` that could be replaced; remove the key"
             )
         changed[name] = file, {**entry, "training": {**training, "steps": steps}}
     return changed

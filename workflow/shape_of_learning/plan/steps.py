@@ -181,7 +181,7 @@ class OfferedSteps:
     wanted : str, dict or list
         The choice, as :func:`choose` reads it.
     tokens_per_step : int or None
-        Decides the tokens, before what a name says.
+        Decides the tokens, rather than the name.
     folders_of : str
         The revision whose folders are steps; empty where branches are.
     """
@@ -250,7 +250,7 @@ def name_folder(revision: str) -> str:
     """Name a folder after a revision.
 
     Slashes (``refs/pr/1``) become ``--``. What else a shell, Snakemake or a file system might take for
-    its own becomes ``-``, and a digest of the revision tells it from others that then look alike.
+    its own becomes ``-``, and a digest of the revision tells it from revisions that then look alike.
     """
     name = re.sub(r"[^A-Za-z0-9._+-]", "-", revision.replace("/", "--"))
     if name == revision.replace("/", "--"):

@@ -90,7 +90,7 @@ class ShapeProbe:
     be measured. Rows that could not be written are written at a later step.
 
     Call the probe on every rank at the same steps if the model is sharded over processes (FSDP, tensor parallelism),
-    since all of them gather its weights. The first rank writes the table and gets the values; the others get none.
+    since all of them gather its weights. The first rank writes the table and gets the values; other ranks get none.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     Notes
     -----
     The same text, recipe and library versions give the same bytes on processors with the same
-    vector instructions; on others floating-point sums are formed in another order.
+    vector instructions; other processors form floating-point sums in another order.
     """
     with make_deterministic(recipe.threads), atomic_write(destination) as folder:
         tokenizer = train_tokenizer(text, recipe)
@@ -140,7 +140,7 @@ def draw_batch(
     is_target = random.random(sequences.shape) < MASKED_SHARE
     is_target[:, 0] |= ~is_target.any(axis=1)  # a sequence without targets has no loss
     choice = random.random(sequences.shape)
-    # The trainer numbers special tokens first, so that the others are one range.
+    # The trainer numbers special tokens first, so that the other tokens are one range.
     random_tokens = random.integers(len(ENCODER_TOKENS), len(tokenizer), sequences.shape)
     shows_mask = choice < MASK_TOKEN_SHARE
     shows_random_token = ~shows_mask & (choice < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE)
