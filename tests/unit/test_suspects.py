@@ -113,7 +113,7 @@ def test_a_peak_is_where_its_interval_is_apart_from_those_of_other_blocks():
     [sentence] = find_sentences("M", rows_of("mada", [42, *[14.1, 14.2, 14.0] * 3, 13]))
     assert "highest in blocks 1 to 9 of M (14; 13 in the last, 42 in the embeddings)" in sentence
     [sentence] = find_sentences("M", rows_of("mada", [42, 30, 10], half=2))
-    assert "10 to 30 in those of M (42 in the embeddings)" in sentence
+    assert "10 to 30 in all blocks of M (42 in the embeddings)" in sentence
 
 
 def test_a_sentence_counts_blocks_whose_dimensions_not_to_trust():
@@ -134,9 +134,18 @@ def test_two_models_have_a_sentence_each_on_anisotropy_and_one_on_both_dimension
     models = [NamedCheckpoint("a", "A", "main"), NamedCheckpoint("b", "B", "main")]
     sentences = find_all_sentences(rows("a", "") + rows("b", "copies"), models)
     assert len(sentences) == 3
-    assert "TwoNN is suspect in 1 of 1 blocks of B" in sentences[-1]
+    assert re.search("TwoNN is suspect in all . blocks of B", sentences[-1])
     sentences = find_all_sentences(rows("a", "copies") + rows("b", "copies"), models)
-    assert "TwoNN is suspect in 1 of 1 and 1 of 1 blocks" in sentences[-1]
+    assert re.search("suspect in all . blocks of A and all . blocks of B", sentences[-1])
+
+
+def test_the_median_of_local_dimensions_is_told_and_a_mean_far_above_it():
+    medians, means = rows_of("mada_median", [9, 6, 10, 14]), rows_of("mada", [30, 24, 16, 15])
+    [sentence] = find_sentences("M", medians + means)
+    assert "median of MADA is highest in block 3 of M (14; 9 in the embeddings)" in sentence
+    assert re.search("mean.* is 16 to 24 in 2 of 3 blocks", sentence)
+    [sentence] = find_sentences("M", medians + rows_of("mada", [9, 6.5, 11, 15]))
+    assert "mean" not in sentence
 
 
 def test_a_footer_counts_blocks_and_names_the_embeddings_apart():

@@ -62,7 +62,7 @@ EXIT_CODES = (
 )
 DIFFERENT, NOT_VERIFIED = 1, 2  # exit codes of `verify`
 ALL = "all"
-COMPACT = "anisotropy,anisotropy_without_massive_tokens,two_nn,mada,mle"
+COMPACT = "anisotropy,anisotropy_without_massive_tokens,two_nn,mada_median,mle"
 EXAMPLES = (
     "average_cosine",
     "mom",

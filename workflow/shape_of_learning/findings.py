@@ -8,12 +8,15 @@ from shape_of_learning.metrics.suspects import FEW_WINDOWS, REASONS, Reason, rea
 
 Row = Mapping[str, Any]
 ANISOTROPY, WITHOUT_MASSIVE = "anisotropy", "anisotropy_without_massive_tokens"
+MEAN, MEDIAN = "mada", "mada_median"
 DIMENSIONS = {
-    "mada": "MADA",
+    MEDIAN: "the median of MADA",
+    MEAN: "MADA",
     "mom": "MOM",
     "mle": "MLE",
     "two_nn": "TwoNN",
-}  # first those that copies disturb least
+}  # first those that copies and a few vectors disturb least
+TAIL = 1.5  # the mean of local dimensions over their median; in a cloud of one dimension it is 1.08
 ANISOTROPIC = 0.5  # from which on one direction has most of the variance
 PLATEAU = 0.05  # below the peak
 MOST_TOGETHER = 2  # models whose dimensions one sentence can hold
@@ -206,9 +209,22 @@ def _say_dimension(models: Sequence[Curves]) -> str:
     if measure is None:
         return ""
     parts = [_say_dimension_of(model, measure) for model in models if model.blocks(measure)]
-    doubts = filter(None, (_say_doubts(models, name) for name in DIMENSIONS))
+    doubts = filter(None, [_say_tail(models), *(_say_doubts(models, n) for n in DIMENSIONS)])
     sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {_join(parts)}"
     return f"{'; '.join([sentence, *doubts])}."
+
+
+def _say_tail(models: Sequence[Curves]) -> str:
+    """Say what the mean of MADA is where a few vectors raise it far above the median."""
+    parts = []
+    for curves in models:
+        means, medians = _values(curves.blocks(MEAN)), _values(curves.blocks(MEDIAN))
+        raised = [n for n in means if n in medians and means[n] > TAIL * medians[n]]
+        if raised:
+            range_of_means = _format_range((means[n] for n in raised), 0)
+            where = f"{len(raised)} of {len(means)} blocks of {curves.label}"
+            parts.append(f"{range_of_means} in {where}")
+    return f"its mean, which a few vectors raise, is {_join(parts)}" if parts else ""
 
 
 def _say_dimension_of(curves: Curves, measure: str) -> str:
@@ -227,27 +243,29 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
         beside.append(f"undefined in {name_blocks(undefined)}")
     if len(top) == len(sound):
         inside = f" ({', '.join(beside)})" if beside else ""
-        return f"{highest} in those of {curves.label}{inside}"
+        return f"{highest} in all blocks of {curves.label}{inside}"
     inside = "; ".join(filter(None, (highest, ", ".join(beside))))
     return f"highest in {name_blocks(top)} of {curves.label} ({inside})"
 
 
 def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     """Say in how many blocks a measure is suspect, and why."""
-    counts: list[tuple[str, str]] = []
+
+    def of_model(curves: Curves) -> str:
+        return f" of {curves.label}" if len(models) > 1 else ""
+
+    counts: list[str] = []
     reasons: set[Reason] = set()
     for curves in models:
         rows = curves.blocks(measure)
         suspect = [_read_doubts(row) for row in rows.values() if _read_doubts(row)]
         reasons.update(reason for found in suspect for reason in found)
         if suspect:
-            counts.append((f"{len(suspect)} of {len(rows)}", curves.label))
+            share = "all" if len(suspect) == len(rows) else f"{len(suspect)} of"
+            counts.append(f"{share} {len(rows)} blocks" + of_model(curves))
     if not counts:
         return ""
-    if len(counts) == len(models):
-        where = f"{' and '.join(count for count, _ in counts)} blocks"
-    else:
-        where = " and ".join(f"{count} blocks of {label}" for count, label in counts)
+    where = " and ".join(counts)
     causes = ", ".join(reason.cause for reason in REASONS.values() if reason in reasons)
     return f"{DIMENSIONS[measure]} is suspect in {where} ({causes})"
 

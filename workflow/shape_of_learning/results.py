@@ -40,7 +40,16 @@ VALUE_COLUMNS = ("value", "standard_error", "low", "high", "batch_sd")
 WIDTH = 80  # characters of a line
 MOST_DECIMALS = 2  # of estimates; differences have one more
 # Labels that fit a narrow column.
-SHORT_LABELS = {"anisotropy": "anisotropy", "anisotropy_without_massive_tokens": "w/o massive"}
+SHORT_LABELS = {
+    "anisotropy": "anisotropy",
+    "anisotropy_without_massive_tokens": "w/o massive",
+    "mada_median": "MADA",
+}
+LEGEND = {
+    "anisotropy_without_massive_tokens": "anisotropy without massive tokens",
+    "mada_median": "the median of its local dimensions; `--measures mada` for their mean",
+}
+LAYERS, AVERAGE = "", "mean"  # heading and last row of the column of layers, which is narrow
 EXCLUDES_0 = Reason("excludes 0", "!", "the interval excludes 0")
 
 
@@ -244,8 +253,12 @@ def _print_table(cells: Mapping[tuple[str, str], Cell], console: Console, decima
     layers = list(dict.fromkeys(layer for layer, _ in cells))
     columns = {}
     labels = {}
-    for name in dict.fromkeys(measure for _, measure in cells):
-        labels[name] = SHORT_LABELS.get(name) or find_measure(name).configure(name, {}).label
+    measures = list(dict.fromkeys(measure for _, measure in cells))
+    short = {
+        n: of for n, of in SHORT_LABELS.items() if n != "mada_median" or "mada" not in measures
+    }
+    for name in measures:
+        labels[name] = short.get(name) or find_measure(name).configure(name, {}).label
         columns[name] = [
             format_cell(cells[layer, name], decimals) if (layer, name) in cells else ""
             for layer in layers
@@ -253,7 +266,7 @@ def _print_table(cells: Mapping[tuple[str, str], Cell], console: Console, decima
     widths = {name: max(map(len, [labels[name], *columns[name]])) for name in columns}
     for names in _divide_columns(widths):
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-        for label in ("layer", *(labels[name] for name in names)):
+        for label in (LAYERS, *(labels[name] for name in names)):
             table.add_column(label, justify="right", no_wrap=True)
         for number, layer in enumerate(layers):
             table.add_row(layer, *(columns[name][number] for name in names))
@@ -262,8 +275,12 @@ def _print_table(cells: Mapping[tuple[str, str], Cell], console: Console, decima
     for reason in (*REASONS.values(), EXCLUDES_0):
         if reason.mark in marks:
             console.print(f"{reason.mark} {reason.sentence}", soft_wrap=True, highlight=False)
-    if "anisotropy_without_massive_tokens" in columns:
-        console.print("w/o massive: anisotropy without massive tokens", highlight=False)
+    console.print(
+        "Rows: layers; 0 is the embeddings, and the mean is that of blocks", highlight=False
+    )
+    for name, words in LEGEND.items():
+        if name in columns and name in short:
+            console.print(f"{labels[name]}: {words}", soft_wrap=True, highlight=False)
 
 
 def _divide_columns(widths: Mapping[str, int]) -> list[list[str]]:
@@ -273,14 +290,14 @@ def _divide_columns(widths: Mapping[str, int]) -> list[list[str]]:
     for name, width in widths.items():
         if not tables or width + 1 > room:
             tables.append([])
-            room = WIDTH - len("layer")
+            room = WIDTH - len(AVERAGE)
         tables[-1].append(name)
         room -= width + 1
     return tables
 
 
 def _label_layer(row: Row) -> str:
-    return "mean" if row["layer"] is None else str(int(row["layer"]))
+    return AVERAGE if row["layer"] is None else str(int(row["layer"]))
 
 
 def format_cell(cell: Cell, most_decimals: int = MOST_DECIMALS) -> str:

@@ -23,6 +23,7 @@ DEFAULT_MEASURES = (
     "two_nn",
     "two_nn_authors",
     "mada",
+    "mada_median",
     "mom",
     "mle",
 )
@@ -32,6 +33,7 @@ CLAUSES = {
     "two_nn": "TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
     "two_nn_authors": "TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
     "mada": "MADA takes k = {k} neighbours (combine: {combine})",
+    "mada_median": "the median of MADA is that of the local dimensions of k = {k} neighbours, whose mean MADA is",
     "mom": "MOM takes k = {k} neighbours (combine: {combine})",
     "mle": "MLE takes k = {k} neighbours (combine: {combine})",
     "linearity": "linearity is the share of the variance of a block's output that an affine map of its input explains",
@@ -174,6 +176,15 @@ MEASURES: dict[str, Measure] = {
     ),
     # A few rare windows, as neighbours of many vectors, can change these means: shrunk intervals are too short.
     "mada": _define_local_dimension("mada", 20, "mean", shrinks_jackknife=False),
+    "mada_median": _define_dimension(
+        "mada",
+        "MADA, median",
+        fixed={"combine": "median"},
+        parameters={"k": 20},
+        allowed={"k": AllowedRange(least=2)},
+        neighbours="k",
+        shrinks_jackknife=False,
+    ),
     "mom": _define_local_dimension("mom", 100, "mean", shrinks_jackknife=False),
     "mle": _define_local_dimension("mle", 20, "harmonic"),
     **{f"gride_{n1}": _define_gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
