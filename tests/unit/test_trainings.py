@@ -456,7 +456,8 @@ def trained(probe):
 
 
 takes_part = rank == 0 or kind != "alone"
-probe = ShapeProbe(tokenizer, texts, table=f"{folder}/{kind}.csv", **options) if takes_part else None
+table = f"{folder}/{kind}.csv" if rank == 0 else f"{folder}/of_another_rank.csv"
+probe = ShapeProbe(tokenizer, texts, table=table, **options) if takes_part else None
 probed, values = trained(probe)
 plain, _ = trained(None)
 assert all(map(torch.equal, probed, plain))

@@ -1,4 +1,4 @@
-"""What is said of a forward pass is refused where vectors are given, not ignored."""
+"""Files of vectors: what cannot be read is said, and what is said of a forward pass is refused, not ignored."""
 
 from contextlib import chdir
 
@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from shape_of_learning import measure
 from shape_of_learning.command_line import app
 from shape_of_learning.errors import InputError
+from shape_of_learning.one_model.vector_files import SUFFIXES
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,11 @@ def test_arguments_of_a_model_that_runs_are_refused_with_vectors(key):
     X = np.random.default_rng(0).normal(size=(60, 4))
     with pytest.raises(InputError, match=f"`{key}` needs a model"):
         measure(X, batch_vectors=50, **{key: 1})
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_pointer_of_git_lfs_is_no_damaged_file(suffix, tmp_path):
+    file = tmp_path / f"v{suffix}"
+    file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
+    with pytest.raises(InputError, match="run `git lfs pull` in"):
+        measure(file)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import expand_home
+from shape_of_learning.files import expand_home, refuse_odd_file
 
 SUFFIXES = (".npy", ".npz", ".pt", ".safetensors", ".parquet")
 VECTORS, GROUPS = "vectors", "groups"
@@ -41,6 +41,7 @@ def read_vectors(file: str) -> tuple[np.ndarray, np.ndarray | None]:
     path = expand_home(file)
     if not path.is_file():
         raise InputError(f"{file}: there is no file {path.absolute()}; correct the path")
+    refuse_odd_file(path)
     try:
         arrays = _READERS[path.suffix.lower()](path)
     except InputError:

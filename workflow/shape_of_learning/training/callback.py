@@ -207,7 +207,8 @@ class ShapeProbe:
         """Return whether all ranks of a sharded model come; after a first failure, wait no more."""
         if not self._is_alone:
             try:
-                loaded.require_all_ranks(f"{self.name} {self.table} {occasion}")
+                # Tables may differ, as in folders that are named by the time; only the first rank writes one.
+                loaded.require_all_ranks(f"{self.name} {occasion}")
             except InputError as error:
                 logger.error("%s; nothing more is measured, and the training goes on", error)
                 self._is_alone = True
