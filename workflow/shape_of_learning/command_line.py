@@ -484,7 +484,7 @@ def _refuse_options_of_models(
     for option, is_given in given.items():
         if is_given:
             raise InputError(
-                f"{', '.join(models)} hold vectors, so no text is read and no model runs; leave out {option}"
+                f"no text is read and no model runs for vectors ({', '.join(models)}); leave out {option}"
             )
 
 
