@@ -57,7 +57,7 @@ rule judge_claims:
             "<results>/tables/controls/{model}.csv",
             model=[
                 m
-                for m in RUN.list_controlled_models()
+                for _, m in RUN.list_tables_read(["controls"])
                 if m in RUN.list_claimed_models(wildcards.paper)
             ],
         ),

@@ -124,9 +124,10 @@ def read_recorded_estimates(file: Path, name: str) -> list[RecordedEstimates]:
         ) from None
     for stated_digest, model in estimates:
         if model.compute_digest() != stated_digest:
+            label = model.rows[0][ESTIMATE_COLUMNS.index("model")]
             raise EditedFileError(
                 f"{name} was edited after it was written: the SHA-256 that it states is not that of its record and its "
-                f"{len(model.rows)} rows of `{_find_label(model)}`; take the file as `measure` wrote it"
+                f"{len(model.rows)} rows of `{label}`; take the file as `measure` wrote it"
             )
     return [model for _, model in estimates]
 
@@ -161,10 +162,6 @@ def _read_record(rows: Sequence[Mapping[str, Any]]) -> tuple[str, RecordedEstima
     return digest, RecordedEstimates(
         [[row[column] for column in ESTIMATE_COLUMNS] for row in rows], record
     )
-
-
-def _find_label(estimates: RecordedEstimates) -> str:
-    return str(estimates.rows[0][ESTIMATE_COLUMNS.index("model")])
 
 
 class RecordedInputs(NamedTuple):

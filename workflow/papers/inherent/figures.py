@@ -218,7 +218,9 @@ def _write_notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> 
         predicted = captions.format_counts(inputs.tables["verdicts"]["predicted_tokens"])
         sample = captions.describe_sample(inputs, f"{predicted} tokens are predicted")
     definitions = captions.define_quantities(inputs)
-    said = [*captions.describe_omissions(inputs), _describe_missing_values(table), *sentences]
+    lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
+    undefined = f"Undefined: {', '.join(lacking)}." if len(lacking) else ""
+    said = [*captions.describe_omissions(inputs), undefined, *sentences]
     return [*said, *definitions, sample]
 
 
@@ -236,9 +238,3 @@ def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
     axes.set_aspect("equal", adjustable="datalim")
     axes.grid(visible=False)
     axes.locator_params(nbins=4)
-
-
-def _describe_missing_values(table: pd.DataFrame) -> str:
-    """Name the models that have no value."""
-    lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
-    return f"Undefined: {', '.join(lacking)}." if len(lacking) else ""

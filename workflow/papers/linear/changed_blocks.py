@@ -57,8 +57,9 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     """
     labels = {model.name: model.label for model in inputs.models}
     edits, errors = inputs.tables["edits"], inputs.tables["fit_errors"]
-    table = edits.assign(label=edits["model"].map(labels), percent_of_unchanged=_compare(edits))
-    table = table[COLUMNS]
+    unchanged = edits[edits["k"] == 0].groupby("model")["perplexity"].first()
+    percent = 100 * edits["perplexity"] / edits["model"].map(unchanged)
+    table = edits.assign(label=edits["model"].map(labels), percent_of_unchanged=percent)[COLUMNS]
     orders = [order for order in ORDERS if order in set(table["order"])]
     drawn = set(table["kind"]) - {"replaced"}
     drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
@@ -97,12 +98,6 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     for axes, of_last in zip(grid[:, -1], lines, strict=True):
         marks.label_line_ends(axes, of_last)
     return make_drawing(inputs, figure, table)
-
-
-def _compare(edits: pd.DataFrame) -> pd.Series:
-    """Return each perplexity in percent of that of the unchanged model, which has zero changed blocks."""
-    unchanged = edits[edits["k"] == 0].groupby("model")["perplexity"].first()
-    return 100 * edits["perplexity"] / edits["model"].map(unchanged)
 
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str, y: str) -> list[Line2D]:

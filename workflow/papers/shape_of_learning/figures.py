@@ -292,10 +292,6 @@ def _format_scientific(number: float) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def _format_yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
-
-
 # The rows of Table 1: the head of each row, and the function that formats its values.
 RECIPE: dict[str, tuple[str, Callable]] = {
     "layers": ("Layers", "{:,}".format),
@@ -305,7 +301,7 @@ RECIPE: dict[str, tuple[str, Callable]] = {
     "vocabulary": ("Vocabulary", "{:,}".format),
     "context": ("Context length", "{:,}".format),
     "position_embedding": ("Position embedding", captions.escape_markup),
-    "tied_embeddings": ("Tied embeddings", _format_yes_or_no),
+    "tied_embeddings": ("Tied embeddings", lambda is_tied: "yes" if is_tied else "no"),
     "batch_size": ("Global batch size (sequences)", "{:,}".format),
     "learning_rate": ("Learning rate", _format_scientific),
     "minimum_learning_rate": ("Minimum learning rate", _format_scientific),

@@ -203,7 +203,8 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
     rows.revisions[step] = revision
     model = content.get("model_name") or arguments.get("pretrained") or ""
     if model:
-        rows.models.setdefault(_drop_step(f"{model}", step), file)
+        # The name may be that of a folder per step.
+        rows.models.setdefault(re.sub(rf"(?<!\d)0*{step}(?!\d)", "{step}", f"{model}"), file)
 
 
 def _name_score(task: str, metric: str) -> str:
@@ -218,11 +219,6 @@ def _read_arguments(arguments: Any) -> dict[str, str]:
         return {f"{name}": f"{value}" for name, value in arguments.items()}
     pairs = f"{arguments or ''}".split(",")
     return {name: value for name, sign, value in (pair.partition("=") for pair in pairs) if sign}
-
-
-def _drop_step(model: str, step: int) -> str:
-    """Leave the step out of the name of a model, which may be a folder per step."""
-    return re.sub(rf"(?<!\d)0*{step}(?!\d)", "{step}", model)
 
 
 def find_step(file: Path, pattern: str) -> tuple[int, str] | None:
@@ -264,13 +260,10 @@ def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mappin
         raise InputError(
             f"{file} has no `results` as lm-evaluation-harness writes them, and is no list of objects; give one"
         )
-    reader = csv.DictReader(text.splitlines(), dialect=_guess_dialect(text))
+    lines_of_text = text.splitlines()
+    has_tabs = lines_of_text[0].count("\t") > lines_of_text[0].count(",")
+    reader = csv.DictReader(lines_of_text, dialect=csv.excel_tab if has_tabs else csv.excel)
     return [(f"{file}, line {reader.line_num}", row) for row in reader]
-
-
-def _guess_dialect(text: str) -> type[csv.Dialect]:
-    head = text.splitlines()[0]
-    return csv.excel_tab if head.count("\t") > head.count(",") else csv.excel
 
 
 def _parse_lines(text: str, file: Path) -> Iterator[tuple[int, Any]]:

@@ -153,7 +153,8 @@ def parse_shape(config: Mapping[str, Any], where: str) -> Shape:
         If a size is impossible.
     """
     role = read_role(config) or ""
-    part = _find_encoder_part(config) if role == "encoder-decoder" else find_text_part(config)
+    encoder = config.get("encoder") if role == "encoder-decoder" else None
+    part = find_text_part(encoder if isinstance(encoder, dict) else config)
     keys = ENCODER_LAYER_KEYS if role == "encoder-decoder" else LAYER_KEYS
     width = last = _read_count(part, WIDTH_KEYS, MOST_WIDTH, where)
     layers = _read_count(part, keys, MOST_LAYERS, where) or _count_listed_layers(part, where)
@@ -342,12 +343,6 @@ def _sees_later_tokens(config: Mapping[str, Any]) -> bool:
         or config.get("causal") is False
         or config.get("use_bidirectional_attention") in (True, "all")
     )
-
-
-def _find_encoder_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the configuration of the encoder of an encoder-decoder."""
-    encoder = config.get("encoder")
-    return find_text_part(encoder if isinstance(encoder, dict) else config)
 
 
 def _read_count(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:

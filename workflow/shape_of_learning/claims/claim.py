@@ -228,10 +228,6 @@ class Claim:
         ]
         return (" or " if is_any else " and ").join(words)
 
-    def name_numbers(self, criteria: Sequence[Criterion]) -> str:
-        """Name the numbers of criteria, each once."""
-        return ", ".join(dict.fromkeys(self.name_number(c.number) for c in criteria))
-
     def format_condition(self, verdict: ClaimVerdict) -> str:
         """Write when the claim has a verdict, such as "in all cases growth is above 0.05"."""
         rules = []

@@ -600,4 +600,5 @@ def _explain_group(
         count = f"in {reached:.3g} of {total:.3g} {what}, {needed} needed"
     if is_enough:
         return f"{count}: {claim.format_criteria(shown, is_any=group.is_any)}", True
-    return (count if group.is_any else f"{count}; not met: {claim.name_numbers(missed)}"), False
+    numbers = ", ".join(dict.fromkeys(claim.name_number(c.number) for c in missed))
+    return (count if group.is_any else f"{count}; not met: {numbers}"), False

@@ -312,7 +312,9 @@ class ForwardPass:
             states = records.pop("states")
             if blocks.are_time_first:
                 states = [state.transpose(0, 1) for state in states]
-        last = _find_last_state(output, states)
+        last = output.get("last_hidden_state")
+        if last is None:  # as of DPR
+            last = states[-1]
         # Without a final norm, both are the last hidden state.
         before_final_norm = records.pop("before_final_norm", last)
         records.clear()
@@ -538,12 +540,6 @@ def _measure_largest_change(
         differs = distances > 0
         changes += (distances[differs] / references.norm(dim=-1)[differs]).tolist()
     return max(changes)
-
-
-def _find_last_state(output: "ModelOutput", states: "list[torch.Tensor]") -> "torch.Tensor":
-    """Return the last hidden state of an output; if it has none, as that of DPR, the state of the last layer."""
-    last = output.get("last_hidden_state")
-    return states[-1] if last is None else last
 
 
 def _are_positions(value: Any, count: int) -> bool:

@@ -919,7 +919,11 @@ def read_entry(written: Any, where: str, name: str = "") -> Entry:
     keys = written.keys() if isinstance(written, dict) else set()
     sources = [source for source in SOURCES if source in keys and written[source] is not None]
     if isinstance(written, dict) and len(sources) != 1:
-        known = [key for source in SOURCES.values() for key in list_keys(source)]
+        known = [
+            field.alias or name
+            for source in SOURCES.values()
+            for name, field in source.model_fields.items()
+        ]
         for key in keys - {*known}:
             raise make_unknown_name_error(str(key), {*known}, "key", where)
         needed = " or ".join(f"`{source}`" for source in SOURCES)
@@ -933,11 +937,6 @@ def read_entry(written: Any, where: str, name: str = "") -> Entry:
     entry = validate_yaml(SOURCES[sources[0]] if sources else HubEntry, written, where)
     entry._name, entry._where = name, where
     return entry
-
-
-def list_keys(section: type[Section]) -> list[str]:
-    """List the keys of a section as users write them."""
-    return [field.alias or name for name, field in section.model_fields.items()]
 
 
 def sort_checkpoints(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:

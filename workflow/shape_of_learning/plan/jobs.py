@@ -240,7 +240,10 @@ def make_explorer_job(run: Run) -> ExplorerJob:
     main_paper_first = sorted(run.papers, key=lambda paper: paper.prefix != "")
     models = [run.models[name] for name in run.measured]
     return ExplorerJob(
-        models=tuple(_describe_model(model) for model in models),
+        models=tuple(
+            ShownModel(m.name, m.label, "fine-tuning" if m.kind == "finetuning" else "")
+            for m in models
+        ),
         measures=make_shown_measures(run.every_measure.values()),
         sample=describe_sample(models, run.settings),
         papers=tuple(
@@ -272,11 +275,6 @@ def make_findings_job(run: Run) -> FindingsJob:
             for name in published or run.measured
         )
     )
-
-
-def _describe_model(model: Entry) -> ShownModel:
-    phase = "fine-tuning" if model.kind == "finetuning" else ""
-    return ShownModel(model.name, model.label, phase)
 
 
 def _describe_paper(run: Run, paper: Paper) -> ShownPaper:

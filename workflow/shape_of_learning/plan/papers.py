@@ -114,11 +114,11 @@ class RuleEntry(CriterionEntry):
         return self
 
 
-def _list_rules(written: Any) -> Any:
-    return written if isinstance(written, list) else [written]
-
-
-Rules = Annotated[list[RuleEntry], Field(min_length=1), BeforeValidator(_list_rules)]
+Rules = Annotated[
+    list[RuleEntry],
+    Field(min_length=1),
+    BeforeValidator(lambda written: written if isinstance(written, list) else [written]),
+]
 
 
 class Seen(Section):

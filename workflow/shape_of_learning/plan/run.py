@@ -722,10 +722,6 @@ class Run:
         ]
         return [*read, *judged]
 
-    def list_controlled_models(self) -> list[str]:
-        """List the models that figures draw beside null models."""
-        return [name for name in self.models if name in self._find_readers("controls")]
-
     def list_evidence_models(self) -> tuple[EvidenceModel, ...]:
         """List the models that claims are asked of."""
         return tuple(self.models[name].make_evidence() for name in self.models_for_claims)

@@ -120,11 +120,6 @@ class RevisionTemplate:
         """Whether names differ by step."""
         return any(f"{{{name}}}" in self.pattern for name in ("step", "kilosteps", "gigatokens"))
 
-    @property
-    def says_all(self) -> bool:
-        """Whether the step alone decides the name."""
-        return "{gigatokens}" not in self.pattern and "{stage}" not in self.pattern
-
     def name(self, step: int) -> str:
         """Write the name of a step; thousands of steps must be whole ones."""
         return self.pattern.replace("{step}", str(step)).replace("{kilosteps}", str(step // 1000))
@@ -202,7 +197,9 @@ class OfferedSteps:
     @property
     def is_list(self) -> bool:
         """Whether the steps are a list whose names need no listing of the Hub."""
-        return isinstance(self.wanted, list) and self.template.says_all and not self.folders_of
+        pattern = self.template.pattern
+        is_named_by_step = "{gigatokens}" not in pattern and "{stage}" not in pattern
+        return isinstance(self.wanted, list) and is_named_by_step and not self.folders_of
 
     def choose(self, branches: Iterable[str]) -> list[str]:
         """Choose branches, by step, whatever zeros lead in their names; leave out steps without one."""

@@ -158,15 +158,12 @@ def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
         for number, article in articles
         for place, paragraph in enumerate(article.splitlines())
         for sentence in map(str.strip, _END.split(paragraph))
-        if _is_whole(sentence)
+        if len(sentence) in CHARACTERS
+        and len(sentence.split()) >= FEWEST_WORDS
+        and sentence[-1] in ".!?"
     ]
     times = Counter(_normalise_sentence(sentence.text) for sentence in found)
     return [sentence for sentence in found if times[_normalise_sentence(sentence.text)] == 1]
-
-
-def _is_whole(sentence: str) -> bool:
-    is_long = len(sentence) in CHARACTERS and len(sentence.split()) >= FEWEST_WORDS
-    return is_long and sentence[-1] in ".!?"
 
 
 def _normalise_sentence(sentence: str) -> str:

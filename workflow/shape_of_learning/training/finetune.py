@@ -90,7 +90,7 @@ def finetune(
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
         classifier = _TaskModel(start, task)
         examples = len(classifier.texts["train"])
-        per_epoch = recipe.updates_per_epoch(examples)
+        per_epoch = math.ceil(examples / recipe.batch_size)  # the last batch may be smaller
         count, steps = recipe.epochs * per_epoch, recipe.epochs * STEPS_PER_EPOCH
         updates = train(
             [*classifier.base.parameters(), *classifier.head.parameters()],

@@ -193,10 +193,6 @@ class FinetuningRecipe(Section):
     seed: int = Field(ge=0, le=2**63 - 1)
     threads: Threads
 
-    def updates_per_epoch(self, examples: int) -> int:
-        """Return the number of updates in a pass over `examples`; the last batch may be smaller."""
-        return math.ceil(examples / self.batch_size)
-
     def learning_rate_at(self, update: int, updates: int) -> float:
         """Return the learning rate of the update with number `update`, from 0, of `updates` in all."""
         warm_up = max(1, round(WARM_UP_SHARE * updates))
