@@ -597,10 +597,11 @@ def _record_estimates(
     options: MeasurementOptions,
 ) -> "list[RecordedEstimates]":
     """Put a record beside the estimates of each model; `argument` is the option --text, `text` its content."""
+    from shape_of_learning.file_hashes import remember_sha256
     from shape_of_learning.one_model.measurement_record import (
         RecordedEstimates,
         TextKind,
-        describe_text,
+        TextSource,
         make_record,
     )
 
@@ -609,7 +610,8 @@ def _record_estimates(
         kind: TextKind = "built-in"
         if argument is not None:
             kind = "stream" if is_stream(argument) else "file"
-        described = describe_text(text, kind, _format_input(argument) if argument else "")
+        path = _format_input(argument) if argument else ""
+        described = TextSource(source=kind, path=path, sha256=remember_sha256(text))
     return [
         RecordedEstimates(result.estimates, make_record(source, described, options))
         for source, result in measured

@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shape_of_learning.files import parse_cell
 from shape_of_learning.metrics.suspects import FEW_WINDOWS, REASONS, Reason, read_reasons
+from shape_of_learning.words import enumerate_items, format_range
 
 Row = Mapping[str, Any]
 ANISOTROPY, WITHOUT_MASSIVE = "anisotropy", "anisotropy_without_massive_tokens"
@@ -45,7 +47,7 @@ class Curves(NamedTuple):
             round(number)
             for of_measure in self.rows.values()
             for row in of_measure.values()
-            if math.isfinite(number := _read_number(row.get("windows")))
+            if math.isfinite(number := parse_cell(row.get("windows")))
         }
         return f", {max(numbers)} windows" if numbers else ""
 
@@ -111,7 +113,7 @@ def _read_curves(label: str, rows: Iterable[Row]) -> Curves:
     found: dict[str, dict[int, Row]] = {}
     undefined: dict[str, list[int]] = {}
     for row in rows:
-        layer, value = _read_number(row["layer"]), _read_number(row["value"])
+        layer, value = parse_cell(row["layer"]), parse_cell(row["value"])
         if math.isfinite(layer) and math.isfinite(value):
             found.setdefault(str(row["estimator"]), {})[int(layer)] = row
         elif math.isfinite(layer):
@@ -132,7 +134,7 @@ def _say_anisotropy(curves: Curves) -> str:
         return f"{begin}{sentence}{without}{_say_undefined_anisotropy(curves)}."
     plateau = _find_layers_around(values, max(values, key=values.__getitem__))
     where = f" in {name_blocks(plateau)}" if plateau != high else ""
-    inside = f"({_format_range(values[layer] for layer in plateau)}{where})"
+    inside = f"({format_range((values[layer] for layer in plateau), '.2f')}{where})"
     blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
     sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
     return (
@@ -151,8 +153,8 @@ def _say_highest(rows: Mapping[int, Row]) -> str:
     values = _values(rows)
     top = find_highest_blocks(rows)
     if len(top) == len(rows):
-        return f"anisotropy is {_format_range(values.values())}"
-    return f"the highest anisotropy is {_format_range(values[layer] for layer in top)}, in {name_blocks(top)}"
+        return f"anisotropy is {format_range(values.values(), '.2f')}"
+    return f"the highest anisotropy is {format_range((values[layer] for layer in top), '.2f')}, in {name_blocks(top)}"
 
 
 def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
@@ -163,24 +165,23 @@ def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
         return ""
     if _has_none_massive(curves):
         return "; no block has massive tokens"
-    left = {layer: _read_number(without[layer]["value"]) for layer in known}
+    left = {layer: parse_cell(without[layer]["value"]) for layer in known}
     shares = {
-        layer: 1 - _read_number(without[layer]["n"]) / _read_number(rows[layer]["n"])
-        for layer in known
+        layer: 1 - parse_cell(without[layer]["n"]) / parse_cell(rows[layer]["n"]) for layer in known
     }
     still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
     also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
     runs = _split_runs(known)
-    ranges = {_format_range(left[layer] for layer in run) for run in runs}
+    ranges = {format_range((left[layer] for layer in run), ".2f") for run in runs}
     if len(ranges) == 1 or len(runs) > MOST_RUNS:
         share = _format_shares(shares.values())
-        return f"; without massive tokens{share} it is {_format_range(left.values())} there{also}"
+        return f"; without massive tokens{share} it is {format_range(left.values(), '.2f')} there{also}"
     parts = [
-        f"{_format_range(left[layer] for layer in run)} in {name_blocks(run)}"
+        f"{format_range((left[layer] for layer in run), '.2f')} in {name_blocks(run)}"
         f"{_format_shares(shares[layer] for layer in run)}"
         for run in runs
     ]
-    return f"; without massive tokens it is {_join(parts)}{also}"
+    return f"; without massive tokens it is {enumerate_items(parts)}{also}"
 
 
 def _format_shares(shares: Iterable[float]) -> str:
@@ -189,7 +190,7 @@ def _format_shares(shares: Iterable[float]) -> str:
     # A batch without them may be larger where the text is divided into fewer batches.
     if not all(0 <= share < 0.5 for share in known):
         return ""
-    return f" ({_format_range((100 * share for share in known), 1)} % of the vectors)"
+    return f" ({format_range((100 * share for share in known), '.1f')} % of the vectors)"
 
 
 def _has_none_massive(curves: Curves) -> bool:
@@ -197,7 +198,7 @@ def _has_none_massive(curves: Curves) -> bool:
     rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
     return bool(without) and all(
         layer in rows
-        and all(_read_number(row[key]) == _read_number(rows[layer][key]) for key in ("value", "n"))
+        and all(parse_cell(row[key]) == parse_cell(rows[layer][key]) for key in ("value", "n"))
         for layer, row in without.items()
     )
 
@@ -210,7 +211,7 @@ def _say_dimension(models: Sequence[Curves]) -> str:
         return ""
     parts = [_say_dimension_of(model, measure) for model in models if model.blocks(measure)]
     doubts = filter(None, [_say_tail(models), *(_say_doubts(models, n) for n in DIMENSIONS)])
-    sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {_join(parts)}"
+    sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {enumerate_items(parts)}"
     return f"{'; '.join([sentence, *doubts])}."
 
 
@@ -221,10 +222,10 @@ def _say_tail(models: Sequence[Curves]) -> str:
         means, medians = _values(curves.blocks(MEAN)), _values(curves.blocks(MEDIAN))
         raised = [n for n in means if n in medians and means[n] > TAIL * medians[n]]
         if raised:
-            range_of_means = _format_range((means[n] for n in raised), 0)
+            range_of_means = format_range((means[n] for n in raised), ".0f")
             where = f"{len(raised)} of {len(means)} blocks of {curves.label}"
             parts.append(f"{range_of_means} in {where}")
-    return f"its mean, which a few vectors raise, is {_join(parts)}" if parts else ""
+    return f"its mean, which a few vectors raise, is {enumerate_items(parts)}" if parts else ""
 
 
 def _say_dimension_of(curves: Curves, measure: str) -> str:
@@ -232,13 +233,13 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
     rows = curves.blocks(measure)
     sound = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
     values, top = _values(sound), find_highest_blocks(sound)
-    highest = _format_range((values[layer] for layer in top), 0)
+    highest = format_range((values[layer] for layer in top), ".0f")
     undefined = curves.undefined_blocks(measure)
     beside = []
     if (last := max([*rows, *undefined])) in values and last not in top:
         beside.append(f"{values[last]:.0f} in the last")
     if embeddings := curves.rows[measure].get(0):
-        beside.append(f"{_read_number(embeddings['value']):.0f} in the embeddings")
+        beside.append(f"{parse_cell(embeddings['value']):.0f} in the embeddings")
     if undefined:
         beside.append(f"undefined in {name_blocks(undefined)}")
     if len(top) == len(sound):
@@ -283,8 +284,8 @@ def find_highest_blocks(rows: Mapping[int, Row]) -> list[int]:
     """
     values = _values(rows)
     peak = max(values, key=values.__getitem__)
-    least = _read_number(rows[peak].get("low"))
-    return [n for n, row in rows.items() if n == peak or not _read_number(row.get("high")) < least]
+    least = parse_cell(rows[peak].get("low"))
+    return [n for n, row in rows.items() if n == peak or not parse_cell(row.get("high")) < least]
 
 
 def _find_layers_around(values: Mapping[int, float], peak: int) -> list[int]:
@@ -309,7 +310,7 @@ def name_blocks(layers: Sequence[int]) -> str:
     names: list[str] = []
     for run in _split_runs(layers):
         names += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(layer) for layer in run]
-    return f"block{'s' * (len(layers) > 1)} {_join(names)}"
+    return f"block{'s' * (len(layers) > 1)} {enumerate_items(names)}"
 
 
 def _split_runs(layers: Iterable[int]) -> list[list[int]]:
@@ -323,26 +324,5 @@ def _split_runs(layers: Iterable[int]) -> list[list[int]]:
     return runs
 
 
-def _join(items: Sequence[str]) -> str:
-    *others, last = items
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def _values(rows: Mapping[int, Row]) -> dict[int, float]:
-    return {layer: _read_number(row["value"]) for layer, row in rows.items()}
-
-
-def _format_range(values: Iterable[float], decimals: int = 2) -> str:
-    known = list(values)
-    low, high = (f"{number:.{decimals}f}" for number in (min(known), max(known)))
-    return low if low == high else f"{low} to {high}"
-
-
-def _read_number(cell: Any) -> float:
-    """Read a number of a table; NaN where the cell is empty."""
-    if cell is None or cell == "":
-        return math.nan
-    try:
-        return float(cell)
-    except TypeError:  # the missing value of pandas
-        return math.nan
+    return {layer: parse_cell(row["value"]) for layer, row in rows.items()}

@@ -7,7 +7,6 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from shape_of_learning import __version__
@@ -108,11 +107,6 @@ def _format_cell(column: str, cell: Any) -> str:
     if cell is None or cell == "" or math.isnan(number := float(cell)):
         return ""
     return repr(number)
-
-
-def describe_text(file: Path, source: TextKind, path: str = "") -> TextSource:
-    """Describe the file that holds the text: where it is from, the path that the user gave, and its SHA-256."""
-    return TextSource(source=source, path=path, sha256=remember_sha256(file))
 
 
 def make_record(
