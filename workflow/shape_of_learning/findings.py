@@ -251,10 +251,6 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
 
 def _say_doubts(models: Sequence[Curves], measure: str) -> str:
     """Say in how many blocks a measure is suspect, and why."""
-
-    def of_model(curves: Curves) -> str:
-        return f" of {curves.label}" if len(models) > 1 else ""
-
     counts: list[str] = []
     reasons: set[Reason] = set()
     for curves in models:
@@ -263,7 +259,8 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
         reasons.update(reason for found in suspect for reason in found)
         if suspect:
             share = "all" if len(suspect) == len(rows) else f"{len(suspect)} of"
-            counts.append(f"{share} {len(rows)} blocks" + of_model(curves))
+            whose = f" of {curves.label}" if len(models) > 1 else ""
+            counts.append(f"{share} {len(rows)} blocks{whose}")
     if not counts:
         return ""
     where = " and ".join(counts)
