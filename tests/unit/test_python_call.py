@@ -69,6 +69,21 @@ def test_a_padding_token_that_the_model_does_not_know_changes_nothing(folder, mo
     pd.testing.assert_frame_equal(*tables)
 
 
+@pytest.mark.parametrize("options", [{"name": 5}, {"step": "a"}, {"step": 0.5}])
+def test_cells_of_the_table_that_are_no_name_or_step_are_refused(options):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    with pytest.raises(InputError, match=f"`{next(iter(options))}` is"):
+        sol.measure(X, measures=NAMES, batch_vectors=50, **options)
+
+
+def test_what_is_no_model_is_named_also_if_a_text_is_given(folder, model):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    features = hf.pipeline("feature-extraction", model=model, tokenizer=tokenizer)
+    for given in (tokenizer, features):
+        with pytest.raises(InputError, match=f"`model` is a {type(given).__name__}; give a model"):
+            sol.measure(given, texts=TEXTS)
+
+
 def test_outputs_lists_and_vectors_are_hidden_states(model):
     ids = torch.randint(0, 300, (20, 30))
     with torch.no_grad():

@@ -249,6 +249,10 @@ def measure_request(
             raise InputError(
                 f"`{key}` is {number!r:.80}; give a whole number from 1 on, or leave it out"
             )
+    if not isinstance(request.name, str):
+        raise InputError(f"`name` is {request.name!r:.80}; give text, or leave it out")
+    if request.step is not None and not isinstance(request.step, int | np.integer):
+        raise InputError(f"`step` is {request.step!r:.80}; give a whole number, or leave it out")
     measures = find_measures(request.measures)
     if isinstance(model, str | Path) and is_vector_file(str(model)):
         name = request.name or Path(model).name
@@ -273,9 +277,10 @@ def measure_request(
             states: HiddenStates = memory
             role, adapters = find_role(loaded), loaded.adapters
     else:
+        hidden_states = _get_states(model)  # what holds none is refused before its options
         request.refuse_options(OF_FORWARD_PASSES, "a model that runs on a text")
         text = UNKNOWN_TEXT
-        states = ArrayStates(_get_states(model), request.mask, request.groups)
+        states = ArrayStates(hidden_states, request.mask, request.groups)
     if request.tokens != "all":
         states = PooledStates(states, request.tokens)
     places = [(layer, AFTER) for layer in choose_layers(request.layers, states.layers)]
