@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from shape_of_learning.estimators.massive import find_massive_in_any_state
+
 TOKEN_TYPES = 700
 
 
@@ -21,3 +23,7 @@ class MadeStates:
 
     def __getitem__(self, state):
         return self.states[state]
+
+    @property
+    def massive(self):
+        return find_massive_in_any_state(self.states)

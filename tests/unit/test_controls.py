@@ -22,6 +22,7 @@ from shape_of_learning.embeddings.protocol import (
     Weights,
 )
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
+from shape_of_learning.estimators.massive import find_massive
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.registry import MEASURES
@@ -81,6 +82,10 @@ class Cloud:
 
     def __getitem__(self, state):
         return self.vectors
+
+    @property
+    def massive(self):
+        return find_massive(self.vectors)
 
 
 def test_a_gaussian_has_the_mean_and_the_covariance_of_the_state():

@@ -176,7 +176,7 @@ def massive(model, _):
     for step, layer in product(steps_of(model), range(4)):
         at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, layer)
         token, coordinate, all_of_them = NUMBERS.uniform(0, 1, 3)
-        found = (token, 7, coordinate, 30.0, all_of_them, 2, 4096, "0 (2)", '"a" (1); "b" (1)')
+        found = (token, 7, coordinate, 30.0, all_of_them, 2, 3, 4096, "0 (2)", '"a" (1); "b" (1)')
         yield *at, *found
 
 

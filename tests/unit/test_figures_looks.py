@@ -354,7 +354,7 @@ def test_a_note_counts_which_massive_tokens_are_first_in_their_windows():
     massive = {
         **{"model": "a", "revision": "main", "step": None, "tokens": None, "layer": 2},
         **{"largest_token_share": 0.1, "largest_coordinate_share": 0.9, "massive_share": 0.95},
-        **{"massive": 41, "n": 4488, "positions": "0 (40); 1 (1)"},
+        **{"massive": 41, "massive_in_any_layer": 53, "n": 4488, "positions": "0 (40); 1 (1)"},
     }
 
     def words(strings):
@@ -364,7 +364,8 @@ def test_a_note_counts_which_massive_tokens_are_first_in_their_windows():
         return made.words_of(made.draw(f"{PAPER}:massive_tokens", inputs))
 
     said = words(r'"\") (9)" (7); "he" (2)')
-    assert "41 of 4,488 tokens" in said
+    assert "53 of 4,488 tokens" in said
+    assert "In layer 2, 41 hold 95 % of the variance" in said
     assert "40 of 41 are the first token of a window" in said
     assert r'"\") (9)" (7)' in said
     # A string of fewer than a tenth of the tokens says nothing of them.

@@ -4,6 +4,7 @@ import pytest
 import transformers as hf
 
 import dump_embeddings
+import measure
 import measure_checkpoint
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.protocol import (
@@ -16,13 +17,15 @@ from shape_of_learning.embeddings.protocol import (
 )
 from shape_of_learning.embeddings.states import StateFiles
 from shape_of_learning.files import read_rows
-from shape_of_learning.metrics.protocol import MeasuringProtocol
+from shape_of_learning.metrics.protocol import MeasureJob, MeasuringProtocol
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.tidy import MASSIVE_COLUMNS
+from shape_of_learning.metrics.tidy import MASSIVE_COLUMNS, layer_table, read_tidy
 from tiny_models import TEXT, save_tiny_model
 
 SAMPLING = SamplingProtocol(windows=24, window_characters=90, seed=0)
 PROTOCOL = MeasuringProtocol("m", SAMPLING.windows, 0, batch_vectors=50, neighbours=5)
+NAMES = ("anisotropy", "anisotropy_without_massive_tokens")
+MEASURED = tuple(MEASURES[name].configure(name, {}) for name in NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,6 @@ def folders(tmp_path_factory):
     weights = Weights("m", "main", Shape("decoder", 3, 32, 32), is_download=False)
     matrices = MatrixProtocol((), points=False, massive=True, seed=0)
     dump = DumpJob(weights, SAMPLING, matrices)
-    measure = MEASURES["anisotropy"].configure("anisotropy", {})
     files = ForwardFiles(folder, folder, text)
     for way in ("dump", "memory"):
         (root / way).mkdir()
@@ -48,7 +50,7 @@ def folders(tmp_path_factory):
         if way == "dump":
             dump_embeddings.main(dump, files, output, threads=1)
         else:
-            job = CheckpointJob(*dump, (measure,), PROTOCOL)
+            job = CheckpointJob(*dump, MEASURED, PROTOCOL)
             measure_checkpoint.main(job, files, output, threads=1)
     return root
 
@@ -58,6 +60,22 @@ def test_with_and_without_a_dump_the_table_is_the_same(folders):
     assert dumped == in_memory
 
 
+@pytest.mark.parametrize("layer", range(4))
+def test_with_and_without_a_dump_the_same_tokens_are_left_out(folders, layer, tmp_path):
+    job = MeasureJob(layer, 3, "isotropy", MEASURED, PROTOCOL)
+    measure.main(job, folders / "dump/embeddings", tmp_path / "rows.csv")
+    in_memory = layer_table(folders / "memory/measurements", "isotropy", layer)
+    assert (tmp_path / "rows.csv").read_bytes() == in_memory.read_bytes()
+    rows = read_tidy(in_memory)
+    sizes = {
+        name: sum(r.n for r in rows if r.estimator == name and r.batch is not None)
+        for name in NAMES
+    }
+    # Also of the last layer, in which the semicolon is no longer than others.
+    is_semicolon = StateFiles(folders / "dump/embeddings", 3).massive
+    assert sizes[NAMES[0]] - sizes[NAMES[1]] == is_semicolon.sum() > 0
+
+
 def test_the_table_says_which_tokens_are_massive_and_where(folders):
     table = read_rows(folders / "dump/massive", MASSIVE_COLUMNS)
     layers = [dict(zip(MASSIVE_COLUMNS, row, strict=True)) for row in table]
@@ -65,6 +83,7 @@ def test_the_table_says_which_tokens_are_massive_and_where(folders):
     rows = StateFiles(folders / "dump/embeddings", 3).rows
     tokenizer = hf.AutoTokenizer.from_pretrained(folders / "model")
     places = rows["positions"][[tokenizer.decode(t) == ";" for t in rows["token_ids"].tolist()]]
+    assert {int(row["massive_in_any_layer"]) for row in layers} == {len(places)}
     for row in layers[:3]:
         assert row["tokens_found"] == f'";" ({len(places)})'
         most = max(places.tolist().count(place) for place in places.tolist())

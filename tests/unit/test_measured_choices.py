@@ -9,6 +9,7 @@ from numpy.testing import assert_equal  # which takes NaN for NaN
 from scipy.spatial.distance import cdist
 
 from shape_of_learning.estimators.dimension import two_nn
+from shape_of_learning.estimators.massive import find_massive_in_any_state
 from shape_of_learning.estimators.neighbours import nearest_neighbours
 from shape_of_learning.metrics.batches import NeighbourLists
 from shape_of_learning.metrics.measure import (
@@ -46,6 +47,10 @@ class States:
 
     def __getitem__(self, state):
         return self._states[state]
+
+    @property
+    def massive(self):
+        return find_massive_in_any_state(self._states)
 
 
 def chosen_rows(states, parts, *place):

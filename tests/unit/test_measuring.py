@@ -8,6 +8,7 @@ from made_states import MadeStates
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
+from shape_of_learning.estimators.massive import find_massive
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spread import spectrum
 from shape_of_learning.metrics import selections
@@ -146,14 +147,50 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
     assert names == {"reach": "all", "later": "without_first_token", "before": "before_final_norm"}
 
 
-def test_a_block_is_measured_without_tokens_that_are_massive_before_or_after_it():
+def test_a_token_that_is_massive_in_one_state_is_left_out_of_all_layers():
+    """Also if it is massive in the embedding output or before the final norm alone."""
+    states = np.random.default_rng(0).standard_normal((5, TOKENS, 6)).astype("f4")
+    for state, token in ((0, 5), (2, 70), (4, 900)):
+        states[state, token] *= 40
+    kept = np.setdiff1d(np.arange(TOKENS), [5, 70, 900])
+    name = "anisotropy_without_massive_tokens"
+    protocol = MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": TOKENS})
+    for layer in range(4):
+        made = MadeStates(*states, before_final_norm=True)
+        batch, _ = measure_layer(made, layer, "isotropy", [ALL[name]], protocol)
+        assert batch.value == ALL["anisotropy"].load()(states[layer][kept])
+
+
+def test_where_the_norms_of_tokens_pass_the_threshold_nothing_jumps():
+    """In SmolLM2 92 tokens of block 8 are longer than five times the median, 51 of block 9 and none of block 10."""
+    random = np.random.default_rng(0)
+    states = random.standard_normal((8, TOKENS, 30)).astype("f4")
+    direction = np.zeros(30, "f4")
+    direction[3] = np.sqrt(30)
+    lengths = random.uniform(0.8, 1.2, 60)[:, None].astype("f4")
+    for layer, factor in enumerate(np.linspace(14, 3, 8)):
+        states[layer, :60] += factor * lengths * direction
+    counts = [int(find_massive(state).sum()) for state in states]
+    assert counts[0] == 60
+    assert 0 < counts[5] < 60
+    assert counts[-1] == 0
+    made, name = MadeStates(*states), "anisotropy_without_massive_tokens"
+    found = [measured(made, [name], layer)[name][-1].value for layer in range(8)]
+    assert max(found) < 1.2 * min(found)
+    of_each_layer = [
+        measured(MadeStates(state), [name])[name][-1].value for state in states
+    ]  # as if each layer left out its own massive tokens
+    assert max(of_each_layer) > 2 * min(of_each_layer)
+
+
+def test_a_block_is_measured_without_massive_tokens():
     before, after = np.random.default_rng(0).standard_normal((2, TOKENS, 6)).astype("f4")
     before[7], after[[7, 30]] = 50, 80
     batch, of_layer = measured(MadeStates(before, after), ["ordinary"], 1)["ordinary"]
     kept = np.setdiff1d(np.arange(TOKENS), [7, 30])
     assert (batch.n, batch.selection) == (TOKENS - 2, "without_massive_tokens")
     assert batch.value == pytest.approx(np.vdot(before[kept], after[kept]), rel=1e-5)
-    # Which tokens are massive is not found anew without a group.
+    # Without a group of windows, the massive tokens stay those of all windows.
     others = kept[selections.group_windows(20, 0)[kept // 50] != 3]
     assert of_layer.jackknife_values[3] == pytest.approx(
         np.vdot(before[others], after[others]), rel=1e-4

@@ -103,6 +103,20 @@ def test_outputs_lists_and_vectors_are_hidden_states(model):
         sol.measure(vectors, groups=groups[:-1])
 
 
+def test_a_layer_has_the_same_value_whichever_layers_are_asked_for():
+    """Its massive tokens are those of all layers that are given."""
+    states = np.random.default_rng(0).standard_normal((4, 20, 30, 16))
+    states[1, :, 0] *= 40
+    options = {"measures": ["anisotropy_without_massive_tokens"]}
+    table = sol.measure(states, **options)
+    assert set(table["n"]) == {580}
+    for layer in range(4):
+        one = sol.measure(states, layers=layer, **options).dropna(subset="layer")
+        assert [*one["value"]] == [*table.loc[table["layer"] == layer, "value"]]
+    alone = sol.measure(states[2], **options)
+    assert set(alone["n"]) == {600}
+
+
 @pytest.mark.parametrize("size", [512, 16])
 def test_a_long_text_is_split_into_windows_of_so_many_tokens(folder, model, size):
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)

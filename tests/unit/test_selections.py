@@ -97,12 +97,13 @@ def test_massive_tokens_are_found_wherever_they_are(planted, times):
     rows = {"special": np.zeros(1000, bool), "positions": np.arange(1000) % 50}
     rows |= {"token_ids": np.arange(1000) % 300, "windows": np.arange(1000) // 50}
     drop = selections.Selection(massive_tokens="drop")
-    left = selections.choose_rows(drop, rows, GROUPS, states=[X])
+    massive = find_massive(X)
+    left = selections.choose_rows(drop, rows, GROUPS, massive=massive)
     assert {*range(1000)} - {*left.tolist()} == planted
-    # Of each type the token is drawn first, so that layers with other massive tokens have the same ones.
+    # Of each type the token is drawn first, so that revisions with other massive tokens have the same ones.
     one = selections.choose_rows(selections.Selection(token_types="one"), rows, GROUPS)
     both = selections.Selection(token_types="one", massive_tokens="drop")
-    assert selections.choose_rows(both, rows, GROUPS, states=[X]).tolist() == [
+    assert selections.choose_rows(both, rows, GROUPS, massive=massive).tolist() == [
         r for r in one if r not in planted
     ]
 

@@ -36,7 +36,14 @@ def test_the_files_are_as_others_read_them(whole):
         assert (embeddings.dtype, embeddings.shape[1]) == (np.float32, 32)
         assert embeddings.fletcher32
         assert embeddings.compression is None
-        assert set(file) == {"embeddings", "token_ids", "positions", "windows", "special"}
+        assert set(file) == {
+            "embeddings",
+            "token_ids",
+            "positions",
+            "windows",
+            "special",
+            "massive",
+        }
         assert (file.attrs["model"], file.attrs["layer"]) == ("tiny", 1)
 
 
@@ -66,6 +73,19 @@ def test_a_file_that_cannot_be_read_is_one_sentence(whole, tmp_path, how):
         (tmp_path / "layer_2.h5").write_bytes(damaged)
     with pytest.raises(InputError, match=r"layer_2\.h5 is damaged or missing .*and run again") as e:
         StateFiles(tmp_path, 3)[2]
+    assert "\n" not in str(e.value)
+
+
+def test_files_that_do_not_say_which_tokens_are_massive_are_refused_in_one_sentence(
+    whole, tmp_path
+):
+    folder = shutil.copytree(whole, tmp_path / "dump")
+    with h5py.File(folder / "layer_2.h5", "a", libver="latest") as file:
+        del file["massive"]
+    with pytest.raises(
+        InputError, match=r"layer_2\.h5 .* massive .* delete .* and run again$"
+    ) as e:
+        StateFiles(folder, 3)[2]
     assert "\n" not in str(e.value)
 
 

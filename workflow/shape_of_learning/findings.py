@@ -130,7 +130,7 @@ def _say_anisotropy(curves: Curves) -> str:
     high = [layer for layer, value in values.items() if value >= ANISOTROPIC]
     if not high:
         sentence = f"no block is anisotropic ({ANISOTROPIC:g} or more); {_say_highest(rows)}"
-        without = "; no block has massive tokens" if _has_none_massive(curves) else ""
+        without = _say_without_massive(curves, find_highest_blocks(rows))
         return f"{begin}{sentence}{without}{_say_undefined_anisotropy(curves)}."
     plateau = _find_layers_around(values, max(values, key=values.__getitem__))
     where = f" in {name_blocks(plateau)}" if plateau != high else ""
@@ -157,40 +157,39 @@ def _say_highest(rows: Mapping[int, Row]) -> str:
     return f"the highest anisotropy is {format_range((values[layer] for layer in top), '.2f')}, in {name_blocks(top)}"
 
 
-def _say_without_massive(curves: Curves, high: Sequence[int]) -> str:
-    """Say what is left of the anisotropy of blocks without their massive tokens."""
-    rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
-    known = [layer for layer in high if layer in without]
+def _say_without_massive(curves: Curves, layers: Sequence[int]) -> str:
+    """Say what is left of the anisotropy of blocks without massive tokens, and how many these are."""
+    without = curves.blocks(WITHOUT_MASSIVE)
+    known = [layer for layer in layers if layer in without]
     if not known:
         return ""
     if _has_none_massive(curves):
         return "; no block has massive tokens"
     left = {layer: parse_cell(without[layer]["value"]) for layer in known}
-    shares = {
-        layer: 1 - parse_cell(without[layer]["n"]) / parse_cell(rows[layer]["n"]) for layer in known
-    }
+    begin = f"; without massive tokens{_say_share(curves, known)} it is"
     still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
     also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
     runs = _split_runs(known)
-    ranges = {format_range((left[layer] for layer in run), ".2f") for run in runs}
-    if len(ranges) == 1 or len(runs) > MOST_RUNS:
-        share = _format_shares(shares.values())
-        return f"; without massive tokens{share} it is {format_range(left.values(), '.2f')} there{also}"
-    parts = [
-        f"{format_range((left[layer] for layer in run), '.2f')} in {name_blocks(run)}"
-        f"{_format_shares(shares[layer] for layer in run)}"
-        for run in runs
+    ranges = [format_range((left[layer] for layer in run), ".2f") for run in runs]
+    if len(set(ranges)) == 1 or len(runs) > MOST_RUNS:
+        return f"{begin} {format_range(left.values(), '.2f')} there{also}"
+    parts = [f"{of_run} in {name_blocks(run)}" for of_run, run in zip(ranges, runs, strict=True)]
+    return f"{begin} {enumerate_items(parts)}{also}"
+
+
+def _say_share(curves: Curves, layers: Iterable[int]) -> str:
+    """Say which share of the vectors is massive; nothing if it is not known.
+
+    It is the same in all layers, except in tables of earlier versions.
+    """
+    rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
+    shares = [
+        1 - parse_cell(without[layer]["n"]) / parse_cell(rows[layer]["n"]) for layer in layers
     ]
-    return f"; without massive tokens it is {enumerate_items(parts)}{also}"
-
-
-def _format_shares(shares: Iterable[float]) -> str:
-    """Write which share of the vectors is left out; nothing if it is not known."""
-    known = list(shares)
     # A batch without them may be larger where the text is divided into fewer batches.
-    if not all(0 <= share < 0.5 for share in known):
+    if not all(0 <= share < 0.5 for share in shares):
         return ""
-    return f" ({format_range((100 * share for share in known), '.1f')} % of the vectors)"
+    return f" ({format_range((100 * share for share in shares), '.1f')} % of the vectors)"
 
 
 def _has_none_massive(curves: Curves) -> bool:

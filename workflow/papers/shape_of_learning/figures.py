@@ -196,7 +196,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     looks = {name: look for name, (_, look) in kinds.items()}
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
     lines, notes = both.assign(kind=both["quantity"]), captions.write_footnote(inputs, own)
-    notes.append("Massive tokens are longer than five times the median.")
+    notes.append("Massive tokens are longer than five times the median of their layer.")
     notes += _describe_massive_tokens(inputs, found)
     figure, grid = draw_line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
@@ -206,18 +206,23 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
 
 
 def _describe_massive_tokens(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
-    """Describe the massive tokens of each model in the layer in which they hold most of the variance."""
+    """Count the massive tokens of each model, and describe them where they hold most of the variance."""
     said = []
     for model in inputs.models:
-        rows = found[(found["model"] == model.name) & (found["massive"] > 0)]
-        if rows.empty:
+        rows = found[found["model"] == model.name]
+        number, n = rows[["massive_in_any_layer", "n"]].max()
+        if not number:
             said.append(f"{model.label} has no massive token.")
+            continue
+        left_out = f"{number:,} of {n:,} tokens ({100 * number / n:.2g} %)"
+        said.append(f"{model.label}: {left_out} are massive in a layer, and left out of all.")
+        rows = rows[rows["massive"] > 0]
+        if rows.empty:  # they are massive before the final norm alone
             continue
         most = rows.loc[rows["massive_share"].idxmax()]
         share = f"{100 * most['massive_share']:.3g} % of the variance"
-        of = f"{most['massive']:,} of {most['n']:,} tokens ({100 * most['massive'] / most['n']:.2g} %)"
         said.append(
-            f"{model.label}, layer {most['layer']}: {of} hold {share}; {_describe_most_frequent_tokens(most)}."
+            f"In layer {most['layer']}, {most['massive']:,} hold {share}; {_describe_most_frequent_tokens(most)}."
         )
     return said
 

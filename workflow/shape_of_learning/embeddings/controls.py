@@ -80,12 +80,19 @@ class GaussianStates:
         self._states, self._protocol = states, protocol
         self.layers, self.rows = states.layers, states.rows
 
+    @property
+    def massive(self) -> np.ndarray:
+        """The massive tokens of the model; as many vectors are left as of the model."""
+        return self._states.massive
+
     def __getitem__(self, state: int) -> np.ndarray:
         """Return as many vectors as the state has, in float32; a state that is not finite is returned itself."""
         vectors = self._states[state]
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
         protocol = self._protocol
-        rows = choose_measured_rows(protocol, self.rows, protocol.selection, [values])
+        selection = protocol.selection
+        massive = self.massive if selection.massive_tokens == "drop" else None
+        rows = choose_measured_rows(protocol, self.rows, selection, massive)
         sample, windows = values[rows], np.asarray(self.rows["windows"])
         if not np.isfinite(sample).all():
             return values.astype(np.float32)

@@ -37,6 +37,8 @@ def measure_layers(
         In the order of the places, then of :func:`measure_parts`.
     """
     places = places or [(layer, AFTER) for layer in range(states.layers + 1)]
+    if any(part.drops_massive_tokens for part in parts):
+        _ = states.massive  # found once, before threads share the states
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         results = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
         for (layer, last_layer), layer_results in zip(places, results, strict=True):

@@ -43,4 +43,6 @@ def _describe_layer(states: HiddenStates, layer: int, tokenizer: Path) -> tuple[
     lists = [
         "; ".join(f"{value} ({count})" for value, count in counts) for counts in (positions, texts)
     ]
-    return (layer, *measure_concentration(vectors), len(massive), len(vectors), *lists)
+    in_any_layer = int(states.massive.sum())
+    concentration = measure_concentration(vectors)
+    return (layer, *concentration, len(massive), in_any_layer, len(vectors), *lists)

@@ -39,6 +39,7 @@ from shape_of_learning.embeddings.tokenised_windows import (
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_finite
+from shape_of_learning.estimators.massive import find_massive_in_any_state
 
 if TYPE_CHECKING:
     import torch
@@ -408,6 +409,11 @@ class StatesInMemory:
         """Return one hidden state: an array, or a tensor on the GPU that measures."""
         values = self._states[state].to(self.measured_on)
         return values.numpy() if values.device.type == "cpu" else values
+
+    @cached_property
+    def massive(self) -> np.ndarray:
+        """Whether each token is massive in any hidden state, bool of shape (tokens,)."""
+        return find_massive_in_any_state(self[state] for state in range(len(self._states)))
 
 
 def _describe_sizes(widths: Sequence[int]) -> str:

@@ -13,9 +13,11 @@ import h5py
 import numpy as np
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.massive import find_massive_in_any_state
 from shape_of_learning.files import atomic_write
 
 ROWS = ("token_ids", "positions", "windows", "special")
+MASSIVE = "massive"
 # A chunk is the unit of reading and of the checksum. 256 kB take longer to read than to find, and are smaller than
 # the rows of a window, so that few chunks are written in parts; HDF5 would read and write each of them again.
 CHUNK_BYTES = 1 << 18
@@ -50,12 +52,22 @@ class StateFiles:
             self._read(next(iter(self._states), self.layers))
         return self._rows
 
+    @property
+    def massive(self) -> np.ndarray:
+        """Whether each token is massive in any hidden state of the dump, bool of shape (tokens,)."""
+        return self.rows[MASSIVE]
+
     def _read(self, state: int) -> None:
         path = name_state_file(self.folder, state, self.layers)
         try:
             with open_states(path, "r") as file:
                 self._states[state] = file["embeddings"][()]
-                self._rows = {name: file[name][()] for name in ROWS}
+                if MASSIVE not in file:
+                    raise InputError(
+                        f"{path} does not say which tokens are massive in any layer, like files of earlier versions; "
+                        f"delete {self.folder} and run again"
+                    )
+                self._rows = {name: file[name][()] for name in (*ROWS, MASSIVE)}
         except (OSError, KeyError, RuntimeError) as error:  # also for a wrong checksum
             reason = " ".join(str(error).split())
             raise InputError(
@@ -121,8 +133,9 @@ def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
     Notes
     -----
     Dataset ``embeddings`` is float32 of shape ``(tokens, width)``; the others are :data:`ROWS`, of shape
-    ``(tokens,)``. Chunks of rows and their descriptions have checksums, so reading a flipped bit is an error. Nothing
-    is compressed, since the mantissa of a hidden state is noise to a compressor.
+    ``(tokens,)``, and ``massive``, which says of each token whether it is massive in any of the hidden states, so that
+    a job that measures one layer need not read all. Chunks of rows and their descriptions have checksums, so reading a
+    flipped bit is an error. Nothing is compressed, since the mantissa of a hidden state is noise to a compressor.
     """
     with atomic_write(folder) as partial, ExitStack() as stack:
         partial.mkdir()
@@ -139,3 +152,6 @@ def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
             for name in ROWS:
                 file.create_dataset(name, data=sample.rows[name], chunks=True, fletcher32=True)
         yield StateWriter(files)
+        massive = find_massive_in_any_state(file["embeddings"][()] for file in files)
+        for file in files:
+            file.create_dataset(MASSIVE, data=massive, chunks=True, fletcher32=True)

@@ -1,5 +1,6 @@
 """Massive tokens, whose vectors are much longer than others, and the share of single vectors in the variance."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from shape_of_learning.estimators.arrays import (
     copy_to_host,
     is_finite,
     namespace,
+    read_matrix,
     split_rows,
 )
 
@@ -25,7 +27,7 @@ def find_massive(X: Any) -> np.ndarray:
     Parameters
     ----------
     X : ndarray or torch.Tensor, shape (n, d)
-        Real numbers.
+        Real numbers; norms are computed in float64.
 
     Returns
     -------
@@ -46,9 +48,37 @@ def find_massive(X: Any) -> np.ndarray:
     >>> find_massive(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, 30.0]]))
     array([False, False, False,  True])
     """
-    norms = copy_to_host(namespace(X).linalg.norm(X, None, 1))
+    blocks = []
+    for rows in split_rows(X, CACHE_BYTES // (8 * X.shape[1])):
+        block = read_matrix(X[rows], finite=False, stay=True)
+        blocks.append(copy_to_host(namespace(block).linalg.norm(block, None, 1)))
+    norms = np.concatenate(blocks)
     with np.errstate(invalid="ignore"):
         return np.isfinite(norms) & (norms > MASSIVE * np.median(norms))
+
+
+def find_massive_in_any_state(states: Iterable[Any]) -> np.ndarray:
+    """Find the tokens whose vectors are massive in any of several hidden states.
+
+    Measures without massive tokens leave these out of all layers. If each layer left out its own, a profile over
+    layers would jump where the norms of some tokens pass :data:`MASSIVE` times the median.
+
+    Parameters
+    ----------
+    states : iterable of ndarray or torch.Tensor, each of shape (n, d)
+        Hidden states of the same n tokens; widths may differ.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
+    >>> layers = [np.array([[1.0], [9.0], [1.0], [2.0]]), np.array([[1.0], [1.0], [1.0], [8.0]])]
+    >>> find_massive_in_any_state(layers)
+    array([False,  True, False,  True])
+    """
+    return np.any([find_massive(state) for state in states], axis=0)
 
 
 class Concentration(NamedTuple):

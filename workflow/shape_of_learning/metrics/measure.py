@@ -80,7 +80,8 @@ def measure_layer(
         numbers = [layer - 1, number] if family == "linearity" else [number]
         arrays = [states[number] for number in numbers]
         selected = replace(protocol, selection=selection)
-        kept = choose_measured_rows(protocol, states.rows, selection, arrays)
+        massive = states.massive if selection.massive_tokens == "drop" else None
+        kept = choose_measured_rows(protocol, states.rows, selection, massive)
         if len(kept) < len(arrays[0]):
             arrays = [array[kept] for array in arrays]
         rows = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
@@ -278,6 +279,12 @@ class Part:
     protocol: MeasuringProtocol
     measures: Sequence[Measure]
     variants: list[SampleVariant] = field(default_factory=list)
+
+    @property
+    def drops_massive_tokens(self) -> bool:
+        """Whether a measure leaves out the massive tokens."""
+        selections = group_by_selection(self.measures, self.protocol.selection)
+        return any(selection.massive_tokens == "drop" for selection, _ in selections)
 
 
 def choose_windows(variants: Iterable[SampleVariant], protocol: MeasuringProtocol) -> np.ndarray:

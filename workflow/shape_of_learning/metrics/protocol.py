@@ -23,8 +23,8 @@ class Selection:
     token_types : {"all", "one"}
         All tokens, or one of each token type (entry of the vocabulary), drawn after the other choices.
     massive_tokens : {"keep", "drop"}
-        The tokens that :func:`.find_massive` finds in a hidden state after all other choices. For a block, those of its
-        input and those of its output, since the input decides the fit and the output the score.
+        The tokens that :func:`.find_massive` finds in any hidden state of the checkpoint. The same tokens are dropped
+        from all layers and blocks, whatever the other choices.
     same_window : {"keep", "drop"}
         Neighbours in the window of the vector itself.
     before_final_norm : bool

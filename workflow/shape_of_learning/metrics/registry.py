@@ -291,7 +291,7 @@ MEASURES |= {
 }
 MEASURES["anisotropy_without_massive_tokens"] = replace(
     _select_rows("anisotropy", "without massive tokens", massive_tokens="drop"),
-    description="massive tokens are longer than five times the median",
+    description="massive tokens are longer than five times the median in any layer",
 )
 # The same function on the model's own matrices.
 MEASURES |= {

@@ -1,12 +1,11 @@
 """Select the tokens that are measured, and divide them into batches and groups of windows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.estimators.massive import find_massive
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.tidy import GROUPS
@@ -31,6 +30,10 @@ class HiddenStates(Protocol):
     def rows(self) -> Mapping[str, np.ndarray]:
         """The columns that describe the rows."""
 
+    @property
+    def massive(self) -> np.ndarray:
+        """Whether each token is massive in any hidden state, bool of shape (tokens,)."""
+
     def __getitem__(self, state: int) -> Any:
         """Return a hidden state, an ndarray or a tensor, float32, of shape (tokens, width)."""
 
@@ -40,7 +43,7 @@ def choose_rows(
     rows: Mapping[str, np.ndarray],
     groups: np.ndarray,
     seed: int = 0,
-    states: Sequence[Any] = (),
+    massive: np.ndarray | None = None,
 ) -> np.ndarray:
     """Choose the tokens of a sample that are measured.
 
@@ -54,9 +57,9 @@ def choose_rows(
         The result of :func:`.group_windows`.
     seed : int
         Decides which token of a type is drawn. All models and layers with the same tokens draw the same ones.
-    states : sequence of ndarray or torch.Tensor, each of shape (n, d)
-        The hidden states in which massive tokens are found. They are dropped last, so that all layers and revisions
-        draw the same token of each type. Without states no massive token is dropped.
+    massive : ndarray of bool, shape (n,), optional
+        The massive tokens of the checkpoint, as of :class:`HiddenStates`; by default none. They are dropped after
+        one token of each type is drawn, so that all revisions draw the same ones.
 
     Returns
     -------
@@ -82,9 +85,8 @@ def choose_rows(
         order = random_stream(seed, "token types").permutation(chosen)
         _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
         chosen = np.sort(order[first])
-    if selection.massive_tokens == "drop" and len(chosen):
-        massive = [find_massive(state[chosen]) for state in states]
-        chosen = chosen[~np.any(massive, axis=0)] if massive else chosen
+    if selection.massive_tokens == "drop" and massive is not None:
+        chosen = chosen[~massive[chosen]]
     if selection.sequence == "last_token":
         chosen = chosen[find_last_tokens(np.asarray(rows["windows"])[chosen])]
     return chosen
@@ -145,11 +147,11 @@ def choose_measured_rows(
     protocol: MeasuringProtocol,
     rows: Mapping[str, np.ndarray],
     selection: Selection,
-    states: Sequence[Any] = (),
+    massive: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the numbers of the rows of a selection, without the massive tokens of `states`."""
+    """Return the numbers of the rows of a selection, as :func:`choose_rows` with the groups of a run."""
     groups = group_windows(protocol.windows, protocol.seed)
-    return choose_rows(selection, rows, groups, protocol.seed, states)
+    return choose_rows(selection, rows, groups, protocol.seed, massive)
 
 
 def require_batches(

@@ -131,6 +131,7 @@ MASSIVE_COLUMNS = (
     "norm_ratio",
     "massive_share",
     "massive",
+    "massive_in_any_layer",
     "n",
     "positions",
     "tokens_found",

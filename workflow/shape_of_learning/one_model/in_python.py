@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import split_windows, tokenise
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.massive import find_massive_in_any_state
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.protocol import MeasuringProtocol
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
@@ -586,6 +588,11 @@ class ArrayStates:
         is_float32 = np.can_cast(values.dtype, np.float32)
         return values.astype(np.float32 if is_float32 else np.float64, copy=False)
 
+    @cached_property
+    def massive(self) -> np.ndarray:
+        """Whether each token is massive in any of the states, bool of shape (tokens,)."""
+        return find_massive_in_any_state(self[state] for state in range(self.layers + 1))
+
 
 class PooledStates:
     """One vector for each window of hidden states: the vector of its last token, or their mean.
@@ -614,6 +621,11 @@ class PooledStates:
         if self._pool == "last":
             return values[find_last_tokens(self._windows)]
         return average_windows(values, self._windows)
+
+    @cached_property
+    def massive(self) -> np.ndarray:
+        """Whether the vector of each window is massive in any hidden state, bool of shape (windows,)."""
+        return find_massive_in_any_state(self[state] for state in range(self.layers + 1))
 
 
 def _number_groups(groups: Any, vectors: int) -> np.ndarray:

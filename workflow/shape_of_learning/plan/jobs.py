@@ -32,7 +32,7 @@ from shape_of_learning.words import capitalise
 DROPPED_TOKENS = {
     "special_tokens": "special tokens",
     "first_token": "the first token of each window",
-    "massive_tokens": "those longer than five times the median",
+    "massive_tokens": "those longer than five times the median in any layer",
 }
 BUILTIN_TEXTS = {"python_topics": "Python's documentation"}
 SEQUENCES = {"last_token": "the last token", "mean": "the mean of the tokens"}

@@ -236,8 +236,8 @@ class Measurement(Section):
         remains, fewer than one batch: raise `sampling.windows` (256 are enough for MiniLM), or lower
         `measurement.batch_vectors`
     massive_tokens
-        `keep` or `drop` the vectors that are longer than five times the median in the layer that is measured
-        (of a block, in its input or output), among those that the three keys above leave
+        `keep` or `drop` the tokens whose vectors are longer than five times the median in any layer of the
+        checkpoint, among all tokens; the same tokens are dropped from all layers
     same_window
         `keep` or `drop` neighbours of a vector that are in its own window
     sequence
