@@ -87,6 +87,11 @@ def test_the_page_of_the_demo_says_what_its_tables_say():
     massive = pd.read_csv(DEMO / "massive_tokens_of_decoder.csv").set_index("layer")
     said = number("In blocks 3 to 9 massive tokens are # to #, and # to # is left")
     assert [*rounded(massive["massive"].loc[3:9], 0), *rounded(few.loc[3:9])] == said
+    joint = set(massive["massive_in_any_layer"])
+    assert joint == {
+        *number("are # tokens, and every layer"),
+        *number("Without the # the anisotropy"),
+    }
     row = massive.loc[20]
     number_of_massive, tokens, share, first = number(
         "they are # of # tokens and hold # % of the variance; # of them are the first tokens"
@@ -167,7 +172,7 @@ def test_readme_says_what_the_demo_says():
     least, most = rounded(few)
     assert f"{low:.2f} to {high:.2f} in blocks 12 to 28" in page
     assert f"{least:.2f} to {most:.2f} is left" in page
-    said = f"{low:.2f} or more with it, {least:.2f} to {most:.2f} without"
+    said = f"{low:.2f} or more with them, {least:.2f} to {most:.2f} without"
     assert said.replace("0.", ".") in page
     anisotropic = find_sentences("M", anisotropy_rows(blocks))[0]
     assert "0.5 or more in blocks 3 to 9 and 12 to 29" in anisotropic

@@ -110,7 +110,8 @@ def measure(  # noqa: PLR0913 (keywords)
     measures : iterable of str
         Names of measures; by default those of the first paper.
     layers : int or iterable of int, optional
-        0 is the embedding output, -1 the last layer; by default all.
+        0 is the embedding output, -1 the last layer; by default all. The massive tokens are those of all layers, so
+        values do not depend on which ones are asked for.
     tokens : {"all", "last", "mean"}
         Measure the vectors of all tokens, of the last token of each window, or the mean of each window.
     windows : int, optional
