@@ -46,7 +46,7 @@ SHORT_LABELS = {
     "mada_median": "MADA",
 }
 LEGEND = {
-    "anisotropy_without_massive_tokens": "anisotropy without massive tokens",
+    "anisotropy_without_massive_tokens": "anisotropy without the tokens that are massive in any layer",
     "mada_median": "the median of its local dimensions; `--measures mada` for their mean",
 }
 LAYERS, AVERAGE = "", "mean"  # heading and last row of the column of layers, which is narrow
