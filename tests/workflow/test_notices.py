@@ -4,6 +4,8 @@ import json
 import re
 import socket
 
+import yaml
+
 import tiny_runs
 from gguf_files import save_llama, write_gguf
 
@@ -57,10 +59,14 @@ def test_without_a_network_a_text_is_asked_for_once_and_the_remedy_works(checkou
     said = checkout.snakemake(*figure, succeeds=False)
     assert said.count("ERROR: corpus 'export' cannot be downloaded") == 1
     assert "begins: download of the text export" in said
-    (option,) = set(re.findall(r"`--config '(corpus={source: python_topics})'`", said))
-    planned = checkout.planned(*figure, "--config", option)
-    assert planned["write_python_topics"] == 1
-    assert "fetch_corpus" not in planned
+    # Beside the values of the user's own `--config`, and in a file.
+    (option,) = set(re.findall(r"`'(corpus=.*?)'`", said))
+    (line,) = set(re.findall(r"`(corpus: .*?)`", said))
+    checkout.write("line.yaml", yaml.safe_load(line))
+    for arguments in ("--config", "seed=5", option), ("line.yaml",):
+        planned = checkout.planned(*figure, *arguments)
+        assert planned["write_python_topics"] == 1
+        assert "fetch_corpus" not in planned
 
 
 def test_a_plan_that_unpacks_a_model_prints_no_bar_of_a_library(checkout):

@@ -120,15 +120,17 @@ def _explain_failures(
 ) -> str:
     """Explain why a corpus could not be downloaded, and what to do."""
     key = f"corpus.sources.{source}"
+    # A second `--config` would replace the first one, and with it the models of the run.
     builtin = (
-        "or use the text that comes with Python, by `--config 'corpus={source: python_topics}'`"
+        "or use the text that comes with Python: add `'corpus={source: python_topics}'` to the values after your "
+        "`--config`, which counts once, or write `corpus: {source: python_topics}` into your configuration file"
     )
     if unreachable.keys() == failures.keys():
         servers = dict.fromkeys(_find_server(url)[0] for url in unreachable)
         return (
             f"corpus {source!r} cannot be downloaded, since no server is reached ({', '.join(servers)}: "
-            f"{next(iter(unreachable.values()))}): connect this machine to the network and run again, name a text of "
-            f"your own by `--config 'corpus={{source: FILE}}'`, {builtin}"
+            f"{next(iter(unreachable.values()))}): connect this machine to the network and run again, "
+            f"{builtin} (a text of your own likewise, by its path)"
         )
     reasons = "; ".join(f"{url}: {reason}" for url, reason in failures.items())
     return (
