@@ -124,30 +124,38 @@ class LogHandler(LogHandlerBase):
         self.seconds.setdefault(job.rule, []).append(seconds)
         done = self.total - self.remaining.total()
         text = f"[{done} of {self.total}] {describe_outputs(job.words, job.outputs)}, {format_duration(seconds)}"
-        remaining, is_all = self._estimate_remaining()
+        remaining, jobs, known_jobs = self._estimate_remaining()
         if remaining is not None and remaining >= 1:
-            text += f"; {'about' if is_all else 'more than'} {format_duration(remaining)} left"
+            time_left = f"about {format_duration(remaining)}"
+            is_all = known_jobs == jobs
+            text += (
+                f"; {time_left} left"
+                if is_all
+                else f"; {jobs} jobs left, {known_jobs} of them in {time_left}"
+            )
         facts: dict[str, Any] = {"done": done, "total": self.total, "remaining": remaining}
         self._say("finished", text, job=number, rule=job.rule, seconds=round(seconds, 3), **facts)
 
-    def _estimate_remaining(self) -> tuple[float | None, bool]:
-        """Estimate the seconds that remaining jobs take, and return whether the estimate has all of them.
+    def _estimate_remaining(self) -> tuple[float | None, int, int]:
+        """Estimate the seconds that remaining jobs take; return also the number of jobs, and of those in the estimate.
 
         The time of a rule is known once a job of it has ended. If it is known of less than half of the jobs, there is
         no estimate.
         """
         now, remaining = time.time(), +self.remaining
         means = {rule: mean(self.seconds[rule]) for rule in remaining if rule in self.seconds}
+        known_jobs = sum(remaining[rule] for rule in means)
         # Targets, which take no time, have no words.
-        is_all = not any(rule not in means and strip_prefix(rule) in WORDS for rule in remaining)
-        if not means or 2 * sum(remaining[rule] for rule in means) < remaining.total():
-            return None, is_all
+        timed_rules = [rule for rule in remaining if rule in means or strip_prefix(rule) in WORDS]
+        jobs = sum(remaining[rule] for rule in timed_rules)
+        if not means or 2 * known_jobs < remaining.total():
+            return None, jobs, known_jobs
         running = [(job.rule, now - job.began) for job in self.jobs.values()]
         work = sum(remaining[rule] * seconds for rule, seconds in means.items())
         work -= sum(min(seconds, means.get(rule, 0)) for rule, seconds in running)
         spent = sum(map(sum, self.seconds.values())) + sum(seconds for _, seconds in running)
         jobs_at_once = max(1.0, spent / (now - self.began))
-        return round(work / jobs_at_once, 3), is_all
+        return round(work / jobs_at_once, 3), jobs, known_jobs
 
     def _fail(self, info: dict[str, Any]) -> None:
         for error in info.get("job_error_info", [info]):
