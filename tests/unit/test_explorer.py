@@ -18,6 +18,7 @@ import explorer_pages as made
 from figure_tables import rows_of_model
 from shape_of_learning.claims.claim import name_criteria_columns
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
+from shape_of_learning.explorer.job import ShownMeasure
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.results import make_explorer
 
@@ -462,6 +463,52 @@ def test_measures_are_searched_and_chosen_by_the_keyboard(browser, tmp_path):
         assert shown.all_inner_texts() == ["MADA"]
         opened.page.keyboard.press("Enter")
         assert {row["estimator"] for row in opened.rows()} == {"anisotropy", "mada"}
+        # A name that no measure has can be corrected, and a start without it is reached.
+        search.fill("zzz")
+        assert shown.all_inner_texts() == []
+        assert search.is_visible()
+        assert "zzz" in opened.page.locator("#not-found").inner_text()
+        search.fill("mom")
+        assert shown.all_inner_texts() == ["MOM"]
+        search.fill("zzz")
+        opened.click("#reset")
+        assert search.input_value() == ""
+        assert shown.count() >= len(names)
+
+
+@made.needs_chromium
+def test_values_without_steps_and_a_range_without_checkpoints_are_said(opening):
+    opened = opening("#measure=anisotropy&model=one&model=still&view=step")
+    assert {row["model"] for row in opened.rows()} == {"one"}
+    assert "Without steps, so without a line: Without steps" in opened.seen()[1]
+    opened = opening("#measure=anisotropy&model=one&from=64&to=8")
+    assert opened.seen()[1].startswith("Nothing is drawn: From is after To")
+
+
+@made.needs_chromium
+def test_measures_of_weights_are_of_no_text(browser, tmp_path):
+    measures = (*made.JOB.measures[:1], ShownMeasure("of_weights", "Of weights", "I", "weights"))
+    rows = rows_of_model("one", layers=3, steps=(0, 8), estimators=("anisotropy", "of_weights"))
+    page = made.draw(tmp_path, made.JOB._replace(measures=measures), rows=rows)
+    with made.silent_pages(browser) as opens:
+        sample = opens(page, "#measure=of_weights&model=one").page.locator("#sample")
+        assert "no text" in sample.inner_text()
+        assert "vectors" not in sample.inner_text()
+        sample = opens(page, "#measure=anisotropy&model=one").page.locator("#sample")
+        assert "vectors" in sample.inner_text()
+        assert "weights" not in sample.inner_text()
+
+
+@made.needs_chromium
+def test_titles_of_panels_are_whole(browser, tmp_path):
+    label = "A measure of many words, whose name is wider than the panel that it stands above"
+    names = ("anisotropy", "two_nn", "mada")
+    measures = tuple(ShownMeasure(name, f"{label}, {name}", "An axis") for name in names)
+    rows = rows_of_model("one", layers=3, estimators=names)
+    page = made.draw(tmp_path, made.JOB._replace(measures=measures), rows=rows)
+    with made.silent_pages(browser) as opens:
+        opened = opens(page, "&".join(["#model=one", *(f"measure={name}" for name in names)]))
+        assert "…" not in opened.saved("svg").decode()
 
 
 @made.needs_chromium

@@ -7,6 +7,8 @@ const WIDE = 860; // pixels, from which on there are panels beside each other
 const NARROWEST = { layer: 420, step: 420, heat: 280 };
 const AXIS_WIDTH = 38;
 const GAP = 24;
+const ROW_GAP = 76; // between panels, for an axis below and a title of one line above
+const [TITLE_LINE, TITLE_WIDTH] = [16, 0.85]; // height in pixels; width of a label to that of the same words as a title
 const ENTRY_PADDING = 46; // of a legend's entry, whose sign is before its label
 const LABEL_WIDTH = 44; // of an axis of checkpoints
 const MOST_POINTS = 48; // of a line, whose points are drawn
@@ -59,7 +61,8 @@ function specification(results, state, lines, width) {
   const columns = Math.min(Math.max(...groups.map((group) => group.length)), fitting);
   const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
   const draw = isHeat ? heatMap : linePanel;
-  const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: 76, column: GAP + AXIS_WIDTH } };
+  const titleLines = Math.max(...panels.map((panel) => titleLinesOf(results, state, panel[0], look.panelWidth).length));
+  const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: ROW_GAP + (titleLines - 1) * TITLE_LINE, column: GAP + AXIS_WIDTH } };
   const panel = (some) => {
     const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
     const alike = lines.filter((line) => line.series.measure === some[0].series.measure);
@@ -152,6 +155,12 @@ function titleOf(results, { series }) {
   return axis && !label.toLowerCase().startsWith(axis.toLowerCase()) ? `${label} · ${axis}` : label;
 }
 
+// The title of a panel, broken where it is wider than the panel.
+function titleLinesOf(results, state, line, width) {
+  const title = [titleOf(results, line), state.view === "step" && phaseOf(results, line)].filter(Boolean).join(" · ");
+  return linesOf(title, width * TITLE_WIDTH);
+}
+
 function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at) {
   const values = lines.flatMap(({ series, rows, name }, s) =>
     rows.map((row) => {
@@ -175,7 +184,7 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
   const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
   return {
-    title: [titleOf(results, lines[0]), state.view === "step" && phaseOf(results, lines[0])].filter(Boolean).join(" · "),
+    title: titleLinesOf(results, state, lines[0], panelWidth),
     height: state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
     data: { values },
     layer: [
@@ -255,7 +264,7 @@ function heatMap(results, state, [line], { panelWidth }, at, alike) {
   };
   const mark = { type: "point", filled: false, opacity: 1, stroke: styled("ink"), strokeWidth: 1.2, tooltip: null };
   return {
-    title: { text: titleOf(results, line), subtitle: [line.name.colour, line.name.second].filter(Boolean).join(", "), offset: 14 },
+    title: { text: titleLinesOf(results, state, line, panelWidth), subtitle: [line.name.colour, line.name.second].filter(Boolean).join(", "), offset: 14 },
     height: step * layers.length,
     data: { values },
     layer: [

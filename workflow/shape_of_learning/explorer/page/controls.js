@@ -35,11 +35,7 @@ class Controls {
     }
     this.hideUseless();
     const search = element("search");
-    search.hidden = results.measured.length <= LONG_LIST;
-    search.addEventListener("input", () => {
-      this.search = search.value.trim().toLowerCase();
-      this.show(this.state);
-    });
+    search.addEventListener("input", () => this.searchFor(search.value));
     search.addEventListener("keydown", (event) => {
       const first = document.querySelector("[data-list=measure] label:not([hidden]) input");
       if (event.key !== "Enter" || !this.search) return;
@@ -64,6 +60,11 @@ class Controls {
     if (type === "radio") return value;
     if (type === "checkbox") return Array.isArray(this.state[name]) ? all(`[name=${name}]:checked`).map((input) => input.value) : checked;
     return value === "" ? null : Number(value);
+  }
+
+  searchFor(text) {
+    this.search = text.trim().toLowerCase();
+    this.show(this.state);
   }
 
   // Hide every choice that this page has one option of.
@@ -107,6 +108,9 @@ class Controls {
       input.checked = isListed ? state[name].includes(value) : type === "radio" ? state[name] === value : state[name];
       if (isListed) input.parentElement.hidden = !choices[name].includes(value) || !this.isFound(input);
     }
+    element("search").hidden = choices.measure.length <= LONG_LIST && !this.search;
+    element("not-found").hidden = all("[data-list=measure] label:not([hidden])").length > 0 || !this.search;
+    element("not-found").textContent = `No measure has “${this.search}” in its name.`;
     for (const group of all(this.search ? ".group" : ".group:has(:checked)")) group.open = true;
     const bounds = [state.from, state.to].filter((bound) => bound !== null);
     const places = ascending([...allPlaces(this.results, state), ...bounds]);
@@ -122,7 +126,7 @@ class Controls {
 
   showSlider(state) {
     const now = standing(this.stops, state);
-    const words = now === undefined ? "none" : stopWords(state, now);
+    const words = now === undefined ? "none" : stopWords(this.results, state, now);
     const title = { layer: { step: "Step", tokens: "Tokens" }[state.by], step: { layer: "Layer", depth: "Depth" }[state.across] };
     const slider = element("position");
     element("position-label").textContent = title[state.view];
@@ -134,7 +138,8 @@ class Controls {
     const key = this.keys[1];
     element("keep").disabled = this.stops.length < 2 || state[key].includes(now);
     const buttons = state[key].map((stop) => {
-      const button = make("button", { type: "button", textContent: `${stopWords(state, stop)} ×`, ariaLabel: `Remove ${stopWords(state, stop)}` });
+      const label = stopWords(this.results, state, stop);
+      const button = make("button", { type: "button", textContent: `${label} ×`, ariaLabel: `Remove ${label}` });
       button.addEventListener("click", () => {
         this.change({ [key]: state[key].filter((keptStop) => keptStop !== stop) });
         element("keep").focus();

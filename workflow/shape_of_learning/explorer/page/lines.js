@@ -92,12 +92,23 @@ function placeWords(state, place, phase = "") {
   return phase ? `${words} of ${phase}` : words;
 }
 
-function stopWords(state, stop) {
-  const word = { [LAST]: "last checkpoint", [MEAN]: "average over layers", [WHOLE]: "the whole model" }[stop];
+function stopWords(results, state, stop) {
+  if (stop === LAST) return lastWords(results, state);
+  const word = { [MEAN]: "average over layers", [WHOLE]: "the whole model" }[stop];
   if (word) return word;
-  if (state.view === "layer") return placeWords(state, stopPlace(stop), isFineTuning(stop) ? FINE_TUNING : "");
+  if (state.view === "layer") return placeStop(state, stop);
   return state.across === "depth" ? `depth ${shortNumber(stop)}` : `layer ${stop}`;
 }
+
+// The last checkpoint, by its step if all models have the same; nothing if each has only one, without a step.
+function lastWords(results, state) {
+  const points = chosenSeries(results, state).map((series) => shownPoints(results, state, series));
+  const last = [...new Set(points.flatMap((some) => (some.length ? [checkpointStop(state, some.at(-1).checkpoint)] : [])))];
+  if (last.length === 1 && last[0] !== null) return `${placeStop(state, last[0])} (last checkpoint)`;
+  return points.some((some) => some.length > 1) ? "last checkpoint" : "";
+}
+
+const placeStop = (state, stop) => placeWords(state, stopPlace(stop), isFineTuning(stop) ? FINE_TUNING : "");
 
 // The point at a stop: a model without a checkpoint there has none, and the summary names it.
 function pointAt(points, state, stop) {
@@ -153,11 +164,11 @@ function namesOfLines(results, state, lines) {
     const model = results.modelsByName.get(series.model).label;
     const isByStop = severalStops && !severalModels;
     const second = [
-      severalStops && severalModels && stopWords(state, stop),
+      severalStops && severalModels && stopWords(results, state, stop),
       severalSelections && selectionLabel(series.selection),
       state.together && results.measuresByName.get(series.measure).label,
     ];
-    return { colour: isByStop ? stopWords(state, stop) : model, second: second.filter(Boolean).join(", "), isByStop };
+    return { colour: isByStop ? stopWords(results, state, stop) : model, second: second.filter(Boolean).join(", "), isByStop };
   });
 }
 
@@ -169,24 +180,34 @@ function summaryOf(results, state, { lines, lacking }) {
   const by = phases.length > 1 ? { step: "step", tokens: "tokens" }[state.by] : stepTitle(state, phases[0]).toLowerCase();
   const isHeat = state.view === "heat";
   const how = { layer: `by ${across}`, step: `by ${by}`, heat: `by ${across} and ${by}` }[state.view];
-  const where = isHeat ? "" : `, ${[...new Set(lines.map((line) => stopWords(state, line.stop)))].join(" and ")}`;
+  const where = isHeat ? [] : [...new Set(lines.map((line) => stopWords(results, state, line.stop)))].filter(Boolean);
   const rows = lines.flatMap((line) => line.rows);
   const blank = rows.filter((row) => !Number.isFinite(row.value)).length;
   const marked = (mark) => rows.filter((row) => row.mark === mark).length;
   const found = new Set(chosenSeries(results, state).map((series) => series.measure));
   const missing = labelsOf(results.measuresByName, state.measure.filter((name) => !found.has(name)));
-  const whole = wholeMeasures(results, lacking);
-  const without = labelsOf(results.modelsByName, lacking.filter((line) => !line.series.isWhole).map((line) => line.series.model));
+  const whole = state.view === "step" ? "" : wholeMeasures(results, lacking);
+  const isExplained = state.view === "step" ? isStepless : (line) => line.series.isWhole;
+  const modelsOf = (some) => labelsOf(results.modelsByName, some.map((line) => line.series.model));
+  const stepless = state.view === "step" && modelsOf(lacking.filter(isStepless));
+  const without = modelsOf(lacking.filter((line) => !isExplained(line)));
   return [
-    `${labelsOf(results.measuresByName, measures)} ${how}${where}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
+    `${labelsOf(results.measuresByName, measures)} ${[how, where.join(" and ")].filter(Boolean).join(", ")}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
     blank > 0 && `${count(blank, "value")} undefined or infinite.`,
     marked(NOT_OK) && `${count(marked(NOT_OK), "value")} of checkpoints that are not ok: open diamonds${isHeat ? " above their columns" : ""}.`,
     marked(SUSPECT) && `${count(marked(SUSPECT), "suspect value")} (${reasonsOf(rows)}): open rings.`,
     missing && `Not measured of what is chosen: ${missing}.`,
     whole && `By step only: ${whole}.`,
+    stepless && `Without steps, so without a line: ${stepless}. The download of all values has theirs.`,
+    isBackwards(state) && "From is after To, so the range has no checkpoint.",
     without && `${state.view === "layer" ? "No checkpoint there" : "Nothing to draw here"}: ${without}.`,
   ].filter(Boolean);
 }
+
+// Of a model that was not trained here, and of one whose checkpoints have no numbers of tokens.
+const isStepless = ({ series }) => series.points.every(({ checkpoint: { step, tokens } }) => step === null && tokens === null);
+
+const isBackwards = ({ from, to }) => from !== null && to !== null && from > to;
 
 const reasonsOf = (rows) => [...new Set(rows.flatMap((row) => (row.reason ? row.reason.split("; ") : [])))].join(", ");
 
@@ -203,6 +224,8 @@ function nothing(results, state, lacking) {
     [!state.model.length, "choose a model"],
     [!state.measure.length, "choose a measure"],
     [!chosenSeries(results, state).length, "the chosen models have none of the chosen measures with this selection of tokens"],
+    [isBackwards(state), "From is after To"],
+    [state.view === "step" && lacking.every(isStepless), `${models} has no steps; the download of all values has what was measured`],
     [true, `no checkpoint here of ${models}`],
   ];
   return `Nothing is drawn: ${reasons.find(([holds]) => holds)[1]}.`;
@@ -210,8 +233,11 @@ function nothing(results, state, lacking) {
 
 // Of which text, in how many windows and vectors, values are; of each measure where these differ, as in figures.
 function sampleWords(results, rows) {
+  const names = [...new Set(rows.map((row) => row.series.measure))];
+  const isOfText = (name) => results.measuresByName.get(name).family !== "weights";
+  const textNames = names.filter(isOfText);
   const labelsByNumber = new Map();
-  for (const name of new Set(rows.map((row) => row.series.measure))) {
+  for (const name of textNames) {
     const numbers = rows.filter((row) => row.series.measure === name).map((row) => row.n).filter(Number.isFinite);
     if (!numbers.length) continue;
     const ends = [Math.min(...numbers), Math.max(...numbers)].map((end) => Math.round(end).toLocaleString("en"));
@@ -220,7 +246,9 @@ function sampleWords(results, rows) {
     labelsByNumber.set(words, [...(labelsByNumber.get(words) ?? []), label]);
   }
   const vectors = [...labelsByNumber].map(([words, labels]) => (labelsByNumber.size > 1 ? `${words} (${labels.join(", ")})` : words));
-  return [results.sample, ...vectors].filter(Boolean).join("; ");
+  const weightNames = names.filter((name) => !isOfText(name));
+  const weights = textNames.length ? `of weights alone: ${labelsOf(results.measuresByName, weightNames)}` : "Of weights alone: no text is read";
+  return [(textNames.length || !names.length) && results.sample, ...vectors, weightNames.length && weights].filter(Boolean).join("; ");
 }
 
 // Whether the y axis of a measure begins at 0, as in figures: not that of a dimension or a loss, nor of what is all near 1.

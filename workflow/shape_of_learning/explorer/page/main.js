@@ -47,7 +47,11 @@ class Explorer {
     show(dark.matches ? "dark" : "light");
     dark.addEventListener("change", () => show(dark.matches ? "dark" : "light"));
     click("theme", () => show(element("theme").textContent.toLowerCase()));
-    click("reset", () => this.change(startState(this.results)));
+    click("reset", () => {
+      element("search").value = "";
+      this.controls.searchFor("");
+      this.change(startState(this.results));
+    });
     click("skip", (event) => {
       event.preventDefault();
       element("chart").focus();
@@ -188,6 +192,7 @@ class Explorer {
   async save(kind) {
     const view = this.embedded?.view;
     if (!view && kind !== "all") return;
+    element("said").textContent = "making the file …"; // a picture of many lines takes seconds
     const csv = (rows) => new Blob([csvOf(this.results, rows)], { type: "text/csv" });
     const blob = {
       all: () => csv(this.results.rows),
