@@ -87,7 +87,7 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bytes(tmp_path, u
         kills += 1
         checkout.snakemake("--unlock", *RUN)
     checkout.snakemake(*RUN)
-    assert kills > min(KILLS, 5), "the run ended before it was killed often"
+    assert kills >= min(KILLS, 5), "the run ended before it was killed often"
     assert digests(checkout) == undisturbed
     print(f"\n{kills} kills, {len(undisturbed)} files equal")
 

@@ -481,7 +481,7 @@ def evaluate_statistic(claim: Claim, data: ClaimData) -> Units:
         statistic = getattr(import_module(f"papers.{claim.paper}.statistics"), claim.statistic)
     units: Units = statistic(data, **estimators, **claim.arguments)
     if not units:
-        raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
+        raise NotMeasured(f"the run has no values for `{claim.statistic}`")
     return units
 
 

@@ -283,7 +283,7 @@ def _name_cases(claim: Claim, judgement: Judgement) -> str:
     names = () if isinstance(claim.models, str) else claim.models
     is_other = bool(names) and not any(model in names for model in judgement.models)
     if is_other:
-        return f" The paper names other models{', and one case says little of them' if is_one else ''}."
+        return f" The paper tested other models{', and one case says little of them' if is_one else ''}."
     return " One case says little of other models." if is_one else ""
 
 
