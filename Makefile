@@ -18,10 +18,7 @@ FIRST = results/figures/figure_1.pdf results/figures/massive_tokens.pdf
 demo: $(ENVIRONMENT)/demo
 	$(if $(WINDOWS),@mkdir -p .snakemake && echo 'sampling: {windows: $(WINDOWS)}' > .snakemake/windows.yaml)
 	snakemake $(DEMO_OPTIONS) --prioritize $(FIRST)
-	@echo
-	@cat results/findings.txt
-	@echo
-	@echo "In one page, for a browser: results/explorer.html"
+	@echo "What it has found: results/findings.txt, and in one page results/explorer.html"
 	@echo "Your own model: source .venv/bin/activate; shape-of-learning measure MODEL"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two

@@ -48,6 +48,21 @@ def test_what_a_text_loses_is_said_and_other_texts_keep_all(checkout):
     assert (checkout.folder / own).read_text(encoding="utf-8") == text
 
 
+def test_a_run_of_all_ends_with_what_it_found_and_one_of_a_figure_does_not(checkout):
+    settings = tiny_runs.set_up(checkout)
+    settings["measurement"]["estimators"] = ["anisotropy"]
+    checkout.write("tiny.yaml", settings)
+    arguments = ("--configfile", "tiny.yaml", "--cores", "2", "--")
+    said = checkout.snakemake(*arguments, "results/figures/figure_1.md")
+    ended = checkout.snakemake(*arguments, "results/explorer.html")
+    sentences = (checkout.folder / "results/findings.txt").read_text().splitlines()
+    assert sentences
+    for sentence in sentences:
+        assert sentence in ended
+        assert sentence not in said
+    assert ended.count("results/explorer.html") == 1
+
+
 def test_without_a_network_a_text_is_asked_for_once_and_the_remedy_works(checkout):
     settings = tiny_runs.set_up(checkout)
     with socket.socket() as unused:

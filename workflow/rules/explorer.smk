@@ -11,6 +11,7 @@ STEPS: write_findings, draw_explorer, and the target `explorer`.
 from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_page
 
 EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
+ENDS = ("write_findings", "draw_explorer")  # the rules of what is shown when a run ends
 
 
 def list_further_tables():
@@ -79,3 +80,13 @@ rule explorer:
     """The explorer."""
     input:
         EXPLORER,
+
+
+def show_findings(jobs):
+    """Print what was found and where the results are, if the run was asked for findings and not for single figures."""
+    outputs = {job.rule.name: job.output[0] for job in jobs if job.rule.name in ENDS}
+    if "write_findings" not in outputs:
+        return
+    logger.info(f"\n{Path(outputs['write_findings']).read_text(encoding='utf-8')}")
+    if "draw_explorer" in outputs:
+        logger.info(f"In one page, for a browser: {outputs['draw_explorer']}")
