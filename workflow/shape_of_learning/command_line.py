@@ -399,7 +399,9 @@ def doctor() -> None:
             try:
                 _print_fact(name, metadata.version(name))
             except metadata.PackageNotFoundError:
-                _print_fact(name, "not installed as a package")
+                is_ours = name == packages[0]  # `make demo` uses it from the clone
+                words = f"{__version__}, used from {Path(__file__).parent}"
+                _print_fact(name, words if is_ours else "not installed")
         try:
             question = partial(HfApi().model_info, "gpt2")
             hub.ask_hub(question, "gpt2", "main", where="doctor", pauses=())
