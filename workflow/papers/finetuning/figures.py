@@ -44,6 +44,7 @@ SCORES = {
 }
 MARGIN = 1.3  # times beyond the eigenvalues
 CHANCE = {"color": style.INK, "linewidth": 0.6, "linestyle": (0, (1, 1))}
+CLUSTER_TICKS = (1, 5, 9, 14, 20, 27)
 ACROSS = 2  # panels beside each other that have room for long words below
 # Adjustments that remove no number of directions have places of their own on that axis.
 ADJUSTMENTS = ("none", "without_directions", "only_directions", "cluster_based")
@@ -155,11 +156,13 @@ def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
     rows = _select_ends(_select_rows(inputs, "finetuning_structure"))
     table = _average_over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
-    notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
+    fitted = "Clusters are of these tokens; those of Table 1 are of the training texts."
+    notes = (captions.DEFINITIONS[captions.LN_I], fitted, _describe_lines(rows, table))
     figure, rows_of_panels = _make_row_per_family(table, "quantity", 1 + len(STRUCTURE), *notes)
     for row, of in rows_of_panels:
         _draw_lines(row[0], of["log_partition_isotropy"], "clusters")
         row[0].set(xlabel="Centred clusters, last layer", ylabel=MEASURES["log_partition_isotropy"])
+        row[0].set_xticks(CLUSTER_TICKS)
         for axes, (quantity, label) in zip(row[1:], STRUCTURE.items(), strict=True):
             lines = _draw_lines_by_layer(axes, of[quantity], label)
     _add_legend(figure, lines)

@@ -19,6 +19,7 @@ MATRIX_LABELS = {"input": "input", "output": "output", "tied": "input and output
 MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(style.COLOURS, "osD", strict=False), strict=False))
 ROW = 0.17  # inches between two models of a list
 MARKER = 4.5  # points
+EDGE = 0.03  # share of an axis, below 0
 DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
 RING = {"markerfacecolor": "none", "markersize": MARKER + 1, "markeredgewidth": 1}
 ORIGIN = {"marker": "+", "color": style.INK, "markeredgecolor": style.INK}
@@ -95,7 +96,8 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
         inputs, counted, [shown], *notes, draws_all=True
     )
     for axes, measure in zip(panels, inputs.measures, strict=True):
-        axes.set(ylabel=measure.axis, ylim=(0, None))
+        margin = EDGE * axes.get_ylim()[1]  # else half of a line at 0 would be hidden
+        axes.set(ylabel=measure.axis, ylim=(-margin, None))
     marks.name_lines(panels[-1:], lines, "no bias")
     return _make_drawing(inputs, figure, table)
 
@@ -134,6 +136,7 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     after = [(measure.label, table[table["estimator"] == measure.name]) for measure in shown]
     of_drawn = table[table["estimator"].isin(before)]
     notes = captions.write_footnote(replace(inputs, measures=shown), of_drawn)
+    notes.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(
         inputs, "depth", [after], *notes, draws_all=True
     )

@@ -27,6 +27,7 @@ STYLES = {
     for place, kind in enumerate(KINDS)
 }
 # The cost of dropped blocks would hide that of other changes: dropped blocks are above, other changes below.
+DISTILLED = "Distilled: these maps, or all parameters, are trained to give the unchanged model's hidden states."
 ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_distilled")
 PANEL = 1.25  # inches, height
 NAME = 1.05  # inches, of a model's name beside a panel
@@ -69,6 +70,7 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
         "Dotted: the unchanged model. Without intervals, differences of less than 1 % are not resolved.",
         captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
         f"Maps are fitted on {captions.format_counts(errors['tokens'])} tokens of other windows.",
+        DISTILLED if any(kind.endswith("distilled") for kind in drawn) else "",
     )
     height = PANEL * len(rows) + FRAME
     figure, grid = marks.make_panels(

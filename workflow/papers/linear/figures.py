@@ -57,7 +57,10 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     adjusted = pd.concat([rows for _, rows in panels[1]])
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
     lowest = _find_lowest_drawn(adjusted["value"], held_out["value"])
-    without = "The paper's scores and held-out scores have no interval, since its coverage is not established."
+    without = (
+        "The paper's scores and held-out scores have no interval, since we do not know how often one would hold the "
+        "truth."
+    )
     below = "Thin lines end at the edge of the panel where that score is below it."
     notes = [
         *captions.write_footnote(inputs, adjusted),
@@ -164,7 +167,7 @@ def twins(inputs: FigureInputs) -> Drawing:
     notes = [
         *differences,
         *captions.describe_marks(inputs, means),
-        "Held-out loss: of the end of the pretraining's text, not of the windows below and of loss_by_step.",
+        "Held-out loss: of the end of the training text; loss_by_step uses other windows.",
         captions.describe_sample(inputs, captions.count_vectors(inputs, means)),
     ]
     figure, (panels,) = marks.make_panels(1, len(quantities), style.PANEL_HEIGHT, *notes)

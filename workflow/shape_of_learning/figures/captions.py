@@ -94,8 +94,13 @@ def write_footnote(
 
 def _describe_bands(table: pd.DataFrame) -> str:
     """Say what bands are, and bars, which stand for a band where both neighbours of a point have no interval."""
-    has_gaps = (table["low"].isna() & table["value"].notna() & table["bare"].astype(bool)).any()
-    return f"Bands: 95 % intervals{', bars where both neighbours have none' if has_gaps else ''}."
+    keys = ["model", "estimator", *(["revision"] if "layer" in table else [])]
+    has_interval = table["low"].notna()
+    beside = has_interval.groupby([table[key] for key in keys])
+    has_neighbour = beside.shift(1, fill_value=False) | beside.shift(-1, fill_value=False)
+    is_in_line = beside.transform("size") > 1
+    has_bars = (has_interval & ~has_neighbour & is_in_line).any()
+    return f"Bands: 95 % intervals{', bars where both neighbours have none' if has_bars else ''}."
 
 
 def define_quantities(inputs: FigureInputs) -> list[str]:
@@ -134,11 +139,15 @@ def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str
     kinds = ((f"{NO_INTERVAL}: no", bare[is_crossed]), ("No", bare[~is_crossed]))
     return join_sentences(
         *(
-            f"{sign} interval for {len(rows):,} of {len(table):,} values ({_list_interval_gaps(inputs, rows)})."
+            f"{sign} interval for {_count_values(len(rows), len(table))} ({_list_interval_gaps(inputs, rows)})."
             for sign, rows in kinds
             if len(rows)
         )
     )
+
+
+def _count_values(number: int, total: int) -> str:
+    return f"{number:,} of {total:,} values" if number < total else "any value"
 
 
 def _list_interval_gaps(inputs: FigureInputs, bare: pd.DataFrame) -> str:
@@ -188,7 +197,7 @@ def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
             sentences = dict.fromkeys(reason.sentence for reason in reasons)
             words = "; ".join(sentences) or "layers are suspect"
             if (rows[column] > 0).all():
-                parts = f"all {len(rows):,} values"
+                parts = "both values" if len(rows) == 2 else f"all {len(rows):,} values"
             suspect.append(f"{SUSPECT}: {measure.label}, {parts}: {words}.")
     return [*uneven, *suspect]
 

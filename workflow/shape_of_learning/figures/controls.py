@@ -140,12 +140,7 @@ def _make_drawing(
     )
     looks = {name: look for name, (_, look, _) in CONTROLS.items()}
     labels = {name: label for name, (label, _, _) in CONTROLS.items()}
-    rows = {
-        measure.name: measure.axis
-        if measure.label == measure.axis
-        else f"{measure.axis},\n{measure.label}"
-        for measure in inputs.measures
-    }
+    rows = {measure.name: scales.name_axis(measure) for measure in inputs.measures}
     *definitions, purpose = _describe_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])
     heights = [ROW_HEIGHT] * len(rows)
@@ -169,14 +164,16 @@ def _make_drawing(
         rows = both
         heights = [ROW_HEIGHT, COMPARED_HEIGHT] * len(inputs.measures)
     is_null = table["control"] != MODEL
-    rings = (
-        "Counts of rings are of the models. Null models have rings for the same reasons, ratios and differences where "
-        "either value has one."
-    )
+    rings = "Counts of rings are of the models. Null models have rings for the same reasons."
+    if x == "layer":
+        rings += " A ratio or difference has a ring if one of its two values has one."
     notes = [
         *captions.write_footnote(inputs, of_model),
         rings if table.loc[is_null, "marked"].astype(bool).any() else "",
         *definitions,
+        captions.join_sentences(
+            "Rows differ in scale.", *(_describe_steps(table) if x == "step" else ())
+        ),
     ]
     figure, grid = draw_line_panels(
         inputs, lines, x, rows, (looks, labels), *notes, heights=heights
@@ -196,6 +193,18 @@ def _make_drawing(
                     powers.set_params(numticks=MOST_POWERS)  # else a low panel skips 1
     words = captions.describe_estimates(of_model)
     return make_drawing(inputs, figure, table, words, *sentences, purpose)
+
+
+def _describe_steps(table: pd.DataFrame) -> list[str]:
+    """Say where steps begin, and at which of them null models are measured."""
+    steps = table.groupby(["model", "control"])["step"].nunique()
+    is_sparse = (steps < steps.groupby("model").transform("max")).any()
+    has_untrained = (table["control"] == "untrained").any()
+    return [
+        scales.describe_progress(table, "step"),
+        "Untrained weights have one value, drawn at every step." if has_untrained else "",
+        "Other null models are measured at some steps only: points." if is_sparse else "",
+    ]
 
 
 def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd.DataFrame:

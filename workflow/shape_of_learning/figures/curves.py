@@ -30,6 +30,7 @@ MOST_SPAN = 2  # times the span of the blocks; layer 0 may not widen the colours
 WIDE = 10  # a larger ratio of values has a logarithmic scale
 LIGHT = 0.6  # share of the colours; marks on lighter cells are dark
 NO_VALUE = "0.9"  # a grey level
+GAP = 3  # points between step 0 and the others
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
 LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed
@@ -54,8 +55,7 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     )
     draw_columns(grid, models, measures)
     for axes, measure in zip(grid[:, 0], measures, strict=True):
-        names_measure = len(measures) > 1 and measure.label != measure.axis
-        axes.set_ylabel(f"{measure.axis},\n{measure.label}" if names_measure else measure.axis)
+        axes.set_ylabel(scales.name_axis(measure) if len(measures) > 1 else measure.axis)
     set_scales(grid, table, measures)
     return _make_line_drawing(inputs, figure, table)
 
@@ -103,6 +103,8 @@ def overview(inputs: FigureInputs) -> Drawing:
     rows = -(-number // across)
     width = style.COLUMN_WIDTH if across == 1 else style.TEXT_WIDTH
     notes = _make_footnote(inputs, table)
+    if len({measure.axis for measure in measures}) < number:
+        notes.append(captions.SCALES_DIFFER)
     figure, grid = marks.make_panels(rows, across, _choose_height(rows), *notes, width=width)
     legend: dict[str, Line2D] = {}
     colours = style.choose_step_colours(_list_trained_steps(table))
@@ -209,11 +211,13 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
             of_model = cells[cells["label"] == label]
             _draw_cells(axes, of_model, norm)
             panels.append((axes, of_model, norm))
-        row[0].set_ylabel(marks.ALONG["layer"])
+        has_embeddings = (cells["layer"] == 0).any()
+        row[0].set_ylabel(marks.ALONG["layer"] if has_embeddings else "Layer\n(n: block n)")
         mapped = ScalarMappable(norm, CELL_COLOURS)
-        bar = scales.add_bar(mapped, row[np.newaxis], measure.label, _choose_bar_ends(cells, norm))
+        name = scales.name_axis(measure)
+        bar = scales.add_bar(mapped, row[np.newaxis], name, _choose_bar_ends(cells, norm))
         if isinstance(norm, LogNorm):
-            bar.set_label(f"{measure.label} (log scale)")
+            bar.set_label(f"{name} (log scale)")
             scales.set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
         column[0].set_title(marks.wrap_panel_title(label, figure, len(models)))
@@ -221,8 +225,10 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
         _mark_cells(*panel)
+    along = "Steps are on a logarithmic axis, on which step 0 is set apart."
+    has_steps = (table["step"] == 0).any() and (table["step"] > 0).any()
     words = captions.describe_estimates(table, captions.CELLS, bands=False)
-    return make_drawing(inputs, figure, table, words)
+    return make_drawing(inputs, figure, table, along if has_steps else "", words)
 
 
 def _select_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
@@ -362,6 +368,8 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     axes.set_facecolor(NO_VALUE)
     axes.grid(visible=False)
     axes.pcolormesh(steps, layers, values, norm=norm, cmap=CELL_COLOURS, rasterized=True)
+    if cells.columns[0] == 0 and len(cells.columns) > 1:
+        axes.axvline(steps[1], color="white", linewidth=GAP)  # 0 has no place on a logarithmic axis
     scales.set_whole_ticks(axes.yaxis)
 
 

@@ -9,7 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from shape_of_learning.figures.captions import format_short, join_sentences
 from shape_of_learning.figures.job import DrawnMeasure
@@ -21,6 +28,7 @@ CROWDED = 0.7  # of the distance between labels
 FEW_POWERS = 1000  # a log axis of a smaller ratio of ends also labels multiples of powers
 NARROW = 5  # a log axis of a smaller ratio of ends has the labels of a linear one
 MOST_RANKS = 14  # labels of steps along a panel
+MOST_TICKS = 20  # ticks without a label along a panel
 NEAR_ONE = 0.5  # an axis of larger values ends at 1 and need not begin at 0
 MARGIN = 0.05  # share of the drawn range
 LABEL_GAP = 0.06  # inches between two labels
@@ -82,7 +90,11 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
     length = PANEL_SHARE * axes.get_window_extent().width / axes.figure.dpi
     ticks = _choose_step_labels([0, *positive] if has_zero else positive, places, length)
     axes.set_xticks([*ticks], [*ticks.values()])
-    axes.xaxis.set_minor_locator(NullLocator())
+    # A step whose label has no room has a tick alone.
+    others = [step for step in positive if step not in ticks]
+    few = len(others) <= MOST_TICKS
+    axes.xaxis.set_minor_locator(FixedLocator(others) if few else NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
@@ -163,6 +175,12 @@ def set_log_ticks(axis: Axis, span: float = FEW_POWERS) -> None:
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_short(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def name_axis(measure: DrawnMeasure) -> str:
+    """Name the quantity of an axis, and on a second line the measure of it if that has another name."""
+    is_named = measure.label == measure.axis
+    return measure.axis if is_named else f"{measure.axis},\n{measure.label}"
 
 
 def set_whole_ticks(axis: Axis) -> None:

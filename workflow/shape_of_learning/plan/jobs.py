@@ -135,9 +135,10 @@ def describe_protocol(run: Run) -> list[str]:
         tokens += f" One vector is measured of each window: {vector}."
     return [
         f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
-        f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "
-        f"Intervals are of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the "
-        "standard deviation over batches, the column batch_sd of the numbers.",
+        "n is the number of vectors of a batch, a mean over batches. They hold at least "
+        f"{measurement['batch_vectors']:,}; fewer than twice as many vectors are one batch. Intervals are of 95 %, "
+        f"from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over batches, "
+        "in the column batch_sd where there are several.",
         describe_measures(run.every_measure.values()),
         *(
             f"{paper.title}: {paper.protocol.format(**_name_text(run.settings))}"

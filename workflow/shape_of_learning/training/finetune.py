@@ -115,8 +115,8 @@ def finetune(
                 continue
             score = classifier.score()
             reached = steps_by_update[update]
-            words = "%s: step %d (%d updates), held-out %s %.3f"
-            logger.info(words, model, reached[-1], update, task.metric, score)
+            words = "%s: step %d (after %d updates; %d steps are an epoch), held-out %s %.3f"
+            logger.info(words, model, reached[-1], update, STEPS_PER_EPOCH, task.metric, score)
             record = {
                 "updates": update,
                 "score": None if math.isnan(score) else score,
