@@ -1,4 +1,4 @@
-"""A logger of Snakemake: one line per finished job with its results, and the time that is left.
+"""A logger of Snakemake: one line per finished job with its results and its time.
 
 Snakemake finds the logger by the name of this package. In dry runs, and with options that make Snakemake verbose,
 Snakemake's own logger writes instead.
@@ -12,7 +12,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from logging import ERROR, WARNING, LogRecord
 from pathlib import Path
-from statistics import mean
 from typing import Any, NamedTuple
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -20,13 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 from snakemake_logger_plugin_shape.configuration import check_configfiles
-from snakemake_logger_plugin_shape.words import (
-    LONG,
-    WORDS,
-    describe_job,
-    describe_outputs,
-    strip_prefix,
-)
+from snakemake_logger_plugin_shape.words import LONG, describe_job, describe_outputs, strip_prefix
 
 # Messages of Snakemake about itself while jobs run; all other messages are shown.
 ASIDE = re.compile("Assuming|Building DAG|Using shell|Conda env|Select jobs|Removing|None$")
@@ -62,10 +55,9 @@ class LogHandler(LogHandlerBase):
         self.is_json = bool(getattr(self.settings, "json", False))
         self.quiet = {option.name for option in common.quiet or []}
         self.stream = sys.stdout if self.is_json else sys.stderr
-        self.total, self.began = 0, time.time()
+        self.total = 0
         self.jobs: dict[int, Job] = {}
         self.remaining: Counter[str] = Counter()
-        self.seconds: dict[str, list[float]] = {}
         self.failures: dict[int, str] = {}  # a job that is tried again may succeed
 
     def emit(self, record: LogRecord) -> None:
@@ -76,7 +68,7 @@ class LogHandler(LogHandlerBase):
                 return
             if event == LogEvent.RUN_INFO:
                 self.remaining = Counter(vars(record)["stats"])
-                self.total, self.began = self.remaining.pop("total"), time.time()
+                self.total = self.remaining.pop("total")
                 self._say("planned", f"jobs: {self.total}", jobs=dict(self.remaining))
             elif event == LogEvent.JOB_INFO:
                 self._begin(vars(record))
@@ -121,41 +113,10 @@ class LogHandler(LogHandlerBase):
         self.failures.pop(number, None)
         self.remaining[job.rule] -= 1
         seconds = time.time() - job.began
-        self.seconds.setdefault(job.rule, []).append(seconds)
         done = self.total - self.remaining.total()
         text = f"[{done} of {self.total}] {describe_outputs(job.words, job.outputs)}, {format_duration(seconds)}"
-        remaining, jobs, known_jobs = self._estimate_remaining()
-        if remaining is not None and remaining >= 1:
-            time_left = f"about {format_duration(remaining)}"
-            is_all = known_jobs == jobs
-            text += (
-                f"; {time_left} left"
-                if is_all
-                else f"; {jobs} jobs left, {known_jobs} of them in {time_left}"
-            )
-        facts: dict[str, Any] = {"done": done, "total": self.total, "remaining": remaining}
+        facts: dict[str, Any] = {"done": done, "total": self.total}
         self._say("finished", text, job=number, rule=job.rule, seconds=round(seconds, 3), **facts)
-
-    def _estimate_remaining(self) -> tuple[float | None, int, int]:
-        """Estimate the seconds that remaining jobs take; return also the number of jobs, and of those in the estimate.
-
-        The time of a rule is known once a job of it has ended. If it is known of less than half of the jobs, there is
-        no estimate.
-        """
-        now, remaining = time.time(), +self.remaining
-        means = {rule: mean(self.seconds[rule]) for rule in remaining if rule in self.seconds}
-        known_jobs = sum(remaining[rule] for rule in means)
-        # Targets, which take no time, have no words.
-        timed_rules = [rule for rule in remaining if rule in means or strip_prefix(rule) in WORDS]
-        jobs = sum(remaining[rule] for rule in timed_rules)
-        if not means or 2 * known_jobs < remaining.total():
-            return None, jobs, known_jobs
-        running = [(job.rule, now - job.began) for job in self.jobs.values()]
-        work = sum(remaining[rule] * seconds for rule, seconds in means.items())
-        work -= sum(min(seconds, means.get(rule, 0)) for rule, seconds in running)
-        spent = sum(map(sum, self.seconds.values())) + sum(seconds for _, seconds in running)
-        jobs_at_once = max(1.0, spent / (now - self.began))
-        return round(work / jobs_at_once, 3), jobs, known_jobs
 
     def _fail(self, info: dict[str, Any]) -> None:
         for error in info.get("job_error_info", [info]):
