@@ -209,7 +209,8 @@ def _say_dimension(models: Sequence[Curves]) -> str:
     if measure is None:
         return ""
     parts = [_say_dimension_of(model, measure) for model in models if model.blocks(measure)]
-    doubts = filter(None, [_say_tail(models), *(_say_doubts(models, n) for n in DIMENSIONS)])
+    others = [name for name in DIMENSIONS if not (name == MEAN and measure == MEDIAN)]
+    doubts = filter(None, [_say_tail(models), *(_say_doubts(models, name) for name in others)])
     sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {enumerate_items(parts)}"
     return f"{'; '.join([sentence, *doubts])}."
 

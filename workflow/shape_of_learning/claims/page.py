@@ -279,12 +279,12 @@ def _name_deciding(claim: Claim, judgement: Judgement) -> str:
 
 def _name_cases(claim: Claim, judgement: Judgement) -> str:
     """Say so if one case was judged, or none of the models that the claim names."""
-    is_one = judgement.cases == 1 and claim.needed_models < 2
-    names = () if isinstance(claim.models, str) else claim.models
-    is_other = bool(names) and not any(model in names for model in judgement.models)
+    is_group = isinstance(claim.models, str)
+    is_other = not is_group and not any(model in claim.models for model in judgement.models)
+    one = "One case says little of other models." if judgement.cases == 1 else ""
     if is_other:
-        return f" The paper tested other models{', and one case says little of them' if is_one else ''}."
-    return " One case says little of other models." if is_one else ""
+        return " ".join(filter(None, (" The paper tested other models.", one)))
+    return f" {one}" if is_group and one else ""
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:
