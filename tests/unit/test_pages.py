@@ -85,7 +85,7 @@ def test_the_page_of_the_demo_says_what_its_tables_say():
     said = number("the anisotropy from block 12 to block 28 is # to #,")
     assert rounded(few[HIGH]) == said
     massive = pd.read_csv(DEMO / "massive_tokens_of_decoder.csv").set_index("layer")
-    said = number("In blocks 3 to 9 massive tokens are # to #, and # to # is left")
+    said = number("In blocks 3 to 9 as many as # to # tokens are so long, and # to # is left")
     assert [*rounded(massive["massive"].loc[3:9], 0), *rounded(few.loc[3:9])] == said
     [joint] = set(massive["massive_in_any_layer"])
     assert joint == number("the same # tokens in every layer")[0]
@@ -99,13 +99,16 @@ def test_the_page_of_the_demo_says_what_its_tables_say():
     dimensions = pd.read_csv(DEMO / "dimension_by_depth.csv").set_index(
         ["model", "estimator", "layer"]
     )
-    two_nn, mada = (dimensions.loc[DECODER, name] for name in ("two_nn", "mada"))
+    two_nn, mada, median = (
+        dimensions.loc[DECODER, name] for name in ("two_nn", "mada", "mada_median")
+    )
     said = number("rises from # after the first block to # at block 20")
     assert [round(two_nn["value"][layer], 1) for layer in (1, 20)] == said
-    said = number(
-        "By MADA it falls from # at block 4 to # at block 20; the embeddings, layer 0, have #"
-    )
-    assert [round(mada["value"][layer]) for layer in (4, 20, 0)] == said
+    said = number("from # after the first block to # at block 20; the embeddings, layer 0, have #")
+    assert [round(median["value"][layer]) for layer in (1, 20, 0)] == said
+    said = number("falls first, from # at block 4 to # at block 13. In block 1 it is # times")
+    assert [round(mada["value"][layer]) for layer in (4, 13)] == said[:2]
+    assert round(mada["value"][1] / median["value"][1], 1) == said[2]
     assert round(100 * two_nn["same_token"][20]) == number("# % at block 20")[0]
     of_40 = pd.read_csv(REPOSITORY / "docs/data/demo/estimates.csv")
     of_40 = of_40[(of_40["model"] == "smollm2-135m-4bit") & (of_40["selection"] == "all")]

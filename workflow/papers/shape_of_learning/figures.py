@@ -92,11 +92,16 @@ def measures_by_depth(inputs: FigureInputs) -> Drawing:
     ]
     said = captions.write_footnote(inputs, table)
     said.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
-    figure, (panels,), lines = marks.make_model_panels(inputs, "depth", [shown], *said)
-    panels[0].set_ylabel(inputs.measures[0].axis)
-    for axes, measure in zip(panels, inputs.measures, strict=True):
+    # Four panels beside each other would have no room for the label of their x axis.
+    middle = len(shown) // 2 if len(shown) % 2 == 0 and len(shown) > 3 else len(shown)
+    rows = [row for row in (shown[:middle], shown[middle:]) if row]
+    shared = {"sharex": True} if len(rows) > 1 else {}
+    figure, grid, lines = marks.make_model_panels(inputs, "depth", rows, *said, **shared)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(inputs.measures[0].axis)
+    for axes, measure in zip(grid.flat, inputs.measures, strict=True):
         scales.begin_at_zero(axes, [measure])
-    marks.name_lines(panels[-1:], lines)
+    marks.name_lines(grid[0, -1:], lines)
     return make_drawing(inputs, figure, table, captions.describe_estimates(table))
 
 
