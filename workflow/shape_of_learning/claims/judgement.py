@@ -232,10 +232,10 @@ def _read_null_numbers(
         try:
             units, _ = group_units(claim, ClaimData(claim, evidence, substitutes, control=control))
             found[control] = tuple(
-                _read_unit_number(unit, name, number)
+                UnitNumber(unit, name, *_read_interval(number))
                 for unit, numbers in units.items()
                 for name, number in numbers.items()
-                if name in names
+                if name in names and not np.isnan(number.estimate)
             )
         except NotMeasured:
             continue

@@ -194,7 +194,7 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
         lines += ["", *format_table(("Number", "Of", "Value", "95 % interval"), rows)]
     nulls = [
         [
-            control,
+            _name_control(control),
             claim.name_number(number.name),
             judgement.label_unit(number.unit) or "all together",
             f"{number.estimate:.3g}",
@@ -217,7 +217,10 @@ def _list_other_verdicts(
         f"{'also ' * (key in claim.robustness)}{name(key)}: {verdict}"
         for key, verdict in judgement.other_verdicts.items()
     ]
-    beyond = [f"beyond {control}: {told}" for control, told in judgement.beyond_controls.items()]
+    beyond = [
+        f"beyond {_name_control(control)}: {told}"
+        for control, told in judgement.beyond_controls.items()
+    ]
     return others + beyond
 
 
@@ -258,8 +261,8 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     conclusion = claim.find_conclusion(judgement.verdict, met)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
-    equals = [control for control, told in judgement.beyond_controls.items() if told == "no"]
-    null = f" The null model {' and '.join(equals)} meets the claim as well." if equals else ""
+    equals = [_name_control(c) for c, told in judgement.beyond_controls.items() if told == "no"]
+    null = f" So does the null model: {' and '.join(equals)}." if equals else ""
     return f"{capitalise(words)}{ending}{numbers}.{suspects}{null}{_name_cases(claim, judgement)}"
 
 
@@ -515,6 +518,11 @@ def _describe_contradiction(claim: Claim, judgement: Judgement) -> str:
 
 def _name_estimator(estimator: str) -> str:
     return find_measure(estimator).label if estimator in list_measure_names() else f"`{estimator}`"
+
+
+def _name_control(control: str) -> str:
+    """Write the name of a null model in words."""
+    return control.replace("_", " ")
 
 
 def _name_estimators(names: str) -> str:
