@@ -15,10 +15,15 @@ DEMO_OPTIONS = --configfile config/demo.yaml $(if $(WINDOWS),.snakemake/windows.
 
 FIRST = results/figures/figure_1.pdf results/figures/massive_tokens.pdf
 
+# The findings are printed here, since a second run, in which Snakemake has nothing to do, is to say them, too.
+demo: export FINDINGS = later
 demo: $(ENVIRONMENT)/demo
 	$(if $(WINDOWS),@mkdir -p .snakemake && echo 'sampling: {windows: $(WINDOWS)}' > .snakemake/windows.yaml)
 	snakemake $(DEMO_OPTIONS) --prioritize $(FIRST)
-	@echo "What it has found: results/findings.txt, and in one page results/explorer.html"
+	@echo
+	@cat results/findings.txt
+	@echo
+	@echo "In one page, for a browser: results/explorer.html"
 	@echo "Your own model: source .venv/bin/activate; shape-of-learning measure MODEL"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two

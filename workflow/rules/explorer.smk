@@ -8,6 +8,8 @@ OUTPUTS:
 STEPS: write_findings, draw_explorer, and the target `explorer`.
 """
 
+import os
+
 from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_page
 
 EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
@@ -85,7 +87,7 @@ rule explorer:
 def show_findings(jobs):
     """Print what was found and where the results are, if the run was asked for findings and not for single figures."""
     outputs = {job.rule.name: job.output[0] for job in jobs if job.rule.name in ENDS}
-    if "write_findings" not in outputs:
+    if "write_findings" not in outputs or os.environ.get("FINDINGS") == "later":  # by make
         return
     logger.info(f"\n{Path(outputs['write_findings']).read_text(encoding='utf-8')}")
     if "draw_explorer" in outputs:
