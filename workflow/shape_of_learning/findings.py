@@ -238,7 +238,8 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
     beside = []
     if (last := max([*rows, *undefined])) in values and last not in top:
         beside.append(f"{values[last]:.0f} in the last")
-    if embeddings := curves.rows[measure].get(0):
+    embeddings = curves.rows[measure].get(0)
+    if embeddings and not _read_doubts(embeddings):
         beside.append(f"{parse_cell(embeddings['value']):.0f} in the embeddings")
     if undefined:
         beside.append(f"undefined in {name_blocks(undefined)}")

@@ -67,7 +67,8 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     -------
     Units
         Of each family, means over its seeds: ``doublings``, the logarithm to base 2 of the ratio of the numbers of
-        elongated directions of the last layer, with one added to each; ``added_directions``, how many directions are
+        elongated directions of the last layer, with one added to each, and ``own_doublings``, where those after
+        fine-tuning are longer than the median after it; ``added_directions``, how many directions are
         added, less a hundredth of all directions or less `FEW`, whichever is more; ``cost_before`` and ``cost_after``,
         the probe score with all directions less the mean score without as many of them as `directions` lists.
     """
@@ -77,6 +78,9 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
 
     def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
         return float(np.log2((1 + count(before, after)) / (1 + count(before, before))))
+
+    def own_doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        return float(np.log2((1 + count(after, after)) / (1 + count(before, before))))
 
     def added_directions(before: pd.DataFrame, after: pd.DataFrame) -> float:
         few = max(FEW, len(before) / 100)
@@ -89,9 +93,9 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
     is_meant = f"adjustment == 'none' or ({removals})"
-    more, several = (
+    more, own, several = (
         _average_change(data, "finetuning_spectra", "place > 0", change)
-        for change in (doublings, added_directions)
+        for change in (doublings, own_doublings, added_directions)
     )
     before, after = (
         _average_change(data, "finetuning_probes", is_meant, of)
@@ -100,6 +104,7 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     return {
         family: {
             "doublings": more[family],
+            "own_doublings": own[family],
             "added_directions": several[family],
             "cost_before": before[family],
             "cost_after": after[family],

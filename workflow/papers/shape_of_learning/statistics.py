@@ -20,7 +20,7 @@ from shape_of_learning.claims.bounds import (
     subtract_numbers,
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Units
-from shape_of_learning.claims.evidence import ClaimData, pair_models, subtract_each
+from shape_of_learning.claims.evidence import NO_ROWS, ClaimData, pair_models, subtract_each
 from shape_of_learning.claims.statistics import MOST_LAYERS
 from shape_of_learning.errors import InputError
 
@@ -214,7 +214,8 @@ def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
     """
     units = {}
     for name, (curve,) in data.select_curves(*estimators).items():
-        rows = data.find_rows(name, "verdicts").drop_duplicates("revision")
+        verdicts = data.evidence.tables.get("verdicts", NO_ROWS)
+        rows = verdicts[verdicts["model"] == name].drop_duplicates("revision")
         by_revision = dict(zip(rows["revision"], rows["loss"], strict=True)) if len(rows) else {}
         losses = np.array([by_revision.get(revision, math.nan) for revision in curve.revisions])
         logarithm = np.log(curve.means)

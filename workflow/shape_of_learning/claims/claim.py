@@ -244,7 +244,8 @@ class Claim:
         written = self.conclusion.get(verdict, "")
         if isinstance(written, str):
             return written
-        return " and ".join(words for number, words in written.items() if number in met)
+        conclusions = (words for number, words in written.items() if number in met)
+        return " and ".join(dict.fromkeys(conclusions))
 
     def count_models(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
         """Count models: each one if all that are named are needed, else seeds of a training once."""

@@ -262,7 +262,7 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
     equals = [_name_control(c) for c, told in judgement.beyond_controls.items() if told == "no"]
-    null = f" So does the null model: {' and '.join(equals)}." if equals else ""
+    null = f" Null models meet the claim as well: {' and '.join(equals)}." if equals else ""
     return f"{capitalise(words)}{ending}{numbers}.{suspects}{null}{_name_cases(claim, judgement)}"
 
 
