@@ -554,7 +554,8 @@ def test_step_0_is_a_null_model_of_the_trained_one(tmp_path):
             own |= {name: value + 1e-5 * (place % 2) for place, name in enumerate(VALUES)}
             rows.append([(cells | own)[name] for name in JACKKNIFE_COLUMNS])
     write_table(jackknife, JACKKNIFE_COLUMNS, rows)
-    evidence = read_evidence([EvidenceModel("d", "decoder", 2)], {}, [jackknife], [])
+    model = EvidenceModel("d", "decoder", 2, is_from_scratch=True)
+    evidence = read_evidence([model], {}, [jackknife], [])
     claim = CLAIMS["near_perfect_linearity"]
     found = judge(claim, evidence)
     ((_, (number,)),) = found.null_numbers.items()
@@ -562,3 +563,33 @@ def test_step_0_is_a_null_model_of_the_trained_one(tmp_path):
     page = tmp_path / "page.md"
     write_page(page, "A paper", [(claim, found)])
     assert re.search(r"^\| untrained \| mean linearity .* \| 0\.97 \|", page.read_text(), re.M)
+
+
+def test_a_number_that_contradicts_in_one_case_of_many_is_no_conclusion():
+    """All ratios are high, and the residual connection makes one decoder of 15 less linear."""
+    claim = replace(CLAIMS["blocks_add_little"], models="decoders")
+    names = [f"d{number}" for number in range(15)]
+    models = {name: EvidenceModel(name, "decoder", 4) for name in names}
+    curves = {}
+    for name in names:
+        of_increment = 0.9 if name == "d0" else 0.6
+        values = {"block_norm_ratio": 1.6, "linearity": 0.8, "linearity_increment": of_increment}
+        for estimator, value in values.items():
+            curves[name, estimator] = curve({0: [value] * 4}, 1e-5)
+    found = judge(claim, Evidence(models, curves))
+    said = describe_finding(claim, found)
+    assert found.verdict == "contradicted"
+    assert "blocks add much" in said
+    assert "residual connection" not in said
+
+
+def test_seeds_of_other_steps_have_no_mean_curve():
+    claim = CLAIMS["anisotropy_grows_then_settles"]
+    steps = {"a": (1, 256, 1000), "b": (1, 512, 1000)}
+    curves = {
+        (name, "anisotropy"): curve({s: [v] * 4 for s, v in zip(of, (0.1, 0.9, 0.5), strict=True)})
+        for name, of in steps.items()
+    }
+    models = {name: EvidenceModel(name, "decoder", 4, training="one") for name in steps}
+    said = describe_finding(claim, judge(claim, Evidence(models, curves)))
+    assert "seeds), averaged over layers" not in said

@@ -89,6 +89,8 @@ def show_findings(jobs):
     outputs = {job.rule.name: job.output[0] for job in jobs if job.rule.name in ENDS}
     if "write_findings" not in outputs or os.environ.get("FINDINGS") == "later":  # by make
         return
+    if not Path(outputs["write_findings"]).exists():  # after --touch
+        return
     logger.info(f"\n{Path(outputs['write_findings']).read_text(encoding='utf-8')}")
     if "draw_explorer" in outputs:
         logger.info(f"In one page, for a browser: {outputs['draw_explorer']}")

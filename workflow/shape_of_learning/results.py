@@ -43,7 +43,7 @@ MOST_DECIMALS = 2  # of estimates; differences have one more
 SHORT_LABELS = {
     "anisotropy": "anisotropy",
     "anisotropy_without_massive_tokens": "w/o massive",
-    "mada_median": "MADA",
+    "mada_median": "MADA med.",
 }
 LEGEND = {
     "anisotropy_without_massive_tokens": "anisotropy without the tokens that are massive in any layer",

@@ -26,8 +26,8 @@ STYLES = {
     kind: style.LineStyle(style.COLOURS[place], style.DASHES[place], style.MARKERS[place])
     for place, kind in enumerate(KINDS)
 }
-# The cost of dropped blocks would hide that of other changes: dropped blocks are above, other changes below.
 DISTILLED = "Distilled: these maps, or all parameters, are trained to give the unchanged model's hidden states."
+# The cost of dropped blocks would hide that of other changes: dropped blocks are above, other changes below.
 ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_distilled")
 PANEL = 1.25  # inches, height
 NAME = 1.05  # inches, of a model's name beside a panel

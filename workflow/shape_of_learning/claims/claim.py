@@ -294,6 +294,8 @@ class EvidenceModel:
         Coordinates of its hidden states; 0 if unknown.
     label : str
         What figures call it; its name if empty.
+    is_from_scratch : bool
+        Whether its step 0 is known to be untrained; a user's own folders may hold a fine-tuning.
     """
 
     name: str
@@ -308,6 +310,7 @@ class EvidenceModel:
     training: str = ""
     width: int = 0
     label: str = ""
+    is_from_scratch: bool = False
 
     @property
     def groups(self) -> tuple[str, ...]:

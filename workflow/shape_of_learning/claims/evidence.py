@@ -158,7 +158,7 @@ def _select_untrained(values: pd.DataFrame, models: Mapping[str, EvidenceModel])
     """Return the rows of step 0 of pretrained models that have later steps, as those of the control `untrained`."""
     if values.empty:
         return values
-    pretrained = [name for name, model in models.items() if model.kind != "fine_tuning"]
+    pretrained = [name for name, model in models.items() if model.is_from_scratch]
     trained = values.loc[values["step"] > 0, "model"]
     is_start = (
         (values["step"] == 0) & values["model"].isin(pretrained) & values["model"].isin(trained)

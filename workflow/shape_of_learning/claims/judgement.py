@@ -41,6 +41,7 @@ from shape_of_learning.metrics.suspects import COPIES, NEAR_THE_WIDTH
 from shape_of_learning.words import capitalise, uncapitalise
 
 OTHER_SEEDS = " and other seeds"
+UNTRAINED_CONTROL = "untrained"
 
 
 class UnitNumber(NamedTuple):
@@ -101,6 +102,9 @@ class Judgement:
         All numbers of the statistic.
     results : tuple of CriterionResult
         The results of the condition that is shown; if none is shown, of the conditions for both verdicts.
+    deciding : tuple of str
+        The numbers that decide a verdict: those of the criteria that are shown by themselves, of rules of which any
+        criterion is enough, and all of other rules.
     null_numbers : mapping of str to tuple of UnitNumber
         By control, the numbers of null models that criteria look at.
     equal_values : tuple of str
@@ -136,6 +140,7 @@ class Judgement:
     beyond_controls: Mapping[str, str] = field(default_factory=dict)
     numbers: tuple[UnitNumber, ...] = ()
     results: tuple[CriterionResult, ...] = ()
+    deciding: tuple[str, ...] = ()
     null_numbers: Mapping[str, tuple[UnitNumber, ...]] = field(default_factory=dict)
     equal_values: tuple[str, ...] = ()
     curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
@@ -318,6 +323,8 @@ def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement
     units, families = group_units(claim, ClaimData(claim, evidence))
     found = {}
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
+        if control == UNTRAINED_CONTROL and claim.checkpoints == "training":
+            continue  # untrained weights at each step are a flat curve, which supports no claim on a training
         try:
             controls, _ = group_units(claim, ClaimData(claim, evidence, control=control))
         except NotMeasured:
@@ -407,10 +414,25 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
         to_contradict=to_contradict,
         numbers=tuple(numbers.values()),
         results=tuple(dict.fromkeys(results)),
+        deciding=_find_deciding(claim, verdict, units, families),
         curves=data.curves_read,
         withheld=withheld,
         suspects=_describe_suspects(data),
     )
+
+
+def _find_deciding(
+    claim: Claim, verdict: ClaimVerdict, units: Units, families: Families
+) -> tuple[str, ...]:
+    """Return the numbers that decide a verdict, as :class:`Judgement` says."""
+    found: list[str] = []
+    for rule in claim.find_condition(verdict) if verdict in DECIDED else ():
+        if not criteria.is_shown([rule], units, families):
+            continue
+        single = [Rule((criterion,), rule.share) for criterion in rule.criteria]
+        shown = [of for of in single if rule.is_any and criteria.is_shown([of], units, families)]
+        found += [of.criteria[0].number for of in shown or single if not of.criteria[0].is_hurdle]
+    return tuple(dict.fromkeys(found))
 
 
 def _describe_withheld(data: ClaimData) -> str:

@@ -19,7 +19,7 @@ from shape_of_learning.claims.claim import (
 )
 from shape_of_learning.claims.criteria import LEAST_CHANCE, list_criteria
 from shape_of_learning.claims.evidence import LayerValues, describe_scope
-from shape_of_learning.claims.judgement import Judgement, name_seeds
+from shape_of_learning.claims.judgement import CriterionResult, Judgement, name_seeds
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.findings import name_blocks
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
@@ -45,8 +45,8 @@ HOW_TO_READ = (
     "so a number whose own interval lies beyond its bound may not meet it.",
     "A case is a model, a pair of models, or all seeds of one training; a family is one or several cases, such as the "
     "sizes of one suite.",
-    "p is the chance of the verdict where its bound is just missed. Of many verdicts some have a small p by chance: "
-    "`family.md` says how many of all verdicts of the run may be false.",
+    "p is the chance that windows or seeds drawn anew give such a verdict although the truth lies at the bound. Of "
+    "many verdicts some have a small p by chance: `family.md` says how many of all verdicts of the run may be false.",
     "*Support over all cases* is the number that a supported claim rests on, over all of them: the quantity itself if "
     "all bounds are equal, else its least distance to a bound, positive where the bound is met.",
     "A verdict in brackets is that by another score, or without some tokens.",
@@ -165,7 +165,7 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
         lines.append(f"- Other estimators, selections and null models: {'; '.join(others)}")
     if judgement.equal_values:
         equal = ", ".join(judgement.equal_values)
-        lines.append(f"- The values are the same {equal}, so that says nothing new")
+        lines.append(f"- Equal values, so no second verdict: {equal}")
     if judgement.models:
         checkpoints = len(judgement.revisions)
         rests_on = [
@@ -257,8 +257,7 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
         ClaimVerdict.UNDECIDED: f"{withheld}, which leaves the claim undecided",
         ClaimVerdict.DEPENDS: ", and other estimators say the opposite",
     }
-    met = {result.number.name for result in judgement.results if result.is_met}
-    conclusion = claim.find_conclusion(judgement.verdict, met)
+    conclusion = claim.find_conclusion(judgement.verdict, judgement.deciding)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
     equals = [_name_control(c) for c, told in judgement.beyond_controls.items() if told == "no"]
@@ -272,12 +271,18 @@ def _name_deciding(claim: Claim, judgement: Judgement) -> str:
         return ""
     deciding: dict[str, list[float]] = {}
     for result in judgement.results:
-        if result.is_met and not result.comparison.startswith("not_"):
+        if result.is_met and has_decided(judgement, result):
             deciding.setdefault(result.number.name, []).append(result.number.estimate)
     parts = (
         f"{claim.name_number(name)}: {format_range(of, '.3g')}" for name, of in deciding.items()
     )
     return f" ({'; '.join(parts)})" if deciding else ""
+
+
+def has_decided(judgement: Judgement, result: CriterionResult) -> bool:
+    """Return whether a result is of a number that decides; the only number of a statistic may have no name."""
+    is_hurdle = result.comparison.startswith("not_")
+    return not is_hurdle and bool({result.number.name, ""} & {*judgement.deciding})
 
 
 def _name_cases(claim: Claim, judgement: Judgement) -> str:
@@ -319,12 +324,19 @@ def _average_seeds(judgement: Judgement) -> dict[tuple[str, str], LayerValues]:
     for (_, estimator), seeds in groups.items():
         models, curves = zip(*seeds, strict=True)
         first = curves[0]
-        if any(curve.values.shape != first.values.shape for curve in curves):
+        if not all(_has_same_places(curve, first) for curve in curves):
             return dict(judgement.curves)
         unit = name_seeds(models[0], len(models))
         mean = np.mean([curve.values for curve in curves], axis=0)
         averages[unit, estimator] = replace(first, values=mean)
     return averages
+
+
+def _has_same_places(curve: LayerValues, other: LayerValues) -> bool:
+    """Return whether two curves have the same steps and layers."""
+    return np.array_equal(curve.steps, other.steps, equal_nan=True) and np.array_equal(
+        curve.layers, other.layers
+    )
 
 
 def _describe_profile(curve: LayerValues) -> str:
@@ -355,7 +367,7 @@ def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
     """Say the numbers that criteria look at, of several units their range."""
     results = [result for result in judgement.results if not isnan(result.number.estimate)]
     if judgement.verdict == ClaimVerdict.CONTRADICTED:
-        results = [result for result in results if result.is_met]
+        results = [r for r in results if r.is_met and has_decided(judgement, r)]
     else:
         of_support = [result for result in results if result.verdict == ClaimVerdict.SUPPORTED]
         results = of_support or results

@@ -412,8 +412,11 @@ class StatesInMemory:
 
     @cached_property
     def massive(self) -> np.ndarray:
-        """Whether each token is massive in any hidden state, bool of shape (tokens,)."""
-        return find_massive_in_any_state(self[state] for state in range(len(self._states)))
+        """Whether each token is massive in any layer, bool of shape (tokens,).
+
+        A second state of the last layer, before the final norm, is no layer.
+        """
+        return find_massive_in_any_state(self[state] for state in range(self.layers + 1))
 
 
 def _describe_sizes(widths: Sequence[int]) -> str:

@@ -152,6 +152,7 @@ def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
             for name in ROWS:
                 file.create_dataset(name, data=sample.rows[name], chunks=True, fletcher32=True)
         yield StateWriter(files)
-        massive = find_massive_in_any_state(file["embeddings"][()] for file in files)
+        layers = files[: sample.layers + 1]  # without a second state of the last one
+        massive = find_massive_in_any_state(file["embeddings"][()] for file in layers)
         for file in files:
             file.create_dataset(MASSIVE, data=massive, chunks=True, fletcher32=True)

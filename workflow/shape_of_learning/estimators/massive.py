@@ -32,7 +32,7 @@ def find_massive(X: Any) -> np.ndarray:
     Returns
     -------
     ndarray of bool, shape (n,)
-        True for at most half of the vectors, and only for finite ones; all False if a vector holds NaN.
+        True for at most half of the vectors, and only for finite ones, whose median counts.
 
     Notes
     -----
@@ -53,8 +53,8 @@ def find_massive(X: Any) -> np.ndarray:
         block = read_matrix(X[rows], finite=False, stay=True)
         blocks.append(copy_to_host(namespace(block).linalg.norm(block, None, 1)))
     norms = np.concatenate(blocks)
-    with np.errstate(invalid="ignore"):
-        return np.isfinite(norms) & (norms > MASSIVE * np.median(norms))
+    finite = np.isfinite(norms)
+    return finite & (norms > MASSIVE * (np.median(norms[finite]) if finite.any() else np.inf))
 
 
 def find_massive_in_any_state(states: Iterable[Any]) -> np.ndarray:

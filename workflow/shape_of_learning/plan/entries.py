@@ -445,6 +445,7 @@ class Entry(Section):
             label=self.label,
             warmup_steps=self.warmup_steps,
             last_step=last or None,
+            is_from_scratch=self.kind in ("repository", "pretraining"),
             **self.treatment,
         )
 
