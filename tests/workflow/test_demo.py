@@ -78,7 +78,7 @@ def test_it_ends_with_what_it_found_and_keeps_no_weights_of_others(demo):
     )
     assert "no block is anisotropic (0.5 or more)" in said[1]
     assert len(said) == 3
-    assert re.search(r"dimension by MADA .* of SmolLM2.* of MiniLM", said[2])
+    assert re.search(r"dimension by the median of MADA .* of SmolLM2.* of MiniLM", said[2])
     assert not list((demo.folder / "results").rglob("finetuned/*/*/model.safetensors"))
     size = sum(
         file.stat().st_size for file in (demo.folder / "results").rglob("*") if file.is_file()
