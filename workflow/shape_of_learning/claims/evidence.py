@@ -28,6 +28,7 @@ MAX_SUSPECT_SHARE = 0.25
 # first, give about three.
 MIN_LOSS_GAIN = 0.5
 UNTRAINED = "untrained weights (step 0, and steps at which weights have not moved yet) do not count"
+UNTRAINED_CONTROL = "untrained"
 # Why values have no interval.
 FEW_WINDOWS_DECIDE = "since a few windows decide them"
 LACKING_GROUPS = "since they lack a value without one of the 16 groups of windows"
@@ -163,7 +164,7 @@ def _select_untrained(values: pd.DataFrame, models: Mapping[str, EvidenceModel])
     is_start = (
         (values["step"] == 0) & values["model"].isin(pretrained) & values["model"].isin(trained)
     )
-    return values[is_start].assign(control="untrained")
+    return values[is_start].assign(control=UNTRAINED_CONTROL)
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from shape_of_learning.claims.claim import (
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Families, Units
 from shape_of_learning.claims.evidence import (
+    UNTRAINED_CONTROL,
     ClaimData,
     Evidence,
     LayerValues,
@@ -41,7 +42,6 @@ from shape_of_learning.metrics.suspects import COPIES, NEAR_THE_WIDTH
 from shape_of_learning.words import capitalise, uncapitalise
 
 OTHER_SEEDS = " and other seeds"
-UNTRAINED_CONTROL = "untrained"
 
 
 class UnitNumber(NamedTuple):

@@ -271,7 +271,7 @@ def _name_deciding(claim: Claim, judgement: Judgement) -> str:
         return ""
     deciding: dict[str, list[float]] = {}
     for result in judgement.results:
-        if result.is_met and has_decided(judgement, result):
+        if result.is_met and _has_decided(judgement, result):
             deciding.setdefault(result.number.name, []).append(result.number.estimate)
     parts = (
         f"{claim.name_number(name)}: {format_range(of, '.3g')}" for name, of in deciding.items()
@@ -279,7 +279,7 @@ def _name_deciding(claim: Claim, judgement: Judgement) -> str:
     return f" ({'; '.join(parts)})" if deciding else ""
 
 
-def has_decided(judgement: Judgement, result: CriterionResult) -> bool:
+def _has_decided(judgement: Judgement, result: CriterionResult) -> bool:
     """Return whether a result is of a number that decides; the only number of a statistic may have no name."""
     is_hurdle = result.comparison.startswith("not_")
     return not is_hurdle and bool({result.number.name, ""} & {*judgement.deciding})
@@ -367,7 +367,7 @@ def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
     """Say the numbers that criteria look at, of several units their range."""
     results = [result for result in judgement.results if not isnan(result.number.estimate)]
     if judgement.verdict == ClaimVerdict.CONTRADICTED:
-        results = [r for r in results if r.is_met and has_decided(judgement, r)]
+        results = [r for r in results if r.is_met and _has_decided(judgement, r)]
     else:
         of_support = [result for result in results if result.verdict == ClaimVerdict.SUPPORTED]
         results = of_support or results
