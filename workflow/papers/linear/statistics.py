@@ -143,17 +143,13 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
         perplexity = rows.set_index(["order", "kind", "k"])["perplexity"].to_dict()
         parts = units[name] = {}
         for kind in CHANGES:
-            ratio, reverse = (
-                perplexity.get((order, kind, changed), np.nan)
-                / perplexity.get((order, kind, 0), np.nan)
-                for order in ORDERS
+            ratio, reverse, twice = (
+                perplexity.get((order, kind, k), np.nan) / perplexity.get((order, kind, 0), np.nan)
+                for order, k in [*((order, changed) for order in ORDERS), (ORDERS[0], 2 * changed)]
             )
             less = ratio - reverse if ratio != reverse else 0.0  # of two infinite ones
-            twice = perplexity.get((ORDERS[0], kind, 2 * changed), np.nan)
             parts[kind] = _bound_if_known(ratio)
-            parts[f"{kind}_twice"] = _bound_if_known(
-                twice / perplexity.get((ORDERS[0], kind, 0), np.nan)
-            )
+            parts[f"{kind}_twice"] = _bound_if_known(twice)
             parts[f"{kind}_over_reverse"] = _bound_if_known(less)
         if all(np.isnan(parts[kind].estimate) for kind in CHANGES):
             raise NotMeasured(

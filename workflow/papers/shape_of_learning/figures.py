@@ -93,8 +93,7 @@ def measures_by_depth(inputs: FigureInputs) -> Drawing:
     said = captions.write_footnote(inputs, table)
     said.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
     # Four panels beside each other would have no room for the label of their x axis.
-    middle = len(shown) // 2 if len(shown) % 2 == 0 and len(shown) > 3 else len(shown)
-    rows = [row for row in (shown[:middle], shown[middle:]) if row]
+    rows = [shown[:2], shown[2:]] if len(shown) == 4 else [shown]
     shared = {"sharex": True} if len(rows) > 1 else {}
     figure, grid, lines = marks.make_model_panels(inputs, "depth", rows, *said, **shared)
     for axes in grid[:, 0]:
