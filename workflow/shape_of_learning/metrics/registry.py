@@ -178,7 +178,7 @@ MEASURES: dict[str, Measure] = {
     "mada": _define_local_dimension("mada", 20, "mean", shrinks_jackknife=False),
     "mada_median": _define_dimension(
         "mada",
-        "MADA, median",
+        "MADA (median)",
         fixed={"combine": "median"},
         parameters={"k": 20},
         allowed={"k": AllowedRange(least=2)},
