@@ -39,7 +39,8 @@ def write_gguf(
 ) -> Path:
     """Write a Llama of a folder as llama.cpp does.
 
-    `words` names the rule by which text is cut into words; `metadata` replace its own, None leaves one out.
+    `words` names the rule by which text is cut into words, or "" for a file without; `metadata` replace its own, and
+    None leaves one out.
     """
     model = hf.LlamaForCausalLM.from_pretrained(folder)
     config = model.config
@@ -59,7 +60,8 @@ def write_gguf(
     bpe = json.loads((folder / "tokenizer.json").read_text())["model"]
     tokens = sorted(bpe["vocab"], key=bpe["vocab"].get)
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(words)
+    if words:
+        writer.add_tokenizer_pre(words)
     writer.add_token_list(tokens)
     writer.add_token_types([1] * len(tokens))
     writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in bpe["merges"]])

@@ -167,13 +167,32 @@ def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
     assert f"holds `{name}`, which transformers leaves out" in refusal(file, cache)
 
 
-@pytest.mark.parametrize("rule", ["llama-bpe", "smollm"])
-def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, llama, tmp_path):
-    """Llama 3 joins a full stop with the word after it, and at most three digits."""
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("gpt-2", ["see", ".", "word", "__", "_2023"]),
+        ("llama-bpe", ["see", ".word", "__", "_", "202", "3"]),
+        ("smollm", ["see", ".", "word", "___", "2", "0", "2", "3"]),
+        ("starcoder", ["see", ".", "word", "___", "2", "0", "2", "3"]),
+    ],
+)
+def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, words, llama, tmp_path, caplog):
     folder = find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama, words=rule)))
     rules = load_tokenizer(folder).backend_tokenizer.pre_tokenizer
-    words = [word for word, _ in rules.pre_tokenize_str("see.word 2023")]
-    assert (".word" in words) == ("202" in words) == (rule == "llama-bpe")
+    found = [word for word, _ in rules.pre_tokenize_str("see.word   2023")]
+    assert found == [word.replace("_", "Ġ") for word in words]
+    assert not caplog.messages
+
+
+def test_a_file_without_a_rule_for_words_is_measured_with_a_warning_each_time(
+    llama, tmp_path, caplog
+):
+    for rule in ("", "default"):
+        file = write_gguf(tmp_path / f"rule_{rule}.gguf", llama, words=rule)
+        for _ in range(2):
+            find_local_checkpoint(str(file))
+            assert "`tokenizer.ggml.pre`" in caplog.text
+            caplog.clear()
 
 
 @pytest.mark.parametrize("rule", ["deepseek-llm", "bloom", "not-yet-known"])

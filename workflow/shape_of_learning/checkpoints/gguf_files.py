@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Folder in the cache. It has another name when files are refused that were not before, since theirs may be there.
-UNPACKED = "gguf-2"
+# Folder in the cache. It has another name when files are refused or read in another way than before, since theirs
+# may be there.
+UNPACKED = "gguf-3"
+# What a user must know of an unpacked file, each time that it is used.
+WARNING = "warning.txt"
 BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")
 # Keys that transformers replaces by a default where the metadata lack them, and the tensors that need them.
 NEEDED_KEYS = (
@@ -35,10 +38,11 @@ NEEDED_KEYS = (
     ("attention.head_count_kv", "attn_k"),
     ("attention.layer_norm(_rms)?_epsilon", "norm"),
 )
-# Rules of llama.cpp by which words are those of GPT-2, or these with single digits, which no merge joins again.
-WORDS_OF_GPT_2 = frozenset({
-    "codeshell", "command-r", "default", "exaone", "gpt-2", "jais", "minerva-7b", "mpt", "olmo", "phi-2", "refact",
-    "smollm", "starcoder",
+# Names that llama.cpp gives to the rule by which GPT-2 cuts text into words, and to the same rule after each digit has
+# become a word of its own. transformers takes the first for both, which differs in blanks before a digit.
+WORDS_OF_GPT_2 = frozenset({"gpt-2", "granite-docling", "jais", "mpt", "olmo", "phi-2", "trillion"})
+WORDS_OF_SINGLE_DIGITS = frozenset({
+    "codeshell", "command-r", "exaone", "minerva-7b", "refact", "smollm", "starcoder",
 })  # fmt: skip
 # The factors by which Llama 3.1 and later divide the frequencies of positions; llama.cpp writes the factors alone.
 ROPE_FACTORS = "rope_freqs.weight"
@@ -69,8 +73,14 @@ def unpack(file: Path) -> Path:
     from huggingface_hub import cached_assets_path
 
     folder = cached_assets_path("shape-of-learning", namespace=UNPACKED) / remember_sha256(file)
-    if folder.exists():
-        return folder
+    if not folder.exists():
+        _unpack_once(file, folder)
+    if (folder / WARNING).exists():
+        logger.warning("%s %s", file, (folder / WARNING).read_text(encoding="utf-8"))
+    return folder
+
+
+def _unpack_once(file: Path, folder: Path) -> None:
     for package in ("gguf", "accelerate"):  # transformers needs both, and says so late
         if find_spec(package) is None:
             raise InputError(
@@ -79,7 +89,7 @@ def unpack(file: Path) -> Path:
     logger.info("unpacking %s, once", file)
     try:
         with _read_header_once():
-            model, tokenizer = _load(file)
+            model, tokenizer, warning = _load(file)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # the code of each architecture raises its own
@@ -90,7 +100,8 @@ def unpack(file: Path) -> Path:
     with atomic_write(folder) as unfinished:
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
-    return folder
+        if warning:
+            (unfinished / WARNING).write_text(warning, encoding="utf-8")
 
 
 @contextmanager
@@ -115,8 +126,8 @@ def _read_header_once() -> Iterator[None]:
         vars(library).update(tqdm=tqdm)
 
 
-def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
-    """Load the model as from a folder of weights, and its tokenizer."""
+def _load(file: Path) -> "tuple[PreTrainedModel, Any, str]":
+    """Load the model as from a folder of weights, and its tokenizer; with what a user must know of its text."""
     import gguf
     import transformers
 
@@ -142,8 +153,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any]":
     whole = type(model)(_make_folder_config(file, reader, model.config))
     whole.load_state_dict(model.state_dict())
     tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
-    _refuse_other_words(file, reader, tokenizer)
-    return whole, tokenizer
+    return whole, tokenizer, _set_rule_of_words(file, reader, tokenizer)
 
 
 def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
@@ -196,16 +206,35 @@ def _refuse_unread_metadata(
             )
 
 
-def _refuse_other_words(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> None:
-    """Refuse a file whose text is cut into words by a rule that transformers does not know: it would take GPT-2's."""
+def _set_rule_of_words(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> str:
+    """Let a tokenizer cut text into words by the rule that its file names, or refuse the file.
+
+    Returns a warning if the file names none: transformers takes GPT-2's for every rule that it does not know.
+    """
+    from tokenizers import pre_tokenizers
+
     field = reader.fields.get("tokenizer.ggml.pre")
     rule = field.contents() if field else "default"
     settings = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"] or {}
-    if settings.get("type") == "ByteLevel" and settings["use_regex"] and rule not in WORDS_OF_GPT_2:
+    is_gpt_2 = settings.get("type") == "ByteLevel" and settings["use_regex"]
+    if not is_gpt_2 or rule in WORDS_OF_GPT_2:
+        return ""
+    if rule in WORDS_OF_SINGLE_DIGITS:
+        digits = pre_tokenizers.Digits(individual_digits=True)
+        words = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
+        return ""
+    if rule != "default":
         raise InputError(
             f"{file} names the rule `{cut(rule)}` by which text is cut into words (`tokenizer.ggml.pre`), which "
             "transformers does not know; take the folder of the weights that it was made of"
         )
+    if reader.fields["general.architecture"].contents() == "gpt2":
+        return ""
+    return (
+        "does not say by which rule text is cut into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if the "
+        "model was trained with another, its values are of other tokens"
+    )
 
 
 def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
