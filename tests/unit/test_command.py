@@ -216,6 +216,7 @@ def tables(table: Path):
         "text for a number": (with_cell("value", "many"), "'many' for a number in `value`"),
         "infinitely many windows": (with_cell("windows", "1e999"), "finite number in `windows`"),
         "half a layer": (with_cell("layer", "1.5"), "whole number in `layer`"),
+        "an unknown reason": (with_cell("reason", "why not"), "'why not' in `reason`"),
         "an infinite layer": (with_cell("layer", "inf"), "whole number in `layer`"),
         "a long cell": (with_cell("model", "x" * 200_000), "field larger"),
         "a measure that is none": (

@@ -180,13 +180,14 @@ def test_a_claim_holds_beyond_a_control_that_meets_it_by_less():
     assert beyond([0.1, 0.2, 0.95, 0.2, 0.1]) == {"untrained": "no"}
 
 
-def test_untrained_weights_stand_at_every_step_of_a_training():
+def test_untrained_weights_are_no_null_model_of_a_training():
+    """They give a flat curve, which supports no claim on a training."""
     claim = CLAIMS["anisotropy_grows_then_settles"]
     steps = dict(zip((0, 1, 9, 40, 60, 100), (0.1, 0.3, 0.6, 0.6, 0.6, 0.6), strict=True))
     curves = {("d", "anisotropy"): curve({step: [v, v] for step, v in steps.items()}, 1e-4)}
     models = {"d": EvidenceModel("d", "decoder", 40)}
     null = curve({100: [0.2, 0.2]}, 1e-4)
     of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
-    assert judge(claim, of).beyond_controls == {"untrained": "yes"}
+    assert judge(claim, of).beyond_controls == {}
     same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
     assert judge(claim, same).beyond_controls == {"shuffled": "no"}

@@ -167,13 +167,15 @@ def test_readme_says_what_the_demo_says():
     page = " ".join((REPOSITORY / "README.md").read_text().split())
     value = drawn_anisotropy()
     blocks = value[DECODER, "anisotropy"]
-    few = value[DECODER, "anisotropy_without_massive_tokens"][HIGH]
+    few = value[DECODER, "anisotropy_without_massive_tokens"][[*range(3, 10), *range(12, 30)]]
     low, high = rounded(blocks[HIGH])
-    least, most = rounded(few)
     assert f"{low:.2f} to {high:.2f} in blocks 12 to 28" in page
-    assert f"{least:.2f} to {most:.2f} is left" in page
-    said = f"{low:.2f} or more with them, {least:.2f} to {most:.2f} without"
-    assert said.replace("0.", ".") in page
+    low, high = rounded(few)
+    assert f"{low:.2f} to {high:.2f} is left in these blocks" in page
+    massive = pd.read_csv(DEMO / "massive_tokens_of_decoder.csv").set_index("layer").loc[HIGH]
+    low, high = rounded(100 * massive["massive_share"], 0)
+    assert page.count(f"first of each window, holds {low:.0f} to {high:.0f} % of the variance") == 2
+    assert all(round(100 * massive["massive"] / massive["n"]) == 1)
     anisotropic = find_sentences("M", anisotropy_rows(blocks))[0]
     assert "0.5 or more in blocks 3 to 9 and 12 to 29" in anisotropic
     assert "above 0.5 in blocks 3 to 9 and 12 to 29" in page

@@ -273,12 +273,18 @@ def compare(  # noqa: PLR0913 (options)
         )
         rows = result.compare(second_result)
         console = make_results_console(csv)
-        console.print(f"B - A: {second} - {first}", highlight=False, soft_wrap=True)
+        console.print(f"B - A: {second_result.label} - {result.label}", highlight=False)
         try:
             if csv:
                 write_table(csv, [*rows[0]], [[*row.values()] for row in rows])
         finally:
             print_changes(rows, console)
+            blocks, other_blocks = result.model.layers, second_result.model.layers
+            if blocks != other_blocks:
+                console.print(
+                    f"Means alone, since A has {blocks} blocks and B {other_blocks}",
+                    highlight=False,
+                )
 
 
 @app.command(epilog="Example: shape-of-learning explore shape.csv shape.html")

@@ -166,7 +166,7 @@ def _say_without_massive(curves: Curves, layers: Sequence[int]) -> str:
     if _has_none_massive(curves):
         return "; no block has massive tokens"
     left = {layer: parse_cell(without[layer]["value"]) for layer in known}
-    begin = f"; without massive tokens{_say_share(curves, known)} it is"
+    begin = f"; without the tokens that are massive in any layer{_say_share(curves, known)} it is"
     still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
     also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
     runs = _split_runs(known)
@@ -224,8 +224,10 @@ def _say_tail(models: Sequence[Curves]) -> str:
         if raised:
             range_of_means = format_range((means[n] for n in raised), ".0f")
             where = f"{len(raised)} of {len(means)} blocks of {curves.label}"
-            parts.append(f"{range_of_means} in {where}")
-    return f"its mean, which a few vectors raise, is {enumerate_items(parts)}" if parts else ""
+            parts.append(f"{where} ({range_of_means})")
+    if not parts:
+        return ""
+    return f"its mean, which a few vectors raise, is more than {TAIL:g} times as high in {enumerate_items(parts)}"
 
 
 def _say_dimension_of(curves: Curves, measure: str) -> str:

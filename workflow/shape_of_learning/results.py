@@ -48,6 +48,7 @@ SHORT_LABELS = {
 LEGEND = {
     "anisotropy_without_massive_tokens": "anisotropy without the tokens that are massive in any layer",
     "mada_median": "the median of its local dimensions; `--measures mada` for their mean",
+    "mle": "near-copies make it low; where TwoNN has a *, do not quote it",
 }
 LAYERS, AVERAGE = "", "mean"  # heading and last row of the column of layers, which is narrow
 EXCLUDES_0 = Reason("excludes 0", "!", "the interval excludes 0")
@@ -189,6 +190,8 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
 
 def _read_cell(cell: str, column: str, line: int) -> str:
     """Return a cell as tables of this package have it: integers without a point, undefined values empty."""
+    if column == "reason":
+        return _read_reasons_cell(cell, line)
     if column in TEXT_COLUMNS:
         return cell
     if not cell.strip():
@@ -206,6 +209,18 @@ def _read_cell(cell: str, column: str, line: int) -> str:
     if math.isinf(value) and column not in VALUE_COLUMNS:
         raise ValueError(f"line {line} has {cell!r:.50} for a finite number in `{column}`")
     return repr(value)
+
+
+def _read_reasons_cell(cell: str, line: int) -> str:
+    if cell.lower() == "nan":  # as pandas may write a cell without reasons
+        return ""
+    try:
+        read_reasons(cell)
+    except KeyError:
+        raise ValueError(
+            f"line {line} has {cell!r:.50} in `reason`, where there may be {', '.join(REASONS)}"
+        ) from None
+    return cell
 
 
 class Cell(NamedTuple):
@@ -279,8 +294,12 @@ def _print_table(cells: Mapping[tuple[str, str], Cell], console: Console, decima
         "Rows: layers; 0 is the embeddings, and the mean is that of blocks", highlight=False
     )
     for name, words in LEGEND.items():
-        if name in columns and name in short:
+        if name in columns and not (name == "mada_median" and "mada" in columns):
             console.print(f"{labels[name]}: {words}", soft_wrap=True, highlight=False)
+    if any(find_measure(name).conditions.is_dimension for name in columns):
+        console.print(
+            "Dimensions: compare only those of the same text, windows and batches", highlight=False
+        )
 
 
 def _divide_columns(widths: Mapping[str, int]) -> list[list[str]]:

@@ -344,9 +344,7 @@ class ClaimData:
             verb = "is" if len(lacking) == 1 else "are"
             raise NotMeasured(f"{list_names(lacking)} {verb} not in the run")
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
-        reason = (
-            f"it needs {what} for at least {needed} of the {whose}, and the run has it for {number}"
-        )
+        reason = f"it needs {what} for at least {needed} of the {whose}, and {number} of those that are judged have it"
         raise NotMeasured(reason + (f", not for {list_names(lacking)}" if lacking else ""))
 
     def require_models(self, found: Collection[str], names: Sequence[str], what: str) -> None:

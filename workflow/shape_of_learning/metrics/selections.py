@@ -1,5 +1,6 @@
 """Select the tokens that are measured, and divide them into batches and groups of windows."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -279,9 +280,10 @@ def divide_shuffled(vectors: int, size: int, stream: np.random.Generator) -> lis
 def require_one_batch(vectors: int, size: int) -> None:
     """Raise InputError if there are fewer than `size` vectors."""
     if vectors < size:
+        times = math.ceil(10 * size / max(vectors, 1)) / 10
         raise InputError(
-            f"the windows give {vectors} vectors, fewer than one batch of {size}; raise "
-            "`sampling.windows` or lower `measurement.batch_vectors` (with "
+            f"the windows give {vectors} vectors, fewer than one batch of {size}; raise `sampling.windows` "
+            f"{times:g} times, or lower `measurement.batch_vectors`, which changes every dimension (with "
             "`measurement.token_types: one` only one vector of each token type is measured, with "
             "`measurement.sequence` one of each window)"
         )
