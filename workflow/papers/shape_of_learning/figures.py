@@ -219,7 +219,9 @@ def _describe_massive_tokens(inputs: FigureInputs, found: pd.DataFrame) -> list[
             said.append(f"{model.label} has no massive token.")
             continue
         left_out = f"{number:,} of {n:,} tokens ({100 * number / n:.2g} %)"
-        said.append(f"{model.label}: {left_out} are massive in a layer, and left out of all.")
+        said.append(
+            f"{model.label}: {left_out} are massive in some layer, and left out of every layer."
+        )
         rows = rows[rows["massive"] > 0]
         if rows.empty:  # they are massive before the final norm alone
             continue

@@ -197,8 +197,8 @@ def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
             sentences = dict.fromkeys(reason.sentence for reason in reasons)
             words = "; ".join(sentences) or "layers are suspect"
             if (rows[column] > 0).all():
-                parts = "both values" if len(rows) == 2 else f"all {len(rows):,} values"
-            suspect.append(f"{SUSPECT}: {measure.label}, {parts}: {words}.")
+                parts = "in both values" if len(rows) == 2 else f"in all {len(rows):,} values"
+            suspect.append(f"{SUSPECT}: {measure.label} {parts}: {words}.")
     return [*uneven, *suspect]
 
 
@@ -230,11 +230,13 @@ def _count_by_model(rows: pd.DataFrame, column: str, layers: pd.Series | None) -
         if not marks.any():
             continue
         if layers is not None:
-            part = f"{(marks > 0).sum():,} of {len(marks):,} points"
+            part = f"at {(marks > 0).sum():,} of {len(marks):,} points"
             part += f", in up to {marks.max()} of {layers[marks.idxmax()]} layers"
         else:
-            part = count_blocks(of_model["layer"], marks > 0, of_model["revision"].nunique())
-        parts.append(f"{label} {part}")
+            part = (
+                f"in {count_blocks(of_model['layer'], marks > 0, of_model['revision'].nunique())}"
+            )
+        parts.append(f"of {label} {part}")
     return "; ".join(parts)
 
 
