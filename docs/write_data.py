@@ -17,8 +17,8 @@ DOCS = Path(__file__).parent
 DATA = DOCS / "data"
 TABLES = DOCS / "reference/tables.md"
 RUNS = {
-    "demo": "the decoder SmolLM2-135M-Instruct (four-bit weights) and the encoder MiniLM-L6, which others trained, and a small "
-    "decoder that this run trained, on 40 windows of Python's documentation: `make demo`",
+    "demo": "the decoder SmolLM2-135M-Instruct (four-bit weights) and the encoder MiniLM-L6, which others trained, "
+    "and a small decoder that this run trained, on 40 windows of Python's documentation: `make demo`",
     "showcase": "three decoders and three encoders of one size, trained by this run, on the first 2.6 MB of enwik8, at "
     "all saved steps: `make showcase`",
 }
