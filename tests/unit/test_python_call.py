@@ -1,6 +1,8 @@
 """What `sol.measure`, `sol.compare` and `sol.plot` take and give in Python."""
 
+import json
 from copy import deepcopy
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ import shape_of_learning as sol
 from shape_of_learning.errors import InputError
 from shape_of_learning.one_model.measurement import measure_checkpoint
 from shape_of_learning.one_model.options import MeasurementOptions
-from tiny_models import TEXT, USUAL, save_tokenizer
+from tiny_models import TEXT, USUAL, save_tiny_model, save_tokenizer
 
 TEXTS = [f"{TEXT[number % 3]} {number} {TEXT[0]}" for number in range(24)]
 NAMES = ["anisotropy", "two_nn"]
@@ -58,6 +60,57 @@ def test_a_model_finds_the_tokenizer_beside_it(folder, model):
     lost.config._name_or_path = ""
     with pytest.raises(InputError, match="`tokenizer` is missing"):
         sol.measure(lost, texts=TEXTS)
+
+
+def test_code_beside_a_model_never_runs_as_its_tokenizer(tmp_path, monkeypatch):
+    place = tmp_path / "foreign"
+    save_tiny_model(place, "llama", head=True)
+    (place / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")
+    settings = json.loads((place / "tokenizer_config.json").read_text())
+    settings |= {"auto_map": {"AutoTokenizer": ["own.Own", None]}, "tokenizer_class": "Own"}
+    (place / "tokenizer_config.json").write_text(json.dumps(settings))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    with pytest.raises(InputError, match="custom code"):
+        sol.measure(hf.AutoModelForCausalLM.from_pretrained(place), texts=TEXTS, measures=NAMES)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_of_endless_texts_the_first_windows_are_read(model, caplog):
+    endless = (f"{TEXTS[number % 24]} {number}" for number in count())
+    table = sol.measure(model, texts=endless, windows=18, measures=NAMES)
+    assert table["windows"].max() == 18
+    assert not any("copies" in message for message in caplog.messages)
+
+
+def test_texts_that_are_copies_are_said(model, caplog):
+    sol.measure(model, texts=[*TEXTS, *TEXTS[:6]], measures=NAMES)
+    assert "6 of 30 texts are copies" in caplog.text
+
+
+def test_half_a_character_is_refused_with_its_text(model):
+    with pytest.raises(InputError, match=r"`texts` has 'half \\ud83d'.* lone surrogate"):
+        sol.measure(model, texts=[*TEXTS, "half \ud83d"])
+
+
+def test_a_model_of_ones_own_without_a_last_state_says_what_its_last_layer_is(model, caplog):
+    class Own(hf.PreTrainedModel):
+        config_class = hf.GPTNeoXConfig
+
+        def __init__(self, config):
+            super().__init__(config)
+            self.trunk = hf.GPTNeoXModel(config)
+            self.post_init()
+
+        def forward(self, input_ids=None, attention_mask=None, **options):
+            return {"logits": self.trunk(input_ids, attention_mask, **options).last_hidden_state}
+
+    config = deepcopy(model.config)
+    config._attn_implementation = "eager"
+    own = Own(config)
+    for whole in (own, own.trunk):
+        caplog.clear()
+        sol.measure(whole, texts=TEXTS, measures=["anisotropy"])
+        assert ("before any final norm" in caplog.text) == (whole is own)
 
 
 def test_a_padding_token_that_the_model_does_not_know_changes_nothing(folder, model):

@@ -3,13 +3,15 @@
 from contextlib import chdir
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from shape_of_learning import measure
 from shape_of_learning.command_line import app
 from shape_of_learning.errors import InputError
-from shape_of_learning.one_model.vector_files import SUFFIXES
+from shape_of_learning.one_model.vector_files import SUFFIXES, read_vectors
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,20 @@ def test_a_pointer_of_git_lfs_is_no_damaged_file(suffix, tmp_path):
     file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
     with pytest.raises(InputError, match="run `git lfs pull` in"):
         measure(file)
+
+
+def test_groups_of_a_list_count_and_other_whole_numbers_are_no_coordinates(tmp_path):
+    X = np.random.default_rng(0).standard_normal((64, 4))
+    groups = [row // 4 for row in range(64)]
+    torch.save({"vectors": torch.tensor(X), "groups": groups}, tmp_path / "a.pt")
+    vectors, found = read_vectors(str(tmp_path / "a.pt"))
+    assert found.tolist() == groups
+    assert (vectors == X).all()
+    table = pd.DataFrame(X, columns=list("abcd"))
+    table.assign(groups=groups).to_parquet(tmp_path / "a.parquet")
+    vectors, found = read_vectors(str(tmp_path / "a.parquet"))
+    assert found.tolist() == groups
+    assert (vectors == X).all()
+    table.assign(label=groups).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"`label`.* beside coordinates"):
+        read_vectors(str(tmp_path / "a.parquet"))

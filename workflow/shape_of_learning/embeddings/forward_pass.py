@@ -53,6 +53,8 @@ class ForwardPass:
     changes_itself : bool
         Whether a pass leaves something in the model, such as the last states of RecurrentGemma, so that two threads
         would mix theirs. It is known once :meth:`needs_windows_alone` was asked.
+    has_last_state : bool
+        Whether the model returned a last hidden state in its latest pass; else that of the last block stands for it.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class ForwardPass:
         self._last_layer = last_layer
         self._lock, self._recording = threading.RLock(), 0
         self._needs_windows_alone: bool | None = None
-        self.changes_itself = False
+        self.changes_itself, self.has_last_state = False, True
         self._records = threading.local()
         self._hooks = ExitStack()
 
@@ -313,6 +315,7 @@ class ForwardPass:
             if blocks.are_time_first:
                 states = [state.transpose(0, 1) for state in states]
         last = output.get("last_hidden_state")
+        self.has_last_state = last is not None
         if last is None:  # as of DPR
             last = states[-1]
         # Without a final norm, both are the last hidden state.

@@ -69,7 +69,7 @@ def find_device(name: str | None) -> "torch.device":
 
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.empty(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0][:150]
         raise InputError(

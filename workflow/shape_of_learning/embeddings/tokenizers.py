@@ -30,10 +30,10 @@ def load_tokenizer(folder: Path) -> Any:
 
     try:
         # Without a vocabulary the library builds a tokenizer without words.
-        names = _list_tokenizer_names(folder)
+        names = list_tokenizer_names(folder)
         if not names and find_model_folder(folder) != folder:
             folder = find_model_folder(folder)
-            names = _list_tokenizer_names(folder)
+            names = list_tokenizer_names(folder)
         for name in names:
             refuse_odd_file(folder / name)
         if not names:
@@ -54,7 +54,8 @@ def load_tokenizer(folder: Path) -> Any:
         ) from error
 
 
-def _list_tokenizer_names(folder: Path) -> list[str]:
+def list_tokenizer_names(folder: Path) -> list[str]:
+    """List the files of a tokenizer in a folder."""
     return list_tokenizer_paths({file.name for file in folder.glob("*")}, "")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from shape_of_learning.embeddings.model import (
 )
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import split_windows, tokenise
-from shape_of_learning.embeddings.tokenizers import load_tokenizer
+from shape_of_learning.embeddings.tokenizers import list_tokenizer_names, load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.massive import find_massive_in_any_state
 from shape_of_learning.metrics.measure_entry import AFTER
@@ -202,7 +203,7 @@ def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
     pair = options.pop("tokenizer", None)
     tokenizers = pair if isinstance(pair, tuple) else (pair, pair)
     if options.get("texts") is not None:
-        options["texts"] = list_texts(options["texts"])
+        options["texts"] = list_texts(options["texts"], options.get("windows"))
     first, _ = measure_request(a, Request(tokenizer=tokenizers[0], **options))
     second, _ = measure_request(
         b, Request(tokenizer=tokenizers[1], **options), shuffled_as=first.model.name
@@ -396,16 +397,21 @@ def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
     return numbers
 
 
-def list_texts(texts: Iterable[str]) -> list[str]:
-    """Return texts as a list; InputError if it is empty or holds anything but text."""
+def list_texts(texts: Iterable[str], number: Any = None) -> list[str]:
+    """List the first texts, or all; InputError if there is none, or anything but text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"`texts` is {texts!r:.80}; give a list of texts")
-    text_list = list(texts)
+    is_bounded = isinstance(number, int | np.integer) and number > 0
+    text_list = list(islice(texts, int(number) if is_bounded else None))
     if not text_list:
         raise InputError("`texts` is empty; give a list of texts")
     for text in text_list:
         if not isinstance(text, str):
             raise InputError(f"`texts` has {text!r:.80}, which is no text; give a list of texts")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError(
+                f"`texts` has {text!r:.80} with half of a character (a lone surrogate); read it again as UTF-8"
+            )
     return text_list
 
 
@@ -432,7 +438,13 @@ def prepare_sample(
     if texts is None:
         number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
         texts = draw_built_in_windows(request.windows or number, request.seed)
-    texts = list_texts(texts)[: request.windows]
+    texts = list_texts(texts, request.windows)
+    if copies := len(texts) - len({*texts}):
+        logger.warning(
+            "%d of %d texts are copies of others; intervals take them for independent, so they are too narrow",
+            copies,
+            len(texts),
+        )
     tokenizer = load_model_tokenizer(loaded) if tokenizer is None else find_tokenizer(tokenizer)
     if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
         raise InputError(
@@ -460,6 +472,12 @@ def prepare_sample(
             f"{context}; give shorter `texts`, or `window_tokens`, which splits them"
         )
     states, _ = forward.compute_hidden_states(tokenised_windows[:1], 0)
+    if not forward.has_last_state and not type(loaded.inner).__module__.startswith("transformers."):
+        logger.warning(
+            "the output of %s has no `last_hidden_state`, so the last layer is the output of the last block, before "
+            "any final norm; give its backbone for the state after it",
+            type(loaded.inner).__name__,
+        )
     return SampleRun(
         forward,
         name,
@@ -477,11 +495,15 @@ def load_model_tokenizer(loaded: LoadedModel) -> Any:
     """Load the tokenizer from the folder or repository of a model."""
     from transformers import AutoTokenizer
 
-    source = str(getattr(loaded.inner.config, "_name_or_path", "") or "")
+    config = loaded.inner.config
+    source = str(getattr(config, "_name_or_path", "") or "")
+    if Path(source).is_dir() and list_tokenizer_names(Path(source)):
+        return load_tokenizer(Path(source))
     try:
         if not source:
             raise OSError
-        return AutoTokenizer.from_pretrained(source)
+        commit = getattr(config, "_commit_hash", None)
+        return AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError):
         raise InputError(
             "`tokenizer` is missing, and the model's folder has none; give the tokenizer of transformers of the model"
@@ -638,7 +660,10 @@ def _number_groups(groups: Any, vectors: int) -> np.ndarray:
         )
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise InputError("`groups` has NaN; give a number for the group of each vector")
-    return np.unique(labels, return_inverse=True)[1]
+    try:
+        return np.unique(labels, return_inverse=True)[1]
+    except TypeError:  # of values that cannot be compared
+        raise InputError("`groups` has values of several types; give numbers or text") from None
 
 
 def _convert_array(values: Any) -> np.ndarray:

@@ -91,6 +91,8 @@ def _convert_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
         if hasattr(tensor, "detach"):
             is_short = tensor.is_floating_point() and tensor.element_size() < 4
             arrays[name] = (tensor.float() if is_short else tensor).detach().numpy()
+        elif isinstance(tensor, list | tuple):
+            arrays[name] = np.asarray(tensor)
     return arrays
 
 
@@ -107,6 +109,12 @@ def _read_parquet(path: Path) -> dict[str, Any]:
     numbers = table.select_dtypes("number")
     lists = [name for name in table if name not in numbers and np.ndim(table[name].iloc[0]) == 1]
     if numbers.shape[1] and not lists:
+        whole = [str(name) for name in numbers.select_dtypes("integer")]
+        if whole and len(whole) < numbers.shape[1]:
+            raise InputError(
+                f"{path} has columns of whole numbers (`{whole[0]:.50}`) beside coordinates; leave them out, or call "
+                f"one of them `{GROUPS}`"
+            )
         return arrays | {VECTORS: numbers.to_numpy()}
     return arrays | {name: np.stack(table[name].to_list()) for name in lists}
 
