@@ -482,6 +482,18 @@ def test_a_finding_is_told_in_the_numbers_of_the_quantity():
     assert ["single hump", "below 0", "yes"] in rows
 
 
+def test_a_finding_is_told_of_the_blocks_that_decide():
+    """A bell of the blocks before the last one, which is after the final norm."""
+    claim = CLAIMS["decoders_peak_in_the_middle"]
+    models = {"d": EvidenceModel("d", "decoder", 10, label="Decoder 1.4B")}
+    profile = curve({0: [0.2, 0.3, 0.4, 0.6, 0.8, 0.6, 0.4, 0.3, 0.2, 0.99]}, 1e-4)
+    found = judge(claim, Evidence(models, {("d", "anisotropy"): profile}))
+    assert found.verdict == "supported"
+    assert describe_finding(claim, found).startswith(
+        "Anisotropy of Decoder 1.4B is 0.8 in block 5 and 0.2 to 0.6 elsewhere, so the profile is a bell"
+    )
+
+
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():
     rows = {"model": ["d"], "revision": ["step0"], "shown": ["yes"], "vocabulary": [1000]}
     low = [curve({0: [0.5, 0.5]})]

@@ -6,6 +6,7 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judgement import judge
+from shape_of_learning.claims.page import describe_finding
 
 STEPS = (1, 4, 16, 64, 256, 1000)
 MODEL = EvidenceModel("d", "decoder", 2, last_step=1000)
@@ -14,11 +15,13 @@ THREE = [30, 20, 13, 20, 30, 22]
 
 def judge_curve(claim, last_layer, spread=0.01):
     """Judge a decoder whose first layer rises throughout, so that it shows no phase."""
+    return judge_evidence(claim, last_layer, spread).verdict
+
+
+def judge_evidence(claim, last_layer, spread=0.01):
     by_step = {step: [step, value] for step, value in zip(STEPS, last_layer, strict=True)}
     (name,) = CLAIMS[claim].estimators
-    return judge(
-        CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): curve(by_step, spread)})
-    ).verdict
+    return judge(CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): curve(by_step, spread)}))
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,8 @@ def judge_curve(claim, last_layer, spread=0.01):
         ([30, 30, 30, 30, 13, 30], ["contradicted", "supported", "contradicted", "contradicted"]),
         # A rise and a fall without a collapse before them.
         ([10, 14, 19, 24, 20, 14], ["contradicted", "supported", "supported", "contradicted"]),
+        # A rise between the first two steps alone.
+        ([10, 50, 50, 50, 50, 50], ["contradicted", "supported", "contradicted", "contradicted"]),
     ],
 )
 def test_each_phase_is_judged_alone_and_all_in_their_order(last_layer, verdicts):
@@ -43,6 +48,12 @@ def test_each_phase_is_judged_alone_and_all_in_their_order(last_layer, verdicts)
         "phases_come_in_this_order",
     )
     assert [judge_curve(claim, last_layer) for claim in claims] == verdicts
+
+
+def test_the_sentence_is_of_the_last_layer_which_decides():
+    found = judge_evidence("dimensions_expand_then", THREE)
+    said = describe_finding(CLAIMS["dimensions_expand_then"], found)
+    assert "layer 2, is 30 at step 1, 13 (lowest) at step 16 and 22 at step 1,000" in said
 
 
 def test_noise_shows_no_phases():

@@ -390,7 +390,7 @@ def _select_profiles(
         last = data.models[name].layers - (not curve.before_norm)
         is_block = (curve.layers >= 1) & (curve.layers <= last)
         if last >= fewest and is_block.sum() == last:
-            found[name] = curve.last[..., is_block, :]
+            found[name] = data.keep_layers(name, estimators[0], is_block).last
     data.require(found, f"`{estimators[0]}` at all blocks before the last one, {fewest} at least,")
     return found
 

@@ -31,13 +31,14 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
     for name, (curve,) in data.select_curves(*estimators).items():
         if len(curve.steps) < FEWEST_STEPS or not has_last_layer(data, name, curve):
             continue
-        height = np.log(curve.values[..., -1, :]) * (1 if falls_first else -1)
+        of_last = data.keep_layers(name, estimators[0], curve.layers == curve.layers[-1])
+        height = np.log(of_last.means) * (1 if falls_first else -1)
         last = height.shape[-2] - 1
         is_early = curve.steps <= BEGINNING * curve.steps[last]
         falls, rises, ends, orders = [], [], [], []
-        for trough in range(1, last):
+        for trough in range(last):
             fall = height[..., 0, :] - height[..., trough, :]
-            if is_early[trough]:
+            if trough and is_early[trough]:
                 falls.append(bound_by_jackknife(fall))
             for peak in range(trough + 1, last + 1):
                 rise = height[..., peak, :] - height[..., trough, :]
@@ -45,8 +46,9 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
                 if peak < last:
                     end = height[..., peak, :] - height[..., last, :]
                     ends.append(bound_by_jackknife(np.stack([rise, end], axis=-2)).least())
-                    three = np.stack([fall, rise, end], axis=-2)
-                    orders.append(bound_by_jackknife(three).least())
+                    if trough:
+                        three = np.stack([fall, rise, end], axis=-2)
+                        orders.append(bound_by_jackknife(three).least())
         if not falls:
             continue
         units[name] = {

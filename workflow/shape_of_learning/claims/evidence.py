@@ -87,6 +87,21 @@ class LayerValues:
         """Values at the last checkpoint, shape (..., layers, 17)."""
         return self.values[..., -1, :, :]
 
+    def keep_layers(self, is_kept: np.ndarray) -> "LayerValues":
+        """Return the values of some layers, for which `is_kept`, (layers,) of bool, is true."""
+
+        def select(shares: np.ndarray | None) -> np.ndarray | None:
+            return None if shares is None else shares[:, is_kept]
+
+        return replace(
+            self,
+            layers=self.layers[is_kept],
+            values=self.values[..., is_kept, :],
+            near_duplicates=self.near_duplicates[:, is_kept],
+            same_token=select(self.same_token),
+            few_windows=select(self.few_windows),
+        )
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -314,6 +329,12 @@ class ClaimData:
             self.checkpoints |= {(model, revision): None for revision in curve.revisions}
             self.curves_read[model, name] = curve
         return curves
+
+    def keep_layers(self, model: str, estimator: str, is_kept: np.ndarray) -> LayerValues:
+        """Keep the layers of a curve that a statistic uses, so that the page shows these alone."""
+        key = model, self.substitutes.get(estimator, estimator)
+        self.curves_read[key] = self.curves_read[key].keep_layers(is_kept)
+        return self.curves_read[key]
 
     def find_rows(self, model: str, table: str) -> pd.DataFrame:
         """Return a model's rows of another table, even if the claim does not name it."""

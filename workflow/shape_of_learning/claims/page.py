@@ -306,8 +306,9 @@ def _describe_curves(claim: Claim, judgement: Judgement) -> str:
         if parts and label[1:].islower():
             label = uncapitalise(label)
         if claim.checkpoints == "training":
+            where = "averaged over layers" if len(curve.layers) > 1 else f"layer {curve.layers[0]}"
             parts.append(
-                f"{label} of {judgement.label_unit(model)}, averaged over layers, is {_describe_training(curve)}"
+                f"{label} of {judgement.label_unit(model)}, {where}, is {_describe_training(curve)}"
             )
         else:
             parts.append(f"{label} of {judgement.label_unit(model)} is {_describe_profile(curve)}")
