@@ -277,6 +277,9 @@ def test_seeds_of_one_encoder_are_not_alike_models():
         ([0, -1, -1.6, -2, -2.2, -2.3, -2.4, -2.4, -2.5, -2.5, -2.5], "contradicted"),
         (np.linspace(0, -2.5, 11), "contradicted"),
         ([-2, -1.5, -1, -0.8, -0.8, -1, -1.4, -1.8, -2, -2.1, -2.2], "supported"),
+        # A rise throughout, and a fall of which two thirds are won back.
+        (np.linspace(-2.5, -1.5, 11), "supported"),
+        ([-1, -2.5, -2, -1.8, -1.6] + [-1.5] * 6, "undecided"),
         ([-0.5] * 11, "outside the claim"),
     ],
 )

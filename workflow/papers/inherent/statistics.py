@@ -142,9 +142,10 @@ def development_of_isotropy(data: ClaimData, estimators: tuple[str], isotropic: 
     Returns
     -------
     Units
-        Of each model, in shares of the fall of ln I from its highest step to the last one: ``late_share``, the part of
-        the fall after the middle of the training; and ``first_rise``, the rise of ln I from the first step to the
-        highest one.
+        Of each model: ``late_share``, of the fall of ln I from its highest step to the last one the share after the
+        middle of the training, 0 if there is no fall; ``first_rise``, the rise of ln I from the first step to the
+        highest one, in shares of this fall, or 1 if the rise is larger; and ``recovery``, the share of the fall to the
+        lowest step that the last one has won back.
     """
     units = {}
     for name, rows in data.select_rows("weights").items():
@@ -161,12 +162,16 @@ def development_of_isotropy(data: ClaimData, estimators: tuple[str], isotropic: 
         elif np.exp(values[-1]) >= isotropic:
             data.outside[name] = f"isotropy {np.exp(values[-1]):.2f}, so it is not anisotropic"
         else:
-            highest = values.max()
-            fall = highest - values[-1]
+            highest, lowest = values.max(), values.min()
+            fall, rise = highest - values[-1], highest - values[0]
             middle = values[steps <= end / 2][-1]
+            whole_fall = values[: values.argmin() + 1].max() - lowest
             units[name] = {
-                "late_share": bound_exactly((middle - values[-1]) / fall),
-                "first_rise": bound_exactly((highest - values[0]) / fall),
+                "late_share": bound_exactly((middle - values[-1]) / fall if fall else 0.0),
+                "first_rise": bound_exactly(rise / (max(fall, rise) or 1.0)),
+                "recovery": bound_exactly(
+                    (values[-1] - lowest) / whole_fall if whole_fall else 0.0
+                ),
             }
     data.require(units, f"`{estimators[0]}` during a training that ends anisotropic")
     return units
