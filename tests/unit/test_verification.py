@@ -119,6 +119,32 @@ def test_a_row_that_was_left_out_with_its_digest_is_found_by_measuring(place):
     assert "no row" in done.output
 
 
+@pytest.mark.parametrize("layer", ["1", "1.0"])
+def test_a_second_row_of_one_layer_is_refused_where_the_true_one_follows_it(place, layer):
+    def change(rows, record):
+        (first,) = [row for row in rows if (row["estimator"], row["layer"]) == ("two_nn", "1")]
+        rows.insert(0, first | {"value": "9.9", "layer": layer})
+
+    rewrite(place / "table.csv", place / "forged.csv", change)
+    done = invoke("verify", "forged.csv")
+    assert done.exit_code == DIFFERS, done.output
+    assert "two rows" in done.output
+
+
+@pytest.mark.parametrize(
+    "key", ["windows", "window_characters", "batch_vectors", "batch_size", "seed"]
+)
+def test_a_record_with_a_number_that_no_measurement_has_is_refused(place, key):
+    rows = pd.read_csv("table.csv", dtype=str, keep_default_na=False)
+    record = json.loads(rows.loc[0, "record"])
+    record["protocol"][key] = -3
+    rows.loc[0, "record"] = json.dumps(record)
+    rows.to_csv("absurd.csv", index=False)
+    done = invoke("verify", "absurd.csv")
+    assert done.exit_code == NOT_VERIFIED, done.output
+    assert key in done.output
+
+
 def test_rounding_is_told_from_a_change(place):
     """The last digits of a value hold; of an interval, as a share of the value that it is of."""
 
@@ -211,8 +237,11 @@ def test_tables_without_a_record_are_refused_in_a_sentence(place):
     assert done.exit_code == 0, done.output
     (place / "empty.csv").touch()
     (place / "number.json").write_text("[1]")
+    (place / "nothing.json").write_text("[]")
+    table.assign(value="many").to_csv("words.csv", index=False)
     (place / "binary.csv").write_bytes(b"\xff\x00")
-    for file in ("plain.csv", "twice.csv", "changes.csv", "empty.csv", "number.json", "binary.csv"):
+    names = ("plain", "twice", "changes", "empty", "binary", "words")
+    for file in (*(f"{name}.csv" for name in names), "number.json", "nothing.json"):
         done = invoke("verify", file)
         assert done.exit_code == NOT_VERIFIED, (file, done.output)
         assert "carries no record" in done.output.splitlines()[-1], file

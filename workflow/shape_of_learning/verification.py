@@ -105,7 +105,7 @@ def read_recorded_estimates(file: Path, name: str) -> list[RecordedEstimates]:
     Raises
     ------
     EditedFileError
-        If a row or the record was changed after it was written.
+        If a row or the record was changed after it was written, or if an estimator has two rows of one layer.
     InputError
         If the file carries no records.
     """
@@ -114,7 +114,9 @@ def read_recorded_estimates(file: Path, name: str) -> list[RecordedEstimates]:
         groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
         for row in rows:
             groups.setdefault((row["model"], row["revision"]), []).append(row)
-        estimates = [_read_record(group) for group in groups.values()]
+        return [_read_record(group, name) for group in groups.values()]
+    except EditedFileError:
+        raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
@@ -122,14 +124,6 @@ def read_recorded_estimates(file: Path, name: str) -> list[RecordedEstimates]:
             "which carries one. The differences of `compare` are verified by the files of its two models, the results "
             "of a run by `make verify`"
         ) from None
-    for stated_digest, model in estimates:
-        if model.compute_digest() != stated_digest:
-            label = model.rows[0][ESTIMATE_COLUMNS.index("model")]
-            raise EditedFileError(
-                f"{name} was edited after it was written: the SHA-256 that it states is not that of its record and its "
-                f"{len(model.rows)} rows of `{label}`; take the file as `measure` wrote it"
-            )
-    return [model for _, model in estimates]
 
 
 def _read_rows(file: Path) -> list[dict[str, Any]]:
@@ -141,27 +135,41 @@ def _read_rows(file: Path) -> list[dict[str, Any]]:
             row[RECORD_COLUMN] = json.loads(row.get(RECORD_COLUMN) or "null")
         return rows
     rows = json.loads(text)
+    if not rows:
+        raise ValueError("it has no row")
     for row in rows:
         row["suspect"] = "yes" if row["suspect"] else "no"
     return rows
 
 
-def _read_record(rows: Sequence[Mapping[str, Any]]) -> tuple[str, RecordedEstimates]:
-    """Return the stated digest, and the rows of a model with their record."""
+def _read_record(rows: Sequence[Mapping[str, Any]], name: str) -> RecordedEstimates:
+    """Read the rows of a model with their record, and compare them with the digest that the record states."""
+    label = rows[0]["model"]
     records = [row[RECORD_COLUMN] for row in rows if row.get(RECORD_COLUMN)]
     if len(records) != 1:
-        raise ValueError(f"there are {len(records)} records of `{rows[0]['model']}`")
+        raise ValueError(f"there are {len(records)} records of `{label}`")
     content = {**records[0]}
-    digest = content.pop(DIGEST)
+    stated_digest = content.pop(DIGEST)
     try:
         record = MeasurementRecord.model_validate(content)
     except ValidationError as error:
         details = error.errors()[0]
         key = ".".join(map(str, details["loc"]))
         raise ValueError(f"`{key}` of the record: {details['msg']}") from None
-    return digest, RecordedEstimates(
+    estimates = RecordedEstimates(
         [[row[column] for column in ESTIMATE_COLUMNS] for row in rows], record
     )
+    if len(_index_rows(estimates.rows)) < len(rows):
+        raise EditedFileError(
+            f"{name} was edited after it was written: an estimator has two rows of one layer of `{label}`; take the "
+            "file as `measure` wrote it"
+        )
+    if estimates.compute_digest() != stated_digest:
+        raise EditedFileError(
+            f"{name} was edited after it was written: the SHA-256 that it states is not that of its record and its "
+            f"{len(rows)} rows of `{label}`; take the file as `measure` wrote it"
+        )
+    return estimates
 
 
 class RecordedInputs(NamedTuple):

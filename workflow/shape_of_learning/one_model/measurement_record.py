@@ -7,7 +7,9 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from shape_of_learning import __version__
 from shape_of_learning.checkpoints.local import GGUF, find_local_path
@@ -37,12 +39,12 @@ class MeasurementProtocol(Section):
     """All options that decide a number; those of the forward pass are null for a file of vectors."""
 
     measures: list[str]
-    windows: int | None
-    window_characters: int | None
-    batch_vectors: int
-    neighbours: int
-    seed: int
-    batch_size: int | None
+    windows: PositiveInt | None
+    window_characters: PositiveInt | None
+    batch_vectors: Annotated[int, Field(ge=2)]
+    neighbours: PositiveInt
+    seed: NonNegativeInt
+    batch_size: PositiveInt | None
     layers: Literal["all"] = "all"
     tokens: Literal["all"] = "all"
     last_layer: Literal["after_final_norm"] | None
