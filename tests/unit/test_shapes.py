@@ -1,5 +1,6 @@
 import contextlib
 import json
+import re
 
 import pytest
 import transformers as hf
@@ -182,3 +183,21 @@ def test_the_tokenizer_beside_the_weights_goes_before_that_at_the_top():
     assert list_tokenizer_paths(top | deep, "a") == sorted(deep)
     assert list_tokenizer_paths(top | {"a/merges.txt"}, "a") == sorted(top)
     assert list_tokenizer_paths({"merges.txt"}, "") == []
+
+
+@pytest.mark.parametrize("name", ["auto", "fp16", "torch.bfloat16"])
+def test_a_type_that_pytorch_has_not_is_refused_with_its_key(name, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"torch_dtype": name}))
+    with pytest.raises(InputError, match=re.escape(f"`torch_dtype: {name}`")):
+        read_configuration_file(tmp_path)
+
+
+def test_a_folder_of_checkpoints_names_one(tmp_path):
+    """As a training, or the Hub's client, leaves it."""
+    for place in ("checkpoint-10", "snapshots/abc"):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+        with pytest.raises(InputError, match=re.escape(f"such as {folder}")):
+            read_configuration_file(tmp_path)
+        (folder / "config.json").unlink()

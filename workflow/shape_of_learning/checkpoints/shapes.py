@@ -37,6 +37,7 @@ VOCABULARIES = frozenset({
     "byte_maps.json", "prophetnet.tokenizer", "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model",
     "spm.model", "spm_char.model", "tokenizer.json", "tokenizer.model", "vocab-src.json", "vocab.json", "vocab.txt",
 })
+TYPES_OF_TORCH = re.compile(r"bfloat16|float\w*|half|double|u?int\d+")
 TOKENIZER_CONFIGURATION = "tokenizer_config.json"
 TOKENIZER = VOCABULARIES | {
     "added_tokens.json", "bpe.codes", "dict.txt", "emoji.json", "entity_vocab.json", "merges.txt", "normalizer.json",
@@ -243,10 +244,25 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
+        inside = sorted(
+            [*folder.glob(f"*/{CONFIGURATION}"), *folder.glob(f"snapshots/*/{CONFIGURATION}")]
+        )
+        inside = [file.parent for file in inside] or sorted(folder.glob("*.gguf"))
+        if inside and not path.exists():
+            raise InputError(
+                f"{folder} holds no checkpoint itself; name one in it, such as {inside[-1]}"
+            )
         raise InputError(
             f"{path} is missing or no JSON object, so {folder} is no checkpoint; fetch it anew, or if it is "
             "your own save the whole model there"
         )
+    for key in ("dtype", "torch_dtype"):
+        name = config.get(key)
+        if isinstance(name, str) and not TYPES_OF_TORCH.fullmatch(name):
+            raise InputError(
+                f"{path} states `{key}: {name:.50}`, which is no type of PyTorch; write the type of the weights, such "
+                "as float32"
+            )
     return config
 
 

@@ -373,7 +373,7 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
         because += f" {capitalise(_describe_suspects(data))}."
     because += f" Left out, since {left_out}." if left_out else ""
     if undefined := sum(curve.undefined for curve in data.curves_read.values()):
-        because += f" Left out as undefined: {undefined:,} layers."
+        because += f" Left out as undefined: {undefined:,} layer{'s' * (undefined > 1)}."
     to_contradict = {}
     for criterion in criteria.list_criteria(claim.contradicted):
         name = criterion.number or "value"
