@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import torch
 import transformers as hf
+from tokenizers import Tokenizer
 
 import tiny_models as tiny
 
@@ -30,17 +31,28 @@ def save_llama(folder: Path) -> Path:
     return folder
 
 
+def save_with_tokenizer(llama: Path, tokenizer: Tokenizer, folder: Path) -> Path:
+    """Save a Llama with another tokenizer, in a folder."""
+    model = hf.LlamaForCausalLM.from_pretrained(llama)
+    model.resize_token_embeddings(tokenizer.get_vocab_size())
+    model.save_pretrained(folder)
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    return folder
+
+
 def write_gguf(
     file: Path,
     folder: Path,
     change: Callable[[Tensors], Tensors] = lambda tensors: tensors,
     words: str = "gpt-2",
+    kind: str = "gpt2",
+    tokenizer: Mapping[str, object] | None = None,
     **metadata: object,
 ) -> Path:
     """Write a Llama of a folder as llama.cpp does.
 
-    `words` names the rule by which text is cut into words, or "" for a file without; `metadata` replace its own, and
-    None leaves one out.
+    `words` names the rule by which text is cut into words, or "" for a file without; `kind` is that of the tokenizer,
+    whose own metadata `tokenizer` replaces. `metadata` replace those of the model, and None leaves one out.
     """
     model = hf.LlamaForCausalLM.from_pretrained(folder)
     config = model.config
@@ -57,16 +69,21 @@ def write_gguf(
     }
     writer = gguf.GGUFWriter(str(file), "llama")
     add_metadata(writer, "llama", stated)
-    bpe = json.loads((folder / "tokenizer.json").read_text())["model"]
-    tokens = sorted(bpe["vocab"], key=bpe["vocab"].get)
-    writer.add_tokenizer_model("gpt2")
+    settings = json.loads((folder / "tokenizer.json").read_text())
+    bpe, added = settings["model"], settings["added_tokens"]
+    places = {**bpe["vocab"], **{token["content"]: token["id"] for token in added}}
+    tokens = sorted(places, key=lambda token: places[token])
+    types = dict.fromkeys(tokens, gguf.TokenType.NORMAL)
+    kinds = {True: gguf.TokenType.CONTROL, False: gguf.TokenType.USER_DEFINED}
+    types |= {token["content"]: kinds[token["special"]] for token in added}
+    writer.add_tokenizer_model(kind)
+    own = {"bos_token_id": 0, "eos_token_id": 0, **(tokenizer or {})}
+    add_metadata(writer, "tokenizer.ggml", own)
     if words:
         writer.add_tokenizer_pre(words)
     writer.add_token_list(tokens)
-    writer.add_token_types([1] * len(tokens))
+    writer.add_token_types(list(types.values()))
     writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in bpe["merges"]])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(0)
     for name, tensor in change(_tensors(model)).items():
         writer.add_tensor(name, tensor)
     writer.write_header_to_file()

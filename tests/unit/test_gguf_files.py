@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+from tokenizers import AddedToken, Tokenizer, models, normalizers, processors
 
 import shape_of_learning.checkpoints.gguf_files as module
-from gguf_files import add_metadata, save_llama, write_gguf
+from gguf_files import add_metadata, save_llama, save_with_tokenizer, write_gguf
 from shape_of_learning.checkpoints.local import find_local_checkpoint
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
@@ -182,6 +183,74 @@ def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, words, llama, tmp_
     found = [word for word, _ in rules.pre_tokenize_str("see.word   2023")]
     assert found == [word.replace("_", "Ġ") for word in words]
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("rule", "stated", "first"),
+    [
+        ("llama-bpe", None, [0]),
+        ("tekken", None, [0]),
+        ("llama-bpe", False, []),
+        ("qwen2", None, []),
+        ("gpt-2", None, []),
+        ("gpt-2", True, [0]),
+    ],
+)
+def test_a_text_begins_with_bos_if_the_file_states_or_its_rule_for_words_implies_it(
+    rule, stated, first, llama, tmp_path
+):
+    """As in llama.cpp, where Llama 3 and Mistral's Tekken have it without a flag."""
+    file = write_gguf(tmp_path / "a.gguf", llama, words=rule, tokenizer={"add_bos_token": stated})
+    tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
+    inner = tokenizer("abc", add_special_tokens=False)["input_ids"]
+    assert tokenizer("abc")["input_ids"] == first + inner
+
+
+BEGIN = "<\uff5cbegin▁of▁sentence\uff5c>"
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_added_tokens_that_are_not_spelled_in_the_letters_of_gpt_2_keep_their_ids(
+    special, llama, tmp_path
+):
+    """Runs of blanks in GPT-NeoX and StableLM, lines in others, and DeepSeek's name of BOS."""
+    original = Tokenizer.from_file(str(llama / "tokenizer.json"))
+    added = ["  ", "   ", "\n\n", "日本", BEGIN]
+    original.add_tokens([AddedToken(t, normalized=False, special=special) for t in added])
+    begin = original.token_to_id(BEGIN)
+    original.post_processor = processors.TemplateProcessing(
+        single=f"{BEGIN} $A", special_tokens=[(BEGIN, begin)]
+    )
+    folder = save_with_tokenizer(llama, original, tmp_path / "folder")
+    stated = {"add_bos_token": True, "bos_token_id": begin}
+    file = write_gguf(tmp_path / "a.gguf", folder, tokenizer=stated)
+    tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
+    assert len(tokenizer) == original.get_vocab_size()
+    for text in ("a  b   c", "a\n\nb\n日本", f"a{BEGIN}b", "ĠĠ<|endoftext|>"):
+        assert tokenizer(text)["input_ids"] == original.encode(text).ids
+
+
+def test_text_gets_a_first_blank_in_files_of_sentencepiece_unless_they_deny_it(llama, tmp_path):
+    letters = {token: place for place, token in enumerate(["<unk>", "<s>", "</s>", *"▁abc"])}
+    pairs = [("▁", "a"), ("b", "c")]
+    vocabulary = letters | {"".join(pair): len(letters) + n for n, pair in enumerate(pairs)}
+    for has_blank in (True, False):
+        original = Tokenizer(models.BPE(vocabulary, pairs, unk_token="<unk>"))
+        original.add_special_tokens(["<unk>", "<s>", "</s>"])
+        blanks = normalizers.Replace(" ", "▁")
+        first = normalizers.Prepend("▁")
+        original.normalizer = normalizers.Sequence([first, blanks] if has_blank else [blanks])
+        original.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", 1)]
+        )
+        folder = save_with_tokenizer(llama, original, tmp_path / f"{has_blank}")
+        stated = {"add_space_prefix": has_blank, "bos_token_id": 1, "unknown_token_id": 0}
+        file = write_gguf(
+            tmp_path / f"{has_blank}.gguf", folder, words="default", kind="llama", tokenizer=stated
+        )
+        tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
+        for text in ("abc", "a bc  a", "bca"):
+            assert tokenizer(text)["input_ids"] == original.encode(text).ids
 
 
 def test_a_file_without_a_rule_for_words_is_measured_with_a_warning_each_time(

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 # Folder in the cache. It has another name when files are refused or read in another way than before, since theirs
 # may be there.
-UNPACKED = "gguf-3"
+UNPACKED = "gguf-4"
 # What a user must know of an unpacked file, each time that it is used.
 WARNING = "warning.txt"
 BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")
@@ -44,6 +44,12 @@ WORDS_OF_GPT_2 = frozenset({"gpt-2", "granite-docling", "jais", "mpt", "olmo", "
 WORDS_OF_SINGLE_DIGITS = frozenset({
     "codeshell", "command-r", "exaone", "minerva-7b", "refact", "smollm", "starcoder",
 })  # fmt: skip
+# Rules of words that imply a BOS before each text, in files that do not state whether there is one.
+WORDS_AFTER_BOS = frozenset({
+    "falcon-h1", "falcon3", "jina-v5-nano", "lfm2", "llama-bpe", "llama-v3", "llama3", "midm-2.0", "pixtral", "tekken",
+})  # fmt: skip
+# Types of tokens that are found in text as they are spelled: those of control, and those that a user defined.
+CONTROL, USER_DEFINED = 3, 4
 # The factors by which Llama 3.1 and later divide the frequencies of positions; llama.cpp writes the factors alone.
 ROPE_FACTORS = "rope_freqs.weight"
 LLAMA_3_ROPE = {
@@ -153,6 +159,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any, str]":
     whole = type(model)(_make_folder_config(file, reader, model.config))
     whole.load_state_dict(model.state_dict())
     tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
+    tokenizer = _restore_tokenizer(reader, tokenizer)
     return whole, tokenizer, _set_rule_of_words(file, reader, tokenizer)
 
 
@@ -204,6 +211,60 @@ def _refuse_unread_metadata(
                 f"{file} states {cut(value)} for `{cut(keys[key])}`, where transformers takes {cut(used)}; take the "
                 "folder of the weights that it was made of"
             )
+
+
+def _restore_tokenizer(reader: "gguf.GGUFReader", tokenizer: Any) -> Any:
+    """Return a tokenizer with the tokens, BOS, EOS and blank before a text that its file states."""
+    import transformers
+    from tokenizers import Tokenizer
+
+    def read(key: str, default: Any = None) -> Any:
+        field = reader.fields.get(f"tokenizer.ggml.{key}")
+        return default if field is None else field.contents()
+
+    kind, tokens = read("model"), read("tokens")
+    if kind not in ("gpt2", "llama"):
+        return tokenizer
+    keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+    indices = {name: read(f"{key}_token_id") for name, key in keys.items()}
+    named = {name: index for name, index in indices.items() if index is not None}
+    settings = json.loads(tokenizer.backend_tokenizer.to_str())
+    if kind == "gpt2":
+        types = {
+            **dict(enumerate(read("token_type", []))),
+            **dict.fromkeys(named.values(), CONTROL),
+        }
+        _restore_tokens(settings, tokens, types)
+    elif not read("add_space_prefix", True):
+        settings["pre_tokenizer"] = None
+        settings["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    is_after_bos = kind == "llama" or read("pre") in WORDS_AFTER_BOS
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(settings)),
+        add_bos_token="bos" in named and read("add_bos_token", is_after_bos),
+        add_eos_token="eos" in named and read("add_eos_token", False),
+        **{f"{name}_token": tokens[index] for name, index in named.items()},
+    )
+
+
+def _restore_tokens(settings: dict[str, Any], tokens: list[str], types: dict[int, int]) -> None:
+    """Spell tokens of control and of users as the file does, and let a tokenizer find them in text.
+
+    transformers spells them in GPT-2's letters for bytes, where that of two blanks is another token's name.
+    """
+    added = {index for index, kind in types.items() if kind in (CONTROL, USER_DEFINED)}
+    vocabulary = {
+        token: index
+        for token, index in settings["model"]["vocab"].items()
+        if index < len(tokens) and index not in added
+    }
+    lost = set(range(len(tokens))).difference(vocabulary.values())
+    settings["model"]["vocab"] = {**vocabulary, **{tokens[index]: index for index in lost}}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    settings["added_tokens"] = [
+        {"id": index, "content": tokens[index], "special": types[index] == CONTROL, **flags}
+        for index in sorted(added)
+    ]
 
 
 def _set_rule_of_words(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> str:
