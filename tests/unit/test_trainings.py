@@ -273,6 +273,9 @@ def test_mistakes_are_refused_when_a_callback_is_made(tmp_path):
         ({"texts": None}, "list of texts"),
         ({"texts": [b"a"]}, "no text"),
         ({"every": 0}, "`every` is 0"),
+        ({"every": 2.5}, "`every`"),
+        ({"name": 5}, "`name`"),
+        ({"window_tokens": 0}, "`window_tokens`"),
         ({"measures": ["two_n"]}, "two_nn"),
         ({"layers": [1.5]}, "whole numbers"),
         ({"layers": []}, "empty"),
@@ -286,6 +289,12 @@ def test_mistakes_are_refused_when_a_callback_is_made(tmp_path):
     ):
         with pytest.raises(InputError, match=said):
             ShapeCallback(**{"texts": TEXTS, **given})
+    assert ShapeCallback(TEXTS, every=np.int64(3)).every == 3
+
+
+def test_a_tokenizer_in_the_place_of_a_trainer_is_refused(tokenizer):
+    with pytest.raises(InputError, match="`tokenizer=`"):
+        ShapeCallback(tokenizer, TEXTS)
 
 
 def exhausts_memory(module, given):
@@ -563,6 +572,23 @@ def test_bands_and_alerts_that_cannot_work_are_refused(tokenizer):
     probe = ShapeProbe(tokenizer, TEXTS, layers=[1], bands={"anisotropy/layer_2": (0, 1)})
     with pytest.raises(InputError, match="layer 2"):
         probe.check(new_model())
+
+
+def test_a_band_may_count_layers_from_the_last(tokenizer, tmp_path):
+    alerts = []
+    probe = ShapeProbe(
+        tokenizer,
+        TEXTS,
+        measures=["anisotropy"],
+        layers=[-1],
+        bands={"anisotropy/layer_-1": (2, 3)},
+        alert=alerts.append,
+        table=tmp_path / "shape.csv",
+    )
+    values = probe(new_model(), 0)
+    (alert,) = alerts
+    assert alert.layer == 3
+    assert alert.value == values["shape/anisotropy/layer_3"]
 
 
 def test_manifests_stand_beside_saved_checkpoints_and_change_no_training(tokenizer, tmp_path):

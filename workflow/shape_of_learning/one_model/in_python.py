@@ -448,7 +448,7 @@ def prepare_sample(
     tokenizer = load_model_tokenizer(loaded) if tokenizer is None else find_tokenizer(tokenizer)
     if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
         raise InputError(
-            "the model is an encoder and a decoder; give one, such as `model.get_encoder()`"
+            "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` one, such as `model.get_encoder()`"
         )
     for adapter, kind in loaded.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)

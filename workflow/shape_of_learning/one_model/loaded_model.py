@@ -59,8 +59,8 @@ class LoadedModel:
                 inner = inner.base_model.model
             else:
                 raise InputError(
-                    f"`model` is a {type(inner).__name__} without a model of transformers; give a model of "
-                    "transformers, or hidden states"
+                    f"`model` is a {type(inner).__name__} without a model of transformers; give `measure` or a "
+                    "`ShapeProbe` a model of transformers, or `measure` hidden states"
                 )
         if any(hasattr(weight, "ds_id") and not weight.numel() for weight in inner.parameters()):
             raise InputError(

@@ -4,7 +4,7 @@ import csv
 import logging
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from shape_of_learning.checkpoints.manifest import write_manifest
 from shape_of_learning.embeddings.model import is_memory_exhausted
-from shape_of_learning.embeddings.run import NullStore, StatesInMemory
+from shape_of_learning.embeddings.run import NullStore, SampleRun, StatesInMemory
 from shape_of_learning.errors import InputError, shorten_error
 from shape_of_learning.files import read_rows, write_table
 from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.in_python import (
+    Request,
     check_whole_numbers,
     choose_layers,
     find_role,
@@ -60,14 +61,16 @@ class ShapeProbe:
     ----------
     tokenizer : transformers.PreTrainedTokenizerBase, or a processor that has one
     texts : iterable of str
-        Windows of the probe text, each within the model's context. Intervals need 16 windows.
+        Windows of the probe text, each within the model's context; `window_tokens` splits long ones. Intervals need 16
+        windows.
     measures : iterable of str
         Names of measures.
     layers : int or iterable of int, optional
         0 is the embedding output, -1 the last layer; by default the first block, the middle one and the last.
     bands : mapping of str to (float, float)
         Bounds by measure, for the mean over the chosen blocks, or by measure and layer, such as
-        ``"largest_coordinate/layer_6"``. A value that is undefined or out of bounds is logged as a warning.
+        ``"largest_coordinate/layer_6"`` or ``"largest_coordinate/layer_-1"``. A value that is undefined or out of
+        bounds is logged as a warning.
     alert : callable, optional
         Called with a :class:`.BandAlert` when a value leaves its band, and again when it leaves it once more;
         :func:`.alert_trackio` and :func:`.alert_wandb` are ready. An error that it raises is logged.
@@ -77,6 +80,8 @@ class ShapeProbe:
         the table is left as it is.
     name : str
         Name of the model in the table. Give each training that shares a table its own.
+    window_tokens : int, optional
+        Split texts into windows of this many tokens. By default a text longer than the model's context is an error.
 
     Raises
     ------
@@ -104,7 +109,7 @@ class ShapeProbe:
                 print(probe(model, step))
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keywords)
         self,
         tokenizer: Any,
         texts: Iterable[str],
@@ -115,6 +120,7 @@ class ShapeProbe:
         alert: Callable[[BandAlert], object] | None = None,
         table: Path | str = "shape.csv",
         name: str = "model",
+        window_tokens: int | None = None,
     ):
         # A callback takes the tokenizer of its trainer when the training begins.
         self.tokenizer = None if tokenizer is None else find_tokenizer(tokenizer)
@@ -131,9 +137,15 @@ class ShapeProbe:
         if alert is not None and not callable(alert):
             raise InputError(f"`alert` is {alert!r:.80}; give a function")
         self.alert = alert
+        if not isinstance(name, str):
+            raise InputError(f"`name` is {name!r:.80}; give text")
+        if window_tokens is not None:
+            window_tokens = _read_whole_number("window_tokens", window_tokens, 1)
+        self._request = Request(window_tokens=window_tokens)
         if self.table.is_dir():
             raise InputError(f"`table` is the folder {table}; name a file")
         self._is_checked = self._is_alone = False
+        self._bands = self.bands  # by the numbers of layers as the values have them, from 0 on
         self._unwritten: list[list[Any]] = []
         self._logged_errors: set[tuple[object, ...]] = set()
         self._left_bands: set[str] = set()  # whose alerts were sent
@@ -150,8 +162,8 @@ class ShapeProbe:
             loaded = LoadedModel.inspect_model(model)
             if self._meet_ranks(loaded, "check"):
                 with preserve_model(loaded), rewrite_remedies():
-                    sample = prepare_sample(loaded, self.tokenizer, self.texts, self.name)
-                self._require_banded_layers(self._choose_layers(sample.layers))
+                    sample = self._prepare_sample(loaded)
+                self._bands = self._find_banded_layers(sample.layers)
                 warn_of_small_batch(make_protocol(sample.rows, self.name), sample.tokens)
         self._is_checked = True
 
@@ -163,7 +175,13 @@ class ShapeProbe:
         dict of str to float
             Keys are ``shape/MEASURE/layer_LAYER``, and ``shape/MEASURE`` for the mean over the chosen blocks. Empty
             if the model could not be measured.
+
+        Raises
+        ------
+        InputError
+            If the step is no whole number from 0 on, or at the first call, as :meth:`check` does.
         """
+        step = _read_whole_number("step", step, 0)
         values = self.measure(model, step)
         self.report_left_bands(values, step)
         return values
@@ -185,13 +203,16 @@ class ShapeProbe:
                 self._write()
         return values
 
+    def _prepare_sample(self, loaded: LoadedModel) -> SampleRun:
+        return prepare_sample(loaded, self.tokenizer, self.texts, self.name, self._request)
+
     def _measure_rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
         """Measure a model; return no rows on a rank that only helps to gather its weights."""
         if not self._meet_ranks(loaded, str(step)):
             return []
         is_helper = loaded.is_sharded and torch.distributed.get_rank() > 0
         with preserve_model(loaded), rewrite_remedies():
-            sample = prepare_sample(loaded, self.tokenizer, self.texts, self.name)
+            sample = self._prepare_sample(loaded)
             if is_helper:
                 sample.store_states(NullStore(sample.forward.device))
                 return []
@@ -241,20 +262,28 @@ class ShapeProbe:
         default = sorted({first, max(last // 2, first), last})
         return choose_layers(self.layers or default, last)
 
-    def _require_banded_layers(self, layers: Sequence[int]) -> None:
-        """Raise InputError if a band is for a layer that is not measured."""
-        for key in self.bands:
+    def _find_banded_layers(self, last: int) -> dict[str, tuple[float, float]]:
+        """Return the bands with layers counted from 0; InputError if one is for a layer that is not measured."""
+        layers = self._choose_layers(last)
+        numbers = {str(layer): layer % (last + 1) for layer in range(-last - 1, last + 1)}
+        bands = {}
+        for key, bounds in self.bands.items():
             measure, mark, layer = key.partition(LAYER_MARK)
-            if mark and layer not in map(str, layers):
-                raise InputError(
-                    f"a band is given for `{measure}` of layer {layer}, which is not measured; add it to `layers`"
-                )
+            if mark:
+                number = numbers.get(layer)
+                if number not in layers:
+                    raise InputError(
+                        f"a band is given for `{measure}` of layer {layer}, which is not measured; add it to `layers`"
+                    )
+                key = f"{measure}{mark}{number}"
+            bands[key] = bounds
+        return bands
 
     def report_left_bands(self, values: Mapping[str, float], step: int) -> None:
         """Log the values that are out of their bands, and send an alert of those that were not at the last step."""
         if not values:  # the model could not be measured, or another rank reports
             return
-        for key, (low, high) in self.bands.items():
+        for key, (low, high) in self._bands.items():
             value = values.get(f"shape/{key}", math.nan)
             if low <= value <= high:
                 self._left_bands.discard(key)
@@ -350,9 +379,13 @@ class ShapeCallback(TrainerCallback):
     ):
         if texts is None:
             trainer, texts = None, trainer
-        if not isinstance(every, int) or every < 1:
-            raise InputError(f"`every` is {every}; measure every 1 or more steps")
-        self.every, self._trainer, self._is_on_all_ranks = every, trainer, False
+        if trainer is not None and not callable(getattr(trainer, "add_callback", None)):
+            raise InputError(
+                f"the first of two arguments is a {type(trainer).__name__}; give a trainer or only texts, and name "
+                "others, such as `tokenizer=`"
+            )
+        self.every = _read_whole_number("every", every, 1)
+        self._trainer, self._is_on_all_ranks = trainer, False
         self.manifest = manifest
         if tokenizer is None and trainer is not None:
             tokenizer = trainer.processing_class
@@ -396,6 +429,17 @@ class ShapeCallback(TrainerCallback):
             state.log_history.append({**values, "step": state.global_step})
         # A tracker gives its alerts the step of the last values that it was told.
         self.probe.report_left_bands(values, state.global_step)
+
+
+def _read_whole_number(key: str, value: Any, least: int) -> int:
+    """Return a whole number, which may be one of NumPy or a tensor; InputError if it is none or less than `least`."""
+    try:
+        number = value.item() if hasattr(value, "item") else value
+        if int(number) == number >= least:
+            return int(number)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises several
+        pass
+    raise InputError(f"`{key}` is {value!r:.80}; give a whole number from {least} on")
 
 
 def _check_bands(bands: Any) -> dict[str, tuple[float, float]]:
