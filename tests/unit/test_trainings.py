@@ -333,27 +333,119 @@ def test_no_failure_of_a_measurement_ends_or_changes_a_training(tokenizer, tmp_p
 
 
 def test_a_second_training_leaves_the_table_of_the_first_as_it_is(tokenizer, tmp_path, caplog):
-    """It has other layers, begins anew or seems to resume, with a new callback or with that of the first."""
+    """It has other layers, and begins anew or seems to resume."""
     table = tmp_path / "shape.csv"
     options = {"every": 2, "measures": ["anisotropy"], "layers": [1, -1], "table": table}
-    first = ShapeCallback(TEXTS, **options)
-    train(new_model(), tokenizer, tmp_path / "first", callbacks=[first])
+    train(new_model(), tokenizer, tmp_path / "first", callbacks=[ShapeCallback(TEXTS, **options)])
     written = table.read_text()
     assert set(pd.read_csv(table)["step"]) == {0, 2, 4}
-    for callback in ShapeCallback(TEXTS, **options), first:
-        caplog.clear()
-        model = new_model(num_hidden_layers=2)
-        trainer, _ = train(model, tokenizer, tmp_path / "second", callbacks=[callback])
-        assert [row["step"] for row in trainer.state.log_history if of_layers(row)] == [0, 2, 4]
-        assert table.read_text() == written
-        (error,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
-        assert f"{table} has the rows of another training" in error
+    callback = ShapeCallback(TEXTS, **options)
+    model = new_model(num_hidden_layers=2)
+    trainer, _ = train(model, tokenizer, tmp_path / "second", callbacks=[callback])
+    assert [row["step"] for row in trainer.state.log_history if of_layers(row)] == [0, 2, 4]
+    assert table.read_text() == written
+    (error,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert str(table) in error
     ShapeProbe(tokenizer, TEXTS, measures=["anisotropy"], layers=[1], table=table)(model, 3)
     assert table.read_text() == written
 
     table.rename(tmp_path / "first.csv")
     callback.probe(model, 5)
     assert set(pd.read_csv(table)["step"]) == {0, 2, 4, 5}  # no row of the second is lost
+
+
+def test_a_training_that_begins_again_keeps_the_rows_of_the_one_before(tokenizer, tmp_path):
+    """One has ended and one was aborted, since its batches exhausted memory; the table is the last one's."""
+
+    class SmallMemory(hf.Trainer):
+        def training_step(self, model, inputs, *others):
+            if len(inputs["input_ids"]) > 2 and self.state.global_step:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")
+            return super().training_step(model, inputs, *others)
+
+    ids = [tokens[:16] for tokens in tokenizer(TEXTS)["input_ids"]]
+    arguments = hf.TrainingArguments(
+        str(tmp_path / "run"),
+        max_steps=2,
+        per_device_train_batch_size=3,
+        auto_find_batch_size=True,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+    )
+    table = tmp_path / "shape.csv"
+    callback = ShapeCallback(
+        TEXTS, every=1, measures=["anisotropy"], table=table, tokenizer=tokenizer
+    )
+    rows = [{"input_ids": row, "labels": row} for row in ids]
+    trainer = SmallMemory(new_model(), arguments, train_dataset=rows, callbacks=[callback])
+    trainer.train()
+    trainer.train()
+    logged = [row["shape/anisotropy"] for row in trainer.state.log_history if of_layers(row)]
+    steps, means = [], []
+    for path in (tmp_path / "shape-1.csv", tmp_path / "shape-2.csv", table):
+        found = pd.read_csv(path)
+        found = found[found["layer"].isna()]
+        steps.append(list(found["step"]))
+        means.append(list(found["value"]))
+    assert steps == [[0, 1], [0, 1, 2], [0, 1, 2]]
+    assert means[-1] == pytest.approx(logged)
+
+
+def test_a_training_that_resumes_with_another_text_leaves_the_table_as_it_is(
+    tokenizer, tmp_path, caplog
+):
+    options = {"measures": ["anisotropy"], "layers": [1], "table": tmp_path / "shape.csv"}
+    ShapeProbe(tokenizer, TEXTS, **options)(new_model(), 0)
+    written = options["table"].read_text()
+    ShapeProbe(tokenizer, [text[:30] for text in TEXTS], **options)(new_model(), 2)
+    assert options["table"].read_text() == written
+    assert "text" in caplog.text
+    ShapeProbe(tokenizer, TEXTS, **options)(new_model(), 2)
+    assert set(pd.read_csv(options["table"])["step"]) == {0, 2}
+
+
+def test_callbacks_of_one_trainer_have_names_that_tell_their_values_apart(tokenizer, tmp_path):
+    texts = {"forward": TEXTS, "reversed": [text[::-1] for text in TEXTS]}
+    options = {"measures": ["anisotropy"], "layers": [1], "table": tmp_path / "shape.csv"}
+    same = [ShapeCallback(text, **options) for text in texts.values()]
+    with pytest.raises(InputError, match="`name="):
+        train(new_model(), tokenizer, tmp_path, callbacks=same)
+    assert not options["table"].exists()
+    named = [ShapeCallback(text, name=name, **options) for name, text in texts.items()]
+    trainer, _ = train(new_model(), tokenizer, tmp_path, callbacks=named)
+    logged = {
+        key: value
+        for row in trainer.state.log_history
+        for key, value in row.items()
+        if key.endswith("/anisotropy")
+    }
+    table = pd.read_csv(options["table"])
+    means = table[table["layer"].isna()].set_index("model")["value"]
+    assert logged == {f"shape/{name}/anisotropy": means[name] for name in texts}
+
+
+@pytest.mark.parametrize("step", [np.int64(4), torch.tensor([4]), 4.0])
+def test_a_step_may_be_any_whole_number(tokenizer, tmp_path, step):
+    table = tmp_path / "shape.csv"
+    probe = ShapeProbe(tokenizer, TEXTS, measures=["anisotropy"], table=table)
+    assert probe(new_model(), step) == probe(new_model(), 5)
+    assert list(pd.read_csv(table)["step"].unique()) == [4, 5]
+
+
+@pytest.mark.parametrize("step", ["3", None, 1.5, float("nan"), -1, torch.tensor([1, 2])])
+def test_a_step_that_is_no_whole_number_is_refused(tokenizer, tmp_path, step):
+    probe = ShapeProbe(tokenizer, TEXTS, measures=["anisotropy"], table=tmp_path / "shape.csv")
+    with pytest.raises(InputError, match="`step`"):
+        probe(new_model(), step)
+    assert not list(tmp_path.iterdir())
+
+
+def test_long_texts_are_split(tokenizer, tmp_path):
+    options = {"measures": ["anisotropy"], "layers": [1], "table": tmp_path / "shape.csv"}
+    probe = ShapeProbe(tokenizer, ["a b c " * 100, *TEXTS], window_tokens=100, **options)
+    assert probe(new_model(), 0)
+    assert pd.read_csv(options["table"])["windows"].min() > 1 + len(TEXTS)
 
 
 def test_trainings_with_names_share_a_table_and_one_that_resumes_continues_it(tokenizer, tmp_path):

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,11 @@ MEASURES = (
     "largest_coordinate",
     "kurtosis",
 )
+SHAPE = "shape/"  # the beginning of the names of values
 LAYER_MARK = "/layer_"  # between a measure and a layer, in names of values and of bands
-MODEL, STEP, LAYER, DEPTH, ESTIMATOR, VALUE = map(
-    ESTIMATE_COLUMNS.index, ("model", "step", "layer", "depth", "estimator", "value")
+MODEL, STEP, LAYER, DEPTH, ESTIMATOR, VALUE, VECTORS, WINDOWS = map(
+    ESTIMATE_COLUMNS.index,
+    ("model", "step", "layer", "depth", "estimator", "value", "n", "windows"),
 )
 
 
@@ -76,8 +79,10 @@ class ShapeProbe:
         :func:`.alert_trackio` and :func:`.alert_wandb` are ready. An error that it raises is logged.
     table : Path or str
         CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. A training that resumes
-        adds to it. One that begins adds to the rows of other names; rows of its own name are another training's, and
-        the table is left as it is.
+        adds to it. One that begins adds to the rows of other names; if rows of its own name are another training's or
+        of another text, the table is left as it is. When this probe begins again at an earlier step, as after
+        ``auto_find_batch_size`` or in a second ``trainer.train()``, its rows so far move to ``shape-1.csv``,
+        ``shape-2.csv`` and so on.
     name : str
         Name of the model in the table. Give each training that shares a table its own.
     window_tokens : int, optional
@@ -144,7 +149,7 @@ class ShapeProbe:
         self._request = Request(window_tokens=window_tokens)
         if self.table.is_dir():
             raise InputError(f"`table` is the folder {table}; name a file")
-        self._is_checked = self._is_alone = False
+        self._is_checked = self._is_alone = self._has_written = False
         self._bands = self.bands  # by the numbers of layers as the values have them, from 0 on
         self._unwritten: list[list[Any]] = []
         self._logged_errors: set[tuple[object, ...]] = set()
@@ -196,7 +201,7 @@ class ShapeProbe:
             rows = self._measure_rows(LoadedModel.inspect_model(model), step)
         for row in rows:
             place = "" if row[LAYER] is None else f"{LAYER_MARK}{row[LAYER]}"
-            values[f"shape/{row[ESTIMATOR]}{place}"] = float(row[VALUE])
+            values[f"{SHAPE}{row[ESTIMATOR]}{place}"] = float(row[VALUE])
         if rows:
             self._unwritten = [row for row in self._unwritten if row[STEP] < step] + rows
             with self.log_errors(f"the shape is not written to {self.table}"):
@@ -284,7 +289,7 @@ class ShapeProbe:
         if not values:  # the model could not be measured, or another rank reports
             return
         for key, (low, high) in self._bands.items():
-            value = values.get(f"shape/{key}", math.nan)
+            value = values.get(f"{SHAPE}{key}", math.nan)
             if low <= value <= high:
                 self._left_bands.discard(key)
                 continue
@@ -312,26 +317,51 @@ class ShapeProbe:
                     "`table`"
                 ) from error
             if own_rows and not earlier_rows:
-                raise InputError(
-                    f"{self.table} has the rows of another training of `{self.name}`, and is left as it is; move it "
-                    "away, or give another `table` or `name`"
-                )
+                if not self._has_written:
+                    raise InputError(
+                        f"{self.table} has the rows of another training of `{self.name}` or of another text, and is "
+                        "left as it is; move it away, or give another `table` or `name`"
+                    )
+                self._move_rows(own_rows)
             kept_rows = [row for row in old_rows if row[MODEL] != self.name] + earlier_rows
         write_table(self.table, ESTIMATE_COLUMNS, [*kept_rows, *self._unwritten])
         self._unwritten.clear()
+        self._has_written = True
+
+    def _move_rows(self, rows: list[list[str]]) -> None:
+        """Write the rows of a training that ended or was aborted into a new file beside the table."""
+        paths = (self.table.with_stem(f"{self.table.stem}-{number}") for number in count(1))
+        path = next(path for path in paths if not path.exists())
+        write_table(path, ESTIMATE_COLUMNS, rows)
+        logger.warning("the training begins again; its rows so far are now in %s", path)
 
     def _find_earlier_rows(self, old_rows: list[list[str]]) -> list[list[str]]:
-        """Return the rows of a table before the new ones; none if they are of a model with other layers.
+        """Return the rows of a table before the new ones; none if they are of a model with other layers or a text.
 
         A training that resumes measures some steps again, after those that it keeps. One that keeps none begins anew,
         and would erase the rows of an earlier training.
         """
         first_step = min(row[STEP] for row in self._unwritten)
-        # The depth of a layer is its share of all layers.
-        depths = {str(row[LAYER]): row[DEPTH] for row in self._unwritten if row[LAYER] is not None}
-        for row in old_rows:
-            if row[LAYER] in depths and float(row[DEPTH]) != depths[row[LAYER]]:
-                return []
+        # The depth of a layer is its share of all layers, and a text has its number of vectors and of windows. Without
+        # massive tokens the number of vectors changes with the weights.
+        without_massive = {
+            measure.name
+            for measure in self._measures
+            if measure.rows.get("massive_tokens") == "drop"
+        }
+        depths, sizes = {}, {}
+        for row in self._unwritten:
+            if row[LAYER] is not None:
+                depths[float(row[LAYER])] = float(row[DEPTH])
+                if row[ESTIMATOR] not in without_massive:
+                    sizes[row[ESTIMATOR]] = float(row[VECTORS]), float(row[WINDOWS])
+        for old in old_rows:
+            if old[LAYER]:
+                depth, size = float(old[DEPTH]), (float(old[VECTORS]), float(old[WINDOWS]))
+                same_layers = depths.get(float(old[LAYER]), depth) == depth
+                same_text = sizes.get(old[ESTIMATOR], size) == size
+                if not (same_layers and same_text):
+                    return []
         return [row for row in old_rows if int(row[STEP] or -1) < first_step]
 
 
@@ -353,6 +383,9 @@ class ShapeCallback(TrainerCallback):
     Notes
     -----
     Bad arguments raise InputError before the first step; later errors are logged, and the training goes on.
+
+    Callbacks of several texts in one trainer each need a `name`, which their keys then have:
+    ``shape/NAME/MEASURE/layer_LAYER``.
 
     Examples
     --------
@@ -385,7 +418,7 @@ class ShapeCallback(TrainerCallback):
                 "others, such as `tokenizer=`"
             )
         self.every = _read_whole_number("every", every, 1)
-        self._trainer, self._is_on_all_ranks = trainer, False
+        self._trainer, self._is_on_all_ranks, self._prefix = trainer, False, SHAPE
         self.manifest = manifest
         if tokenizer is None and trainer is not None:
             tokenizer = trainer.processing_class
@@ -396,12 +429,24 @@ class ShapeCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **options: Any) -> None:
         """Check the arguments, and measure the model before the first step."""
         self._trainer = _find_calling_trainer() or self._trainer
+        self._prefix = self._choose_prefix()
         if self.probe.tokenizer is None:
             self.probe.tokenizer = find_tokenizer(options.get("processing_class"))
         self.probe.check(options["model"])
         self._is_on_all_ranks = LoadedModel.inspect_model(options["model"]).is_sharded
         if state.global_step == 0:
             self._measure(state, control, options["model"])
+
+    def _choose_prefix(self) -> str:
+        """Return the beginning of the keys; InputError if another callback of the trainer has the same name."""
+        callbacks = self._trainer.callback_handler.callbacks if self._trainer is not None else []
+        names = [item.probe.name for item in callbacks if isinstance(item, ShapeCallback)]
+        if names.count(self.probe.name) > 1:
+            raise InputError(
+                f"{names.count(self.probe.name)} callbacks of one trainer have the name `{self.probe.name}`; give each "
+                "its own `name=`, which tells their values and rows apart"
+            )
+        return f"{SHAPE}{self.probe.name}/" if len(names) > 1 else SHAPE
 
     def on_step_end(self, args: Any, state: Any, control: Any, **options: Any) -> None:
         """Measure the model after every `every` updates; an update may accumulate several batches."""
@@ -419,14 +464,15 @@ class ShapeCallback(TrainerCallback):
         if not (state.is_world_process_zero or self._is_on_all_ranks):
             return
         values = self.probe.measure(model, state.global_step)
+        logged = {self._prefix + key.removeprefix(SHAPE): value for key, value in values.items()}
         if values and self._trainer is not None:
             is_due = control.should_log
-            self._trainer.log(values)
+            self._trainer.log(logged)
             control.should_log = (
                 is_due  # `log` has cleared it, and the trainer's loss is still to come
             )
         elif values:
-            state.log_history.append({**values, "step": state.global_step})
+            state.log_history.append({**logged, "step": state.global_step})
         # A tracker gives its alerts the step of the last values that it was told.
         self.probe.report_left_bands(values, state.global_step)
 
