@@ -306,6 +306,33 @@ def test_steps_that_move_no_more_are_not_accused():
     assert kinds == ["ok"] * 5 + ["unknown"] * 7
 
 
+@pytest.mark.parametrize("full", [0, 11])
+def test_a_step_in_full_among_rounded_ones_makes_no_copies_of_equal_rounded_scores(full):
+    for seed in range(20):
+        training = simulate(seed, "tasks")
+        values = np.round(training.results.values, 2)
+        row = full % len(values)
+        values[row] = training.results.values[row]
+        judged = judge_results(replace(training.results, values=values))
+        assert {step.checkpoint.verdict.kind for step in judged} <= {
+            Kind.OK,
+            Kind.UNKNOWN,
+            Kind.NOT_YET_MOVED,
+        }
+    # Rounded scores that stand still may be equal by chance; a copy in full, at the end, is found beside them.
+    random = np.random.default_rng(3)
+    values = np.cumsum(random.normal(0.01, 0.02, (14, 30)), axis=0)
+    values[6:12] = values[6]
+    rounded = np.round(values, 2)
+    rounded[[full, 13]] = values[[full, 2]]
+    rounded[2] = values[2]
+    names = tuple(f"task{task}/acc" for task in range(30))
+    results = PublishedResults("", tuple(range(0, 14_000, 1000)), names, names, rounded)
+    kinds = [judged.checkpoint.verdict.kind for judged in judge_results(results)]
+    assert Kind.SAME_RESULTS not in kinds[6:11]
+    assert kinds[2] is kinds[13] is Kind.SAME_RESULTS
+
+
 def test_a_loss_far_above_its_neighbours_lies_apart(tmp_path):
     losses = [9.0, 5.0, 4.0, 3.5, 11.0, 3.2, 3.1]
     rows = "".join(f"{step},{loss},{2.718281828**loss!r}\n" for step, loss in enumerate(losses))

@@ -15,7 +15,9 @@ Four rules keep the product of these chances on the safe side:
 - Of a task only the number that says most counts, since all are of the same answers.
 - Tasks move together: of ``DEPENDENT`` of them one counts.
 
-Columns that never change prove nothing, and so do digits beyond ``FINEST``. All pairs of steps are compared, so the
+Columns that never change prove nothing, and so do digits beyond ``FINEST``. Where most of a step's
+numbers have fewer decimals than others of their columns, they are taken to be rounded: a table may have some steps in
+full and others rounded. All pairs of steps are compared, so the
 chance that one of them is equal is at most their number times as high; it must be below ``HIGHEST_CHANCE``.
 """
 
@@ -28,6 +30,7 @@ STILLER, STANDING = 10.0, 1000.0
 DEPENDENT = 2
 NEIGHBOURS = 3
 FINEST = 1e-9  # of the median of a column
+MOST_DECIMALS = 12
 HIGHEST_CHANCE = 1e-6
 
 
@@ -51,6 +54,31 @@ def find_grid(numbers: np.ndarray) -> float:
     return grid
 
 
+def find_rounding(values: np.ndarray) -> np.ndarray:
+    """Find the last decimal that each number of a rounded row is written with: 0.01 for 0.25.
+
+    Parameters
+    ----------
+    values : array, shape (rows, columns)
+
+    Returns
+    -------
+    array, shape (rows, columns)
+        Zero in the rows that are not rounded.
+    """
+    with np.errstate(invalid="ignore"):  # of infinite numbers
+        rest = FINEST * np.abs(values)
+        last_decimals = np.zeros(values.shape)
+        for decimals in range(MOST_DECIMALS, -1, -1):
+            is_whole = np.abs(values - np.round(values, decimals)) <= rest
+            last_decimals[is_whole] = 10.0**-decimals
+    is_there = np.isfinite(values)
+    finest = np.where(is_there, last_decimals, np.inf).min(axis=0)
+    is_shorter = is_there & (last_decimals > finest)
+    is_rounded = 2 * is_shorter.sum(axis=1) > is_there.sum(axis=1)
+    return np.where(is_rounded[:, np.newaxis], last_decimals, 0.0)
+
+
 class Coincidences:
     """The numbers of a training's steps, and the chance that two of them are equal.
 
@@ -68,6 +96,7 @@ class Coincidences:
         self.steps = np.asarray(steps, dtype=float)
         self.values = values
         self.grids = np.array([find_grid(column) for column in values.T])
+        self._rounding = find_rounding(values)
         self._tasks = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)[1]
 
     @property
@@ -126,8 +155,9 @@ class Coincidences:
         return max(0.0, (max if is_return else min)(sides) - math.log10(pairs))
 
     def _count_digits_of_difference(self, row: int, other: int, shares: np.ndarray) -> float:
+        grids = np.maximum(self.grids, self._rounding[row])
         with np.errstate(invalid="ignore"):
-            units = np.abs(self.values[row] - self.values[other]) / self.grids * shares
+            units = np.abs(self.values[row] - self.values[other]) / grids * shares
         of_columns = np.log10(np.maximum(2 * np.where(np.isfinite(units), units, 0.0), 1.0))
         of_tasks = np.zeros(self._tasks.max(initial=-1) + 1)
         np.maximum.at(of_tasks, self._tasks, of_columns)
