@@ -333,6 +333,38 @@ def test_a_step_in_full_among_rounded_ones_makes_no_copies_of_equal_rounded_scor
     assert kinds[2] is kinds[13] is Kind.SAME_RESULTS
 
 
+@pytest.mark.parametrize(
+    ("letters", "unknown"),
+    [
+        ("ABACDABDCACB", "ABCD"),
+        ("ABACABCA?" + "?" * 12, "ABC"),  # it learns later
+        ("ABABAB", "AB"),
+        ("???A???A???A???B?B?", ""),  # one after the other
+        ("ABC??ABC??", ""),  # the names of steps that were mixed up
+        ("A??B??A??B", ""),
+    ],
+)
+def test_a_model_that_gives_one_answer_to_all_questions_copies_no_step(letters, unknown):
+    # Of each subject a known share of the questions has the answer A, B, C or D.
+    random = np.random.default_rng(1)
+    questions = random.integers(100, 300, 57)
+    shares = {letter: random.binomial(questions, 0.25) / questions for letter in "ABCD"}
+    values = np.stack(
+        [
+            random.binomial(questions, 0.3) / questions if letter == "?" else shares[letter]
+            for letter in letters
+        ]
+    )
+    names = tuple(f"mmlu_{subject}/acc" for subject in range(57))
+    results = PublishedResults("", tuple(range(len(letters))), names, names, values)
+    for letter, judged in zip(letters, judge_results(results), strict=True):
+        kind = judged.checkpoint.verdict.kind
+        expected = (
+            Kind.UNKNOWN if letter in unknown else Kind.OK if letter == "?" else Kind.SAME_RESULTS
+        )
+        assert kind is expected, (judged.checkpoint.step, judged.reason)
+
+
 def test_a_loss_far_above_its_neighbours_lies_apart(tmp_path):
     losses = [9.0, 5.0, 4.0, 3.5, 11.0, 3.2, 3.1]
     rows = "".join(f"{step},{loss},{2.718281828**loss!r}\n" for step, loss in enumerate(losses))

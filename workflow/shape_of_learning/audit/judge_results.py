@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,6 +40,7 @@ CHANCE_AT_START = 0.01
 # Of scores: steps on each side, numbers at least, and how many of the largest changes there lie far.
 SIDE, FEWEST_SCORES, FAR = 3, 5, 7.0
 MOST_DIGITS = 30  # that a sentence gives of a chance
+ALTERNATING = "the training goes back and forth between few results, as where a model gives one answer to all questions"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ def judge_results(
     reasons = dict.fromkeys(names, f"no other step has its {len(results.columns):,} numbers")
     coincidences = Coincidences(results.steps, results.values, results.tasks)
     pairs = coincidences.find_equal_pairs()
-    for rows in _group_rows(len(results.steps), pairs):
+    groups = _group_rows(len(results.steps), pairs)
+    for rows in groups:
+        is_alternating = _alternates(rows, groups)
         members = {row: judged[names[row]] for row in rows}
         verdicts = judge_equals(list(members.values()), names)
         is_start = NOT_YET_MOVED in verdicts.values()
@@ -95,6 +99,9 @@ def judge_results(
             judged[member.name] = replace(member, verdict=verdict)
             equality = _describe_equality(results, coincidences, row, others)
             reasons[member.name] = _describe_basis(equality, verdict, digits, is_owned=is_owned)
+            if is_alternating and verdict.kind is Kind.SAME_RESULTS and not is_owned:
+                judged[member.name] = replace(member, verdict=Verdict(Kind.UNKNOWN))
+                reasons[member.name] = f"{equality}; {ALTERNATING}"
     good = [checkpoint for checkpoint in judged.values() if checkpoint.verdict == OK]
     apart = _find_far_losses(results, good)
     sound = [checkpoint for checkpoint in good if checkpoint.name not in apart]
@@ -110,6 +117,25 @@ def _group_rows(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]
     for first, second in pairs:
         links[f"{second}"].append(first)
     return [sorted(map(int, group)) for group in group_by_signature(links)]
+
+
+def _alternates(rows: Sequence[int], groups: Sequence[Sequence[int]]) -> bool:
+    """Return whether a training goes back and forth between a group of equal rows and another one.
+
+    In turn it has the results of the one and of the other, and comes back at least twice to one of them.
+    """
+    visits = _count_visits(rows)
+    for other in groups:
+        if other is not rows and max(visits, _count_visits(other)) > 2:
+            turns = [row in rows for row in sorted([*rows, *other])]
+            if sum(one != next_one for one, next_one in pairwise(turns)) >= 3:
+                return True
+    return False
+
+
+def _count_visits(rows: Sequence[int]) -> int:
+    """Count the times that a training comes to results, of which it may have several in a row."""
+    return sum(row - 1 not in rows for row in rows)
 
 
 def _find_surest(
