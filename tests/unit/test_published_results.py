@@ -378,6 +378,16 @@ def test_a_loss_far_above_its_neighbours_lies_apart(tmp_path):
     assert judge(tmp_path, first)[0] == 0
 
 
+@pytest.mark.parametrize("name", ["loss_scale", "train/loss_scale", "loss scale", "loss-scale"])
+def test_the_scale_of_a_loss_is_a_setting_and_no_loss(tmp_path, name):
+    scales = [65536, 65536, 131072, 131072, 65536, 65536, 131072, 262144, 1024, 65536]
+    rows = "".join(f"{step},{3 + 1 / (1 + step)!r},{scale}\n" for step, scale in enumerate(scales))
+    table = write_table(tmp_path / "t.csv", f"step,eval_loss,{name}\n{rows}")
+    code, verdicts = judge(tmp_path, table)
+    assert (code, set(verdicts.values())) == (0, {"ok"})
+    assert read_results([f"{table}"]).left_out == (name,)
+
+
 def test_scores_of_a_step_that_guesses_lie_apart():
     random = np.random.default_rng(4)
     learned = np.linspace(0.5, 0.6, 15)[:, None] + random.normal(0, 0.005, (15, 20))

@@ -27,7 +27,7 @@ STANDARD_ERROR = re.compile(r"_?(stderr|std_?err(or)?)(,.*)?$", re.IGNORECASE)
 # Clocks and settings, which differ between two steps whatever their weights are.
 CLOCK = re.compile(
     r"(^|[/_ ])(epoch|tokens?|samples|time|timestamp|date|seconds|hours|runtime|per_second|lr|learning_rate|"
-    r"total_flos|flops|seed|grad_norm)$",
+    r"total_flos|flops|seed|grad_norm|loss[-_ ]?scale)$",
     re.IGNORECASE,
 )
 
