@@ -206,6 +206,38 @@ def test_files_of_several_models_are_refused(tmp_path):
     assert (done.exit_code, "org/other" in done.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("EleutherAI/pythia-1b", ()),
+        ("allenai/OLMo-2-1124-7B", ()),
+        ("LLM360/Amber", ()),
+        ("/runs/pythia-1b/step{step}-tokens{tokens}B", ()),
+        ("TinyLlama/TinyLlama-1.1B-step-{step}k-token-{tokens}B", ()),
+        ("/runs/iter_000{step}", ()),
+        ("/runs/{step}/hf", ()),
+        ("/runs/v{step}-b", ("--pattern", "v{step}-b")),
+    ],
+)
+def test_the_number_of_a_step_in_the_name_of_a_model_makes_no_other_model(tmp_path, model, options):
+    names = "v{}-b" if options else "step{}k" if "{step}k" in model else "step{}"
+    for step in range(1, 9):
+        folder = tmp_path / "runs" / names.format(step)
+        folder.mkdir(parents=True)
+        name = model.format(step=step, tokens=2.5 * step)
+        content = {"results": {"a": {"acc": step**0.5 / 3}}, "model_name": name}
+        (folder / "results.json").write_text(json.dumps(content))
+    assert judge(tmp_path, tmp_path / "runs", *options)[0] == 0
+
+
+def test_two_models_whose_names_differ_by_their_steps_are_two(tmp_path):
+    for step in (1, 2):
+        content = {"results": {"a": {"acc": 0.5}}, "model_name": f"EleutherAI/pythia-{step}b"}
+        write_table(tmp_path / f"step{step}.json", json.dumps(content))
+    with pytest.raises(InputError, match="pythia-2b"):
+        read_results([f"{tmp_path}"])
+
+
 def test_of_several_files_of_a_step_the_last_date_counts_and_others_are_refused(tmp_path):
     folder = write_suite(tmp_path / "runs")
     (file,) = (folder / "step3000").iterdir()

@@ -22,6 +22,7 @@ STEP_IN_NAME = re.compile(
     r"(?<![a-z])(?:global[-_]?)?(?:step|checkpoint|ckpt|iter)[-_]?(\d+)(k?)(?![\d.]*[a-z])",
     re.IGNORECASE,
 )
+TOKENS_IN_NAME = re.compile(r"(?<![a-z])tokens?[-_]?[\d.]+[kmbt]?(?![a-z])", re.IGNORECASE)
 # Standard errors follow from the numbers that they are of, but for the noise of their last digits.
 STANDARD_ERROR = re.compile(r"_?(stderr|std_?err(or)?)(,.*)?$", re.IGNORECASE)
 # Clocks and settings, which differ between two steps whatever their weights are.
@@ -203,8 +204,21 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
     rows.revisions[step] = revision
     model = content.get("model_name") or arguments.get("pretrained") or ""
     if model:
-        # The name may be that of a folder per step.
-        rows.models.setdefault(re.sub(rf"(?<!\d)0*{step}(?!\d)", "{step}", f"{model}"), file)
+        rows.models.setdefault(_name_model(f"{model}", step, pattern), file)
+
+
+def _name_model(name: str, step: int, pattern: str) -> str:
+    """Write ``{step}`` for the step in the name of a model, which may be that of a folder per step."""
+    template = RevisionTemplate(pattern) if pattern else None
+    parts = []
+    for part in name.split("/"):
+        numbers = template.read(part) if template else None
+        if part.lstrip("0") == f"{step}" or (numbers and numbers[0] == step):
+            part = "{step}"
+        elif (found := _find_step_in_name(part, "")) and found[0] == step:
+            part = TOKENS_IN_NAME.sub("{tokens}", part.replace(found[1], "{step}"))
+        parts.append(part)
+    return "/".join(parts)
 
 
 def _name_score(task: str, metric: str) -> str:
