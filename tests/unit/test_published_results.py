@@ -158,6 +158,9 @@ def test_a_pattern_says_how_steps_are_named(tmp_path):
         ("step,acc\n1,.5\n", "several"),
         ("step,acc\nlast,.5\n2,.6\n", "no step"),
         ("step,acc\n-1,.5\n2,.6\n", "no step"),
+        ("step,acc\ninf,.5\n2,.6\n", "no step"),
+        (f"step,acc\n{'9' * 400},.5\n2,.6\n", "no step"),
+        (f"step,acc\nstep{'9' * 400},.5\n2,.6\n", "no step"),
         ("model,step,acc\na,1,.5\nb,2,.6\n", "2 models"),
         ("step,tokens\n1,10\n2,20\n3,30\n", "clocks"),
     ],
@@ -186,6 +189,18 @@ def test_json_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, name, con
     done = invoke(write_table(tmp_path / name, content))
     assert (done.exit_code, "Traceback" in done.output) == (2, False)
     assert says in done.output
+
+
+def test_a_loss_of_hundreds_of_digits_is_infinite(tmp_path):
+    losses = {1: 10**400, 2: 3, 3: 2}
+    lines = [json.dumps({"step": step, "loss": loss}) for step, loss in losses.items()]
+    log = write_table(tmp_path / "log.jsonl", "\n".join(lines))
+    for step, loss in losses.items():
+        content = {"results": {"text": {"loss": loss}}}
+        write_table(tmp_path / f"step{step}.json", json.dumps(content))
+    for target in (log, tmp_path):
+        assert np.isinf(read_results([f"{target}"]).values[0, 0])
+        assert judge(tmp_path, target)[1] == {1: "apart", 2: "ok", 3: "ok"}
 
 
 def test_what_is_not_there_is_said(tmp_path):
@@ -221,7 +236,7 @@ def test_files_of_several_models_are_refused(tmp_path):
 )
 def test_the_number_of_a_step_in_the_name_of_a_model_makes_no_other_model(tmp_path, model, options):
     names = "v{}-b" if options else "step{}k" if "{step}k" in model else "step{}"
-    for step in range(1, 9):
+    for step in range(9):
         folder = tmp_path / "runs" / names.format(step)
         folder.mkdir(parents=True)
         name = model.format(step=step, tokens=2.5 * step)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from shape_of_learning.checkpoints.verdict import LAST_STEP
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home
 from shape_of_learning.plan.steps import RevisionTemplate
@@ -19,7 +20,7 @@ STEP_COLUMNS = ("step", "steps", "global_step", "training_step", "iteration", "i
 MODEL_COLUMNS = ("model", "model_name", "run", "run_name")
 # As in names of files and folders: step1000, step_1000, global_step1000, checkpoint-1000, step-5k.
 STEP_IN_NAME = re.compile(
-    r"(?<![a-z])(?:global[-_]?)?(?:step|checkpoint|ckpt|iter)[-_]?(\d+)(k?)(?![\d.]*[a-z])",
+    r"(?<![a-z])(?:global[-_]?)?(?:step|checkpoint|ckpt|iter)[-_]?(\d{1,13})(?!\d)(k?)(?![\d.]*[a-z])",
     re.IGNORECASE,
 )
 TOKENS_IN_NAME = re.compile(r"(?<![a-z])tokens?[-_]?[\d.]+[kmbt]?(?![a-z])", re.IGNORECASE)
@@ -197,7 +198,7 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
         if isinstance(scores, dict) and (task in tasks or not tasks):
             for metric, value in scores.items():
                 if _is_number(value):
-                    numbers[_name_score(task, metric)] = float(value)
+                    numbers[_name_score(task, metric)] = _to_float(value)
     if not numbers:
         raise InputError(f"{file} has no numbers under `results`; leave it out")
     rows.add(step, numbers, file)
@@ -213,7 +214,7 @@ def _name_model(name: str, step: int, pattern: str) -> str:
     parts = []
     for part in name.split("/"):
         numbers = template.read(part) if template else None
-        if part.lstrip("0") == f"{step}" or (numbers and numbers[0] == step):
+        if re.fullmatch(rf"0*{step}", part) or (numbers and numbers[0] == step):
             part = "{step}"
         elif (found := _find_step_in_name(part, "")) and found[0] == step:
             part = TOKENS_IN_NAME.sub("{tokens}", part.replace(found[1], "{step}"))
@@ -339,7 +340,7 @@ def _choose_step_column(columns: Sequence[str], chosen: str, file: Path) -> str:
 
 def _read_step(value: Any, where: str, column: str) -> int:
     number = _read_number(value)
-    if number is not None and number >= 0 and number == int(number):
+    if number is not None and 0 <= number <= LAST_STEP and number == int(number):
         return int(number)
     found = _find_step_in_name(f"{value}".strip(), "") if number is None else None
     if found is None:
@@ -358,7 +359,15 @@ def _read_number(value: Any) -> float | None:
             value = float(value.strip().removesuffix("%"))
         except ValueError:
             return None
-    return float(value) if _is_number(value) and not math.isnan(value) else None
+    number = _to_float(value) if _is_number(value) else math.nan
+    return None if math.isnan(number) else number
+
+
+def _to_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.inf if number > 0 else -math.inf
 
 
 # Both -----------------------------------------------------------------------------------------------
