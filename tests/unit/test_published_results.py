@@ -162,6 +162,11 @@ def test_a_pattern_says_how_steps_are_named(tmp_path):
         (f"step,acc\n{'9' * 400},.5\n2,.6\n", "no step"),
         (f"step,acc\nstep{'9' * 400},.5\n2,.6\n", "no step"),
         ("model,step,acc\na,1,.5\nb,2,.6\n", "2 models"),
+        ("step,acc,acc\n1,.5,.6\n2,.6,.7\n", "several columns `acc`"),
+        ('step,loss,acc\n1,3,"0,25"\n2,2,"0,5"\n', "decimal point"),
+        ('step,loss,ppl\n1,3,"1,234.5"\n2,2,987.6\n', "decimal point"),
+        ('step,loss,ppl\n1,3,"1.234.567,5"\n2,2,9\n', "decimal point"),
+        ("step\tloss\tacc\n1\t3\t25,5 %\n2\t2\t26,5 %\n", "decimal point"),
         ("step,tokens\n1,10\n2,20\n3,30\n", "clocks"),
     ],
 )
@@ -267,6 +272,23 @@ def test_of_several_files_of_a_step_the_last_date_counts_and_others_are_refused(
     file.with_name("again.json").write_text(json.dumps(other))
     with pytest.raises(InputError, match="different numbers"):
         read_results([f"{folder}"])
+
+
+def test_tokens_with_commas_and_words_are_no_results(tmp_path):
+    table = 'step,tokens,note,acc\n1,"2,097,152",none,.5\n2,"4,194,304","first, second",.6\n'
+    assert read_results([f"{write_table(tmp_path / 't.csv', table)}"]).columns == ("acc",)
+
+
+def test_scores_that_are_written_as_text_are_compared(tmp_path):
+    folder = write_suite(tmp_path / "runs", [(6, 2)])
+    found = judge(tmp_path, folder)
+    for file in folder.rglob("*.json"):
+        content = json.loads(file.read_text())
+        for scores in content["results"].values():
+            scores |= {name: f"{value}" for name, value in scores.items()}
+            scores["acc_stderr"] = "N/A"
+        file.write_text(json.dumps(content))
+    assert judge(tmp_path, folder) == found
 
 
 def test_missing_numbers_prove_nothing(tmp_path):

@@ -26,6 +26,10 @@ STEP_IN_NAME = re.compile(
 TOKENS_IN_NAME = re.compile(r"(?<![a-z])tokens?[-_]?[\d.]+[kmbt]?(?![a-z])", re.IGNORECASE)
 # Standard errors follow from the numbers that they are of, but for the noise of their last digits.
 STANDARD_ERROR = re.compile(r"_?(stderr|std_?err(or)?)(,.*)?$", re.IGNORECASE)
+# As spreadsheets write 0.25 and 1234.5 in some languages: 0,25 and 1,234.5 or 1.234,5.
+COMMA_NUMBER = re.compile(
+    r"\s*[-+]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*)\s*%?\s*"
+)
 # Clocks and settings, which differ between two steps whatever their weights are.
 CLOCK = re.compile(
     r"(^|[/_ ])(epoch|tokens?|samples|time|timestamp|date|seconds|hours|runtime|per_second|lr|learning_rate|"
@@ -197,8 +201,11 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
         # The mean of a group says nothing beside its tasks.
         if isinstance(scores, dict) and (task in tasks or not tasks):
             for metric, value in scores.items():
-                if _is_number(value):
-                    numbers[_name_score(task, metric)] = _to_float(value)
+                number = _to_float(value) if _is_number(value) else None
+                if isinstance(value, str) and metric != "alias":
+                    number = _read_number(value)
+                if number is not None:
+                    numbers[_name_score(task, metric)] = number
     if not numbers:
         raise InputError(f"{file} has no numbers under `results`; leave it out")
     rows.add(step, numbers, file)
@@ -278,6 +285,10 @@ def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mappin
     lines_of_text = text.splitlines()
     has_tabs = lines_of_text[0].count("\t") > lines_of_text[0].count(",")
     reader = csv.DictReader(lines_of_text, dialect=csv.excel_tab if has_tabs else csv.excel)
+    header = [name for name in reader.fieldnames or () if name]
+    if len(header) > len({*header}):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"{file} has several columns `{twice}`; give each a name of its own")
     return [(f"{file}, line {reader.line_num}", row) for row in reader]
 
 
@@ -309,11 +320,16 @@ def _add_table(
         if record.get(column) in (None, ""):
             continue
         step = _read_step(record[column], where, column)
-        numbers = {
-            name: number
-            for name, value in record.items()
-            if name and name != column and (number := _read_number(value)) is not None
-        }
+        numbers = {}
+        for name, value in record.items():
+            if name and name != column:
+                number = _read_number(value)
+                if number is not None:
+                    numbers[name] = number
+                elif COMMA_NUMBER.fullmatch(f"{value}") and not CLOCK.search(name):
+                    raise InputError(
+                        f"{where}: `{name}` is {value!r}; write numbers with a decimal point, and without commas"
+                    )
         is_empty = is_empty and not numbers
         # A log may have a row for the training and one for the evaluation.
         if rows.files.get(step) == file and numbers.keys() & rows.numbers[step].keys():
