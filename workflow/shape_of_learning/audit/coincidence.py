@@ -30,7 +30,8 @@ STILLER, STANDING = 10.0, 1000.0
 DEPENDENT = 2
 NEIGHBOURS = 3
 FINEST = 1e-9  # of the median of a column
-MOST_DECIMALS = 12
+MOST_DECIMALS = 9  # of a number that is rounded
+NOISE = 1e-12  # of a number, from the sums that it is of
 HIGHEST_CHANCE = 1e-6
 
 
@@ -67,10 +68,9 @@ def find_rounding(values: np.ndarray) -> np.ndarray:
         Zero in the rows that are not rounded.
     """
     with np.errstate(invalid="ignore"):  # of infinite numbers
-        rest = FINEST * np.abs(values)
         last_decimals = np.zeros(values.shape)
         for decimals in range(MOST_DECIMALS, -1, -1):
-            is_whole = np.abs(values - np.round(values, decimals)) <= rest
+            is_whole = np.abs(values - np.round(values, decimals)) <= NOISE * np.abs(values)
             last_decimals[is_whole] = 10.0**-decimals
     is_there = np.isfinite(values)
     finest = np.where(is_there, last_decimals, np.inf).min(axis=0)
