@@ -77,8 +77,8 @@ def judge_results(
     coincidences = Coincidences(results.steps, results.values, results.tasks)
     pairs = coincidences.find_equal_pairs()
     groups = _group_rows(len(results.steps), pairs)
+    equalities: dict[str, str] = {}
     for rows in groups:
-        is_alternating = _alternates(rows, groups)
         members = {row: judged[names[row]] for row in rows}
         verdicts = judge_equals(list(members.values()), names)
         is_start = NOT_YET_MOVED in verdicts.values()
@@ -99,9 +99,14 @@ def judge_results(
             judged[member.name] = replace(member, verdict=verdict)
             equality = _describe_equality(results, coincidences, row, others)
             reasons[member.name] = _describe_basis(equality, verdict, digits, is_owned=is_owned)
-            if is_alternating and verdict.kind is Kind.SAME_RESULTS and not is_owned:
-                judged[member.name] = replace(member, verdict=Verdict(Kind.UNKNOWN))
-                reasons[member.name] = f"{equality}; {ALTERNATING}"
+            if verdict.kind is Kind.SAME_RESULTS and not is_owned:
+                equalities[member.name] = equality
+    copies = [rows for rows in groups if any(names[row] in equalities for row in rows)]
+    for rows in copies:
+        for name in [names[row] for row in rows if names[row] in equalities]:
+            if _alternates(rows, copies):
+                judged[name] = replace(judged[name], verdict=Verdict(Kind.UNKNOWN))
+                reasons[name] = f"{equalities[name]}; {ALTERNATING}"
     good = [checkpoint for checkpoint in judged.values() if checkpoint.verdict == OK]
     apart = _find_far_losses(results, good)
     sound = [checkpoint for checkpoint in good if checkpoint.name not in apart]
