@@ -201,7 +201,7 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
         # The mean of a group says nothing beside its tasks.
         if isinstance(scores, dict) and (task in tasks or not tasks):
             for metric, value in scores.items():
-                number = _to_float(value) if _is_number(value) else None
+                number = _convert_number(value) if _is_number(value) else None
                 if isinstance(value, str) and metric != "alias":
                     number = _read_number(value)
                 if number is not None:
@@ -375,11 +375,11 @@ def _read_number(value: Any) -> float | None:
             value = float(value.strip().removesuffix("%"))
         except ValueError:
             return None
-    number = _to_float(value) if _is_number(value) else math.nan
+    number = _convert_number(value) if _is_number(value) else math.nan
     return None if math.isnan(number) else number
 
 
-def _to_float(number: float) -> float:
+def _convert_number(number: float) -> float:
     try:
         return float(number)
     except OverflowError:  # an integer of hundreds of digits
