@@ -17,6 +17,7 @@ from shape_of_learning.checkpoints.local import find_local_checkpoint
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
+from tiny_models import TEXT
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +252,18 @@ def test_text_gets_a_first_blank_in_files_of_sentencepiece_unless_they_deny_it(l
         tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
         for text in ("abc", "a bc  a", "bca"):
             assert tokenizer(text)["input_ids"] == original.encode(text).ids
+
+
+def test_a_token_of_the_text_that_pads_is_still_cut_and_joined_as_text(llama, tmp_path):
+    """Fine-tunings name "!" or the like for padding."""
+    plain = load_tokenizer(find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama))))
+    ids = plain(TEXT[0])["input_ids"]
+    longest = max(ids, key=lambda number: len(plain.convert_ids_to_tokens(number)))
+    named = {"padding_token_id": longest, "unknown_token_id": longest}
+    file = write_gguf(tmp_path / "b.gguf", llama, tokenizer=named)
+    tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
+    assert tokenizer(TEXT[0])["input_ids"] == ids
+    assert longest not in tokenizer.all_special_ids
 
 
 def test_a_file_without_a_rule_for_words_is_measured_with_a_warning_each_time(

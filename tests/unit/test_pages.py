@@ -171,7 +171,7 @@ def test_readme_says_what_the_demo_says():
     low, high = rounded(blocks[HIGH])
     assert f"{low:.2f} to {high:.2f} in blocks 12 to 28" in page
     low, high = rounded(few)
-    assert f"{low:.2f} to {high:.2f} is left in these blocks" in page
+    assert f"{low:.2f} to {high:.2f} is left in all blocks above 0.5" in page
     massive = pd.read_csv(DEMO / "massive_tokens_of_decoder.csv").set_index("layer").loc[HIGH]
     low, high = rounded(100 * massive["massive_share"], 0)
     assert page.count(f"first of each window, holds {low:.0f} to {high:.0f} % of the variance") == 2

@@ -411,6 +411,8 @@ def test_a_step_in_full_among_rounded_ones_makes_no_copies_of_equal_rounded_scor
         ("???A???A???A???B?B?", ""),  # one after the other
         ("ABC??ABC??", ""),  # the names of steps that were mixed up
         ("A??B??A??B", ""),
+        # Copies of one step and a pair of another among many sound ones.
+        ("?????A?A?B?A?B?A?A??", ""),
     ],
 )
 def test_a_model_that_gives_one_answer_to_all_questions_copies_no_step(letters, unknown):

@@ -281,6 +281,7 @@ def test_seeds_of_one_encoder_are_not_alike_models():
         (np.linspace(-2.5, -1.5, 11), "supported"),
         ([-1, -2.5, -2, -1.8, -1.6] + [-1.5] * 6, "undecided"),
         ([-0.5] * 11, "outside the claim"),
+        ([-2] * 11, "outside the claim"),
     ],
 )
 def test_anisotropic_models_develop_as_theorized_if_isotropy_falls_from_the_beginning(

@@ -193,11 +193,13 @@ def test_a_type_that_pytorch_has_not_is_refused_with_its_key(name, tmp_path):
 
 
 def test_a_folder_of_checkpoints_names_one(tmp_path):
-    """As a training, or the Hub's client, leaves it."""
+    """As a training, or the Hub's client, leaves it, perhaps beside other configurations."""
+    (tmp_path / "zz_pooling").mkdir()
+    (tmp_path / "zz_pooling/config.json").write_text("{}")
     for place in ("checkpoint-10", "snapshots/abc"):
         folder = tmp_path / place
         folder.mkdir(parents=True)
-        (folder / "config.json").write_text("{}")
+        (folder / "config.json").write_text('{"model_type": "llama"}')
         with pytest.raises(InputError, match=re.escape(f"such as {folder}")):
             read_configuration_file(tmp_path)
         (folder / "config.json").unlink()

@@ -161,6 +161,8 @@ def development_of_isotropy(data: ClaimData, estimators: tuple[str], isotropic: 
             data.outside[name] = f"{len(steps)} steps from the first tenth to the end"
         elif np.exp(values[-1]) >= isotropic:
             data.outside[name] = f"isotropy {np.exp(values[-1]):.2f}, so it is not anisotropic"
+        elif values.min() == values.max():
+            data.outside[name] = "an isotropy that does not change"
         else:
             highest, lowest = values.max(), values.min()
             fall, rise = highest - values[-1], highest - values[0]

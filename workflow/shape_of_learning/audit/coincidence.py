@@ -67,7 +67,7 @@ def find_rounding(values: np.ndarray) -> np.ndarray:
     array, shape (rows, columns)
         Zero in the rows that are not rounded.
     """
-    with np.errstate(invalid="ignore"):  # of infinite numbers
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinite and very large numbers
         last_decimals = np.zeros(values.shape)
         for decimals in range(MOST_DECIMALS, -1, -1):
             is_whole = np.abs(values - np.round(values, decimals)) <= NOISE * np.abs(values)

@@ -40,6 +40,7 @@ CHANCE_AT_START = 0.01
 # Of scores: steps on each side, numbers at least, and how many of the largest changes there lie far.
 SIDE, FEWEST_SCORES, FAR = 3, 5, 7.0
 MOST_DIGITS = 30  # that a sentence gives of a chance
+MOST_OF_STRETCH = 0.75  # of the steps between copies of one kind and another
 ALTERNATING = "the training goes back and forth between few results, as where a model gives one answer to all questions"
 
 
@@ -127,11 +128,18 @@ def _group_rows(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]
 def _alternates(rows: Sequence[int], groups: Sequence[Sequence[int]]) -> bool:
     """Return whether a training goes back and forth between a group of equal rows and another one.
 
-    In turn it has the results of the one and of the other, and comes back at least twice to one of them.
+    In turn it has the results of the one and of the other, and comes back at least twice to one of them; meanwhile it
+    has hardly any other results than those of the groups.
     """
     visits = _count_visits(rows)
+    in_groups = sorted(row for group in groups for row in group)
     for other in groups:
         if other is not rows and max(visits, _count_visits(other)) > 2:
+            first, last = min(rows[0], other[0]), max(rows[-1], other[-1])
+            if sum(first <= row <= last for row in in_groups) < MOST_OF_STRETCH * (
+                last - first + 1
+            ):
+                continue
             turns = [row in rows for row in sorted([*rows, *other])]
             if sum(one != next_one for one, next_one in pairwise(turns)) >= 3:
                 return True

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class _Rows:
     numbers: dict[int, dict[str, float]] = field(default_factory=dict)
     files: dict[int, Path] = field(default_factory=dict)
     revisions: dict[int, str] = field(default_factory=dict)
-    models: dict[str, Path] = field(default_factory=dict)
+    models: list[tuple[tuple[str, ...], Path]] = field(default_factory=list)
 
     def add(self, step: int, numbers: Mapping[str, float], file: Path) -> None:
         """Add numbers of a step; of a number that comes twice, the file that is last by name counts."""
@@ -131,16 +132,13 @@ def read_results(
             _add_harness_file(rows, content, file, pattern)
         elif is_named:  # folders hold other files, too
             _add_table(rows, _list_records(content, text, file), file, step_column)
-    if len(rows.models) > 1:
-        (first, one), (second, other), *_ = rows.models.items()
-        raise InputError(
-            f"{one} is of `{first}` and {other} of `{second}`; give the files of one model at a time"
-        )
+    _refuse_several_models(rows)
     if not rows.numbers:
         raise InputError(
             f"{', '.join(targets)} has no file with `results` as lm-evaluation-harness writes them; name the files"
         )
-    name = next(iter(rows.models), "") or ", ".join(targets)
+    name = rows.models[0][0][0] if rows.models else ""
+    name = name or ", ".join(targets)
     return _arrange(rows, name, ", ".join(targets))
 
 
@@ -212,7 +210,19 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
     rows.revisions[step] = revision
     model = content.get("model_name") or arguments.get("pretrained") or ""
     if model:
-        rows.models.setdefault(_name_model(f"{model}", step, pattern), file)
+        name = f"{model}"
+        # Also at the end of a part, as in `model_1000`, but not in `pythia-1b`.
+        loose = re.sub(rf"(?<![\d.])0*{step}(?=$|[-_/\\]|steps?\b)", "{step}", name)
+        rows.models.append(((_name_model(name, step, pattern), loose, name), file))
+
+
+def _refuse_several_models(rows: _Rows) -> None:
+    """Refuse files of several models: neither their names nor these without the step are equal."""
+    for (names, file), (others, other) in pairwise(rows.models):
+        if all(one != another for one, another in zip(names, others, strict=True)):
+            raise InputError(
+                f"{file} is of `{names[0]}` and {other} of `{others[0]}`; give the files of one model at a time"
+            )
 
 
 def _name_model(name: str, step: int, pattern: str) -> str:

@@ -49,7 +49,7 @@ WORDS_AFTER_BOS = frozenset({
     "falcon-h1", "falcon3", "jina-v5-nano", "lfm2", "llama-bpe", "llama-v3", "llama3", "midm-2.0", "pixtral", "tekken",
 })  # fmt: skip
 # Types of tokens that are found in text as they are spelled: those of control, and those that a user defined.
-CONTROL, USER_DEFINED = 3, 4
+NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 # The factors by which Llama 3.1 and later divide the frequencies of positions; llama.cpp writes the factors alone.
 ROPE_FACTORS = "rope_freqs.weight"
 LLAMA_3_ROPE = {
@@ -160,7 +160,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any, str]":
     whole.load_state_dict(model.state_dict())
     tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
     tokenizer = _restore_tokenizer(reader, tokenizer)
-    return whole, tokenizer, _set_rule_of_words(file, reader, tokenizer)
+    return whole, tokenizer, _set_word_rule(file, reader, tokenizer)
 
 
 def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
@@ -227,14 +227,17 @@ def _restore_tokenizer(reader: "gguf.GGUFReader", tokenizer: Any) -> Any:
         return tokenizer
     keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     indices = {name: read(f"{key}_token_id") for name, key in keys.items()}
-    named = {name: index for name, index in indices.items() if index is not None}
+    types = dict(enumerate(read("token_type", [])))
+    named = {
+        name: index
+        for name, index in indices.items()
+        if index is not None
+        # A file may name a token of the text, such as "!", for padding.
+        and (name in ("bos", "eos") or types.get(index, NORMAL) != NORMAL)
+    }
     settings = json.loads(tokenizer.backend_tokenizer.to_str())
     if kind == "gpt2":
-        types = {
-            **dict(enumerate(read("token_type", []))),
-            **dict.fromkeys(named.values(), CONTROL),
-        }
-        _restore_tokens(settings, tokens, types)
+        _restore_tokens(settings, tokens, types | dict.fromkeys(named.values(), CONTROL))
     elif not read("add_space_prefix", True):
         settings["pre_tokenizer"] = None
         settings["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
@@ -267,7 +270,7 @@ def _restore_tokens(settings: dict[str, Any], tokens: list[str], types: dict[int
     ]
 
 
-def _set_rule_of_words(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> str:
+def _set_word_rule(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> str:
     """Let a tokenizer cut text into words by the rule that its file names, or refuse the file.
 
     Returns a warning if the file names none: transformers takes GPT-2's for every rule that it does not know.

@@ -247,7 +247,9 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
         inside = sorted(
             [*folder.glob(f"*/{CONFIGURATION}"), *folder.glob(f"snapshots/*/{CONFIGURATION}")]
         )
-        inside = [file.parent for file in inside] or sorted(folder.glob("*.gguf"))
+        inside = [file.parent for file in inside if b"model_type" in file.read_bytes()] or sorted(
+            folder.glob("*.gguf")
+        )
         if inside and not path.exists():
             raise InputError(
                 f"{folder} holds no checkpoint itself; name one in it, such as {inside[-1]}"

@@ -88,7 +88,7 @@ class LayerValues:
         return self.values[..., -1, :, :]
 
     def keep_layers(self, is_kept: np.ndarray) -> "LayerValues":
-        """Return the values of some layers, for which `is_kept`, (layers,) of bool, is true."""
+        """Return the values of some layers, for which `is_kept`, (layers,) of bool, is true; they are all defined."""
 
         def select(shares: np.ndarray | None) -> np.ndarray | None:
             return None if shares is None else shares[:, is_kept]
@@ -100,6 +100,7 @@ class LayerValues:
             near_duplicates=self.near_duplicates[:, is_kept],
             same_token=select(self.same_token),
             few_windows=select(self.few_windows),
+            undefined=0,
         )
 
 

@@ -280,10 +280,10 @@ def divide_shuffled(vectors: int, size: int, stream: np.random.Generator) -> lis
 def require_one_batch(vectors: int, size: int) -> None:
     """Raise InputError if there are fewer than `size` vectors."""
     if vectors < size:
-        times = math.ceil(10 * size / max(vectors, 1)) / 10
+        more = f" to {math.ceil(10 * size / vectors) / 10:g} times as many" if vectors else ""
         raise InputError(
-            f"the windows give {vectors} vectors, fewer than one batch of {size}; raise `sampling.windows` "
-            f"{times:g} times, or lower `measurement.batch_vectors`, which changes every dimension (with "
+            f"the windows give {vectors} vectors, fewer than one batch of {size}; raise `sampling.windows`{more}, "
+            f"or lower `measurement.batch_vectors`, which changes every dimension (with "
             "`measurement.token_types: one` only one vector of each token type is measured, with "
             "`measurement.sequence` one of each window)"
         )

@@ -432,6 +432,8 @@ def prepare_sample(
     texts: Iterable[str] | None,
     name: str,
     request: Request | None = None,
+    *,
+    warns: bool = True,
 ) -> SampleRun:
     """Tokenise texts for a model in evaluation mode; InputError if they cannot go through it."""
     request = request or Request()
@@ -439,7 +441,7 @@ def prepare_sample(
         number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
         texts = draw_built_in_windows(request.windows or number, request.seed)
     texts = list_texts(texts, request.windows)
-    if copies := len(texts) - len({*texts}):
+    if warns and (copies := len(texts) - len({*texts})):
         logger.warning(
             "%d of %d texts are copies of others; intervals take them for independent, so they are too narrow",
             copies,
@@ -472,7 +474,11 @@ def prepare_sample(
             f"{context}; give shorter `texts`, or `window_tokens`, which splits them"
         )
     states, _ = forward.compute_hidden_states(tokenised_windows[:1], 0)
-    if not forward.has_last_state and not type(loaded.inner).__module__.startswith("transformers."):
+    if (
+        warns
+        and not forward.has_last_state
+        and not type(loaded.inner).__module__.startswith("transformers.")
+    ):
         logger.warning(
             "the output of %s has no `last_hidden_state`, so the last layer is the output of the last block, before "
             "any final norm; give its backbone for the state after it",

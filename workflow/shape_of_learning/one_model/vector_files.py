@@ -91,7 +91,7 @@ def _convert_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
         if hasattr(tensor, "detach"):
             is_short = tensor.is_floating_point() and tensor.element_size() < 4
             arrays[name] = (tensor.float() if is_short else tensor).detach().numpy()
-        elif isinstance(tensor, list | tuple):
+        elif name == GROUPS and isinstance(tensor, list | tuple):
             arrays[name] = np.asarray(tensor)
     return arrays
 

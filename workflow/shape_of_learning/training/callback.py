@@ -80,9 +80,9 @@ class ShapeProbe:
     table : Path or str
         CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. A training that resumes
         adds to it. One that begins adds to the rows of other names; if rows of its own name are another training's or
-        of another text, the table is left as it is. When this probe begins again at an earlier step, as after
-        ``auto_find_batch_size`` or in a second ``trainer.train()``, its rows so far move to ``shape-1.csv``,
-        ``shape-2.csv`` and so on.
+        of another text, the table is left as it is. When this probe begins again at its first step or before it,
+        as after ``auto_find_batch_size`` or in a second ``trainer.train()``, its rows so far move to ``shape-1.csv``,
+        ``shape-2.csv`` and so on; when it goes back to a later step, as in a resume, the rows from there are replaced.
     name : str
         Name of the model in the table. Give each training that shares a table its own.
     window_tokens : int, optional
@@ -167,8 +167,8 @@ class ShapeProbe:
             loaded = LoadedModel.inspect_model(model)
             if self._meet_ranks(loaded, "check"):
                 with preserve_model(loaded), rewrite_remedies():
-                    sample = self._prepare_sample(loaded)
-                self._bands = self._find_banded_layers(sample.layers)
+                    sample = self._prepare_sample(loaded, warns=True)
+                self._bands = self._find_band_layers(sample.layers)
                 warn_of_small_batch(make_protocol(sample.rows, self.name), sample.tokens)
         self._is_checked = True
 
@@ -208,8 +208,10 @@ class ShapeProbe:
                 self._write()
         return values
 
-    def _prepare_sample(self, loaded: LoadedModel) -> SampleRun:
-        return prepare_sample(loaded, self.tokenizer, self.texts, self.name, self._request)
+    def _prepare_sample(self, loaded: LoadedModel, *, warns: bool) -> SampleRun:
+        return prepare_sample(
+            loaded, self.tokenizer, self.texts, self.name, self._request, warns=warns
+        )
 
     def _measure_rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
         """Measure a model; return no rows on a rank that only helps to gather its weights."""
@@ -217,7 +219,7 @@ class ShapeProbe:
             return []
         is_helper = loaded.is_sharded and torch.distributed.get_rank() > 0
         with preserve_model(loaded), rewrite_remedies():
-            sample = self._prepare_sample(loaded)
+            sample = self._prepare_sample(loaded, warns=False)
             if is_helper:
                 sample.store_states(NullStore(sample.forward.device))
                 return []
@@ -267,7 +269,7 @@ class ShapeProbe:
         default = sorted({first, max(last // 2, first), last})
         return choose_layers(self.layers or default, last)
 
-    def _find_banded_layers(self, last: int) -> dict[str, tuple[float, float]]:
+    def _find_band_layers(self, last: int) -> dict[str, tuple[float, float]]:
         """Return the bands with layers counted from 0; InputError if one is for a layer that is not measured."""
         layers = self._choose_layers(last)
         numbers = {str(layer): layer % (last + 1) for layer in range(-last - 1, last + 1)}
