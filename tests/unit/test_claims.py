@@ -169,7 +169,7 @@ def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does(
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     found = judged([curve({1: [1, 1, 1, 5], 2: [2, 2, 2, np.nan]})], TRAINING)
     assert (found.verdict, numbers(found)["linearity"]) == ("supported", 1)
-    assert "Left out as undefined: 1 layers" in found.because
+    assert "Left out as undefined: 1 layer" in found.because
 
 
 def test_a_mean_over_the_defined_half_of_the_layers_decides_nothing():
