@@ -1,5 +1,6 @@
 """GGUF files: what a file states and holds is what is measured, or a sentence says what is wrong with it."""
 
+import json
 import os
 import re
 from contextlib import nullcontext
@@ -9,7 +10,16 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from tokenizers import AddedToken, Tokenizer, models, normalizers, processors
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 import shape_of_learning.checkpoints.gguf_files as module
 from gguf_files import add_metadata, save_llama, save_with_tokenizer, write_gguf
@@ -174,6 +184,11 @@ def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
     [
         ("gpt-2", ["see", ".", "word", "__", "_2023"]),
         ("llama-bpe", ["see", ".word", "__", "_", "202", "3"]),
+        ("dbrx", ["see", ".word", "__", "_", "202", "3"]),
+        ("gpt-4o", ["see", ".word", "__", "_", "202", "3"]),
+        ("tekken", ["see", ".word", "__", "_", "2", "0", "2", "3"]),
+        ("qwen2", ["see", ".word", "__", "_", "2", "0", "2", "3"]),
+        ("qwen35", ["see", ".word", "__", "_", "2", "0", "2", "3"]),
         ("smollm", ["see", ".", "word", "___", "2", "0", "2", "3"]),
         ("starcoder", ["see", ".", "word", "___", "2", "0", "2", "3"]),
     ],
@@ -184,6 +199,74 @@ def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, words, llama, tmp_
     found = [word for word, _ in rules.pre_tokenize_str("see.word   2023")]
     assert found == [word.replace("_", "Ġ") for word in words]
     assert not caplog.messages
+
+
+# The patterns in `tokenizer.json` of Llama 3, Mistral Nemo, Qwen 2, Qwen 3.5 and Phi 4 mini, by their alternatives.
+ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+SIGNS, SIGNS_AND_SLASHES = r" ?[^\s\p{L}\p{N}]+[\r\n]*", r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
+WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CASED = [rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}{few}{LOWER}{many}" for few, many in ("*+", "+*")]
+PUBLISHED = {
+    "llama-bpe": [ENDINGS, WORD, r"\p{N}{1,3}", SIGNS, BLANKS],
+    "tekken": [*CASED, r"\p{N}", SIGNS_AND_SLASHES, BLANKS],
+    "qwen2": [ENDINGS, WORD, r"\p{N}", SIGNS, BLANKS],
+    "qwen35": [
+        ENDINGS,
+        r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",
+        r"\p{N}",
+        r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*",
+        BLANKS,
+    ],
+    "gpt-4o": [*(f"{word}{ENDINGS}?" for word in CASED), r"\p{N}{1,3}", SIGNS_AND_SLASHES, BLANKS],
+}
+CUT = [
+    "in 1234567 of 12, or 3.14",
+    "I'll say we've DON'T and 'Tis",
+    " a  b   c \n\n d\r\n\te  ",
+    "HTTPServer camelCase and/or //\n",
+    "日本語 テスト、漢字123",
+    "🙂👍🏽 cafe\u0301 café नमस्ते",
+]
+
+
+@pytest.mark.parametrize("rule", PUBLISHED)
+def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path):
+    """Of a vocabulary whose merges lead across the borders of words, so that each border is seen in the ids.
+
+    "unreached" is a token that no merge makes: it is found as a word by Llama 3 and Mistral Nemo alone.
+    """
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = letters
+    trained.train_from_iterator(
+        CUT,
+        trainers.BpeTrainer(
+            vocab_size=1000,
+            show_progress=False,
+            special_tokens=["<s>"],
+            initial_alphabet=letters.alphabet(),
+        ),
+    )
+    settings = json.loads(trained.to_str())["model"]
+    vocabulary = {**settings["vocab"], "Ġunreached": len(settings["vocab"])}
+    merges = [tuple(pair) for pair in settings["merges"]]
+    is_whole = rule in ("llama-bpe", "tekken")
+    original = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=is_whole))
+    original.add_special_tokens(["<s>"])
+    split = pre_tokenizers.Split(Regex("|".join(PUBLISHED[rule])), behavior="isolated")
+    original.pre_tokenizer = pre_tokenizers.Sequence([split, letters])
+    if rule.startswith("qwen"):
+        original.normalizer = normalizers.NFC()
+    folder = save_with_tokenizer(llama, original, tmp_path / "folder")
+    file = write_gguf(tmp_path / "a.gguf", folder, words=rule)
+    tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
+    for text in (*CUT, "an unreached word", "unreached"):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert ids == original.encode(text).ids, text
+    reached = tokenizer.convert_ids_to_tokens(tokenizer("an unreached word")["input_ids"])
+    assert ("Ġunreached" in reached) == is_whole
 
 
 @pytest.mark.parametrize(
@@ -278,7 +361,7 @@ def test_a_file_without_a_rule_for_words_is_measured_with_a_warning_each_time(
 
 
 @pytest.mark.parametrize("rule", ["deepseek-llm", "bloom", "not-yet-known"])
-def test_a_rule_for_words_that_transformers_does_not_know_is_refused(rule, llama, tmp_path, cache):
+def test_a_rule_for_words_that_is_not_known_is_refused(rule, llama, tmp_path, cache):
     said = refusal(write_gguf(tmp_path / "a.gguf", llama, words=rule), cache)
     assert f"the rule `{rule}`" in said
 

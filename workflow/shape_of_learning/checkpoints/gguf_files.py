@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 # Folder in the cache. It has another name when files are refused or read in another way than before, since theirs
 # may be there.
-UNPACKED = "gguf-4"
+UNPACKED = "gguf-5"
 # What a user must know of an unpacked file, each time that it is used.
 WARNING = "warning.txt"
 BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")

@@ -9,19 +9,72 @@ from shape_of_learning.validation import cut
 
 if TYPE_CHECKING:
     import gguf
+    from tokenizers import Tokenizer
+    from tokenizers.pre_tokenizers import PreTokenizer
 
+METADATA = "tokenizer.ggml."
+# Types of tokens that are found in text as they are spelled: those of control, and those that a user defined.
+NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 # Names that llama.cpp gives to the rule by which GPT-2 cuts text into words, and to the same rule after each digit has
-# become a word of its own. transformers takes the first for both, which differs in blanks before a digit.
+# become a word of its own.
 WORDS_OF_GPT_2 = frozenset({"gpt-2", "granite-docling", "jais", "mpt", "olmo", "phi-2", "trillion"})
 WORDS_OF_SINGLE_DIGITS = frozenset({
     "codeshell", "command-r", "exaone", "minerva-7b", "refact", "smollm", "starcoder",
 })  # fmt: skip
-# Rules of words that imply a BOS before each text, in files that do not state whether there is one.
-WORDS_AFTER_BOS = frozenset({
-    "falcon-h1", "falcon3", "jina-v5-nano", "lfm2", "llama-bpe", "llama-v3", "llama3", "midm-2.0", "pixtral", "tekken",
+# The patterns of other rules, as they stand in the models' own `tokenizer.json`. llama.cpp spells some in another way,
+# since it knows fewer classes of letters.
+LLAMA_3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+"
+    r"|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN_2 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+"
+    r"|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN_3_5 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+    r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+"
+    r"|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+GPT_4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# Rules by which a word that is a token is that token, even where merges do not lead to it. They imply a BOS before each
+# text, in files that do not state whether there is one.
+WORDS_OF_LLAMA_3 = frozenset({
+    "falcon-h1", "falcon3", "jina-v5-nano", "lfm2", "llama-bpe", "llama-v3", "llama3", "midm-2.0", "pixtral",
 })  # fmt: skip
-# Types of tokens that are found in text as they are spelled: those of control, and those that a user defined.
-NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
+WHOLE_WORDS = WORDS_OF_LLAMA_3 | {"tekken"}
+PATTERNS = {
+    **dict.fromkeys([*WORDS_OF_LLAMA_3, "dbrx", "smaug-bpe"], LLAMA_3),
+    **dict.fromkeys(["deepseek-r1-qwen", "f2llmv2", "kormo", "megrez", "qwen2"], QWEN_2),
+    "qwen35": QWEN_3_5,
+    "tekken": TEKKEN,
+    **dict.fromkeys(["gpt-4o", "kanana2", "llama4", "minimax-m2", "talkie"], GPT_4O),
+}
+# Rules of models that compose letters and their accents first.
+COMPOSED = frozenset({"qwen2", "qwen35"})
 
 
 def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str]:
@@ -31,95 +84,102 @@ def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str
     """
     import transformers
 
-    source: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
-    tokenizer = _restore_tokenizer(reader, tokenizer)
-    return tokenizer, _set_word_rule(file, reader, tokenizer)
+    stated: dict[str, Any] = {
+        key.removeprefix(METADATA): field.contents()
+        for key, field in reader.fields.items()
+        if key.startswith(METADATA)
+    }
+    kind, rule, warning = stated.get("model"), stated.get("pre", "default"), ""
+    named = _list_named_tokens(stated)
+    if kind == "gpt2":
+        inner = _build_byte_level(stated, named, _choose_words(file, rule))
+        if rule == "default" and reader.fields["general.architecture"].contents() != "gpt2":
+            warning = (
+                "does not say by which rule text is cut into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if "
+                "the model was trained with another, its values are of other tokens"
+            )
+    else:
+        source: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
+        if kind != "llama":
+            return tokenizer, warning
+        inner = _set_first_blank(stated, tokenizer.backend_tokenizer)
+    has_bos = stated.get("add_bos_token", kind == "llama" or rule in WHOLE_WORDS)
+    complete = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        add_bos_token="bos" in named and has_bos,
+        add_eos_token="eos" in named and stated.get("add_eos_token", False),
+        **{f"{name}_token": stated["tokens"][index] for name, index in named.items()},
+    )
+    return complete, warning
 
 
-def _restore_tokenizer(reader: "gguf.GGUFReader", tokenizer: Any) -> Any:
-    """Return a tokenizer with the tokens, BOS, EOS and blank before a text that its file states."""
-    import transformers
-    from tokenizers import Tokenizer
-
-    def read(key: str, default: Any = None) -> Any:
-        field = reader.fields.get(f"tokenizer.ggml.{key}")
-        return default if field is None else field.contents()
-
-    kind, tokens = read("model"), read("tokens")
-    if kind not in ("gpt2", "llama"):
-        return tokenizer
+def _list_named_tokens(stated: dict[str, Any]) -> dict[str, int]:
+    """List the indices of BOS, EOS and the like, without a token of the text, such as "!", that a file pads with."""
     keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-    indices = {name: read(f"{key}_token_id") for name, key in keys.items()}
-    types = dict(enumerate(read("token_type", [])))
-    named = {
+    indices = {name: stated.get(f"{key}_token_id") for name, key in keys.items()}
+    types = dict(enumerate(stated.get("token_type", [])))
+    return {
         name: index
         for name, index in indices.items()
-        if index is not None
-        # A file may name a token of the text, such as "!", for padding.
-        and (name in ("bos", "eos") or types.get(index, NORMAL) != NORMAL)
+        if index is not None and (name in ("bos", "eos") or types.get(index, NORMAL) != NORMAL)
     }
-    settings = json.loads(tokenizer.backend_tokenizer.to_str())
-    if kind == "gpt2":
-        _restore_tokens(settings, tokens, types | dict.fromkeys(named.values(), CONTROL))
-    elif not read("add_space_prefix", True):
+
+
+def _choose_words(file: Path, rule: str) -> "PreTokenizer":
+    """Return what cuts text into words by the rule that a file names, or refuse the file."""
+    from tokenizers import Regex
+    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
+
+    of_gpt_2 = ByteLevel(add_prefix_space=False)
+    if rule == "default" or rule in WORDS_OF_GPT_2:
+        return of_gpt_2
+    if rule in WORDS_OF_SINGLE_DIGITS:
+        return Sequence([Digits(individual_digits=True), of_gpt_2])
+    if rule in PATTERNS:
+        letters = ByteLevel(add_prefix_space=False, use_regex=False)
+        return Sequence([Split(Regex(PATTERNS[rule]), "isolated"), letters])
+    raise InputError(
+        f"{file} names the rule `{cut(rule)}` by which text is cut into words (`tokenizer.ggml.pre`), which is not "
+        "known here; take the folder of the weights that it was made of"
+    )
+
+
+def _build_byte_level(
+    stated: dict[str, Any], named: dict[str, int], words: "PreTokenizer"
+) -> "Tokenizer":
+    """Build a tokenizer of bytes from the tokens and merges of a file.
+
+    transformers does so too, but by rules that differ between its versions, and spells added tokens in GPT-2's letters
+    for bytes, where that of two blanks is another token's name.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+
+    tokens, rule = stated["tokens"], stated.get("pre")
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    merges = [tuple(merge.split(" ", 1)) for merge in stated["merges"]]
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=rule in WHOLE_WORDS))
+    if rule in COMPOSED:
+        tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = words
+    tokenizer.decoder = decoders.ByteLevel()
+    types = dict(enumerate(stated.get("token_type", [])))
+    types |= dict.fromkeys(named.values(), CONTROL)
+    added = {
+        kind: [AddedToken(tokens[i], normalized=False) for i in sorted(types) if types[i] == kind]
+        for kind in (CONTROL, USER_DEFINED)
+    }
+    tokenizer.add_special_tokens(added[CONTROL])
+    tokenizer.add_tokens(added[USER_DEFINED])
+    return tokenizer
+
+
+def _set_first_blank(stated: dict[str, Any], tokenizer: "Tokenizer") -> "Tokenizer":
+    """Return a tokenizer without the blank before a text, if its file denies it."""
+    from tokenizers import Tokenizer
+
+    settings = json.loads(tokenizer.to_str())
+    if not stated.get("add_space_prefix", True):
         settings["pre_tokenizer"] = None
         settings["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    is_after_bos = kind == "llama" or read("pre") in WORDS_AFTER_BOS
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(settings)),
-        add_bos_token="bos" in named and read("add_bos_token", is_after_bos),
-        add_eos_token="eos" in named and read("add_eos_token", False),
-        **{f"{name}_token": tokens[index] for name, index in named.items()},
-    )
-
-
-def _restore_tokens(settings: dict[str, Any], tokens: list[str], types: dict[int, int]) -> None:
-    """Spell tokens of control and of users as the file does, and let a tokenizer find them in text.
-
-    transformers spells them in GPT-2's letters for bytes, where that of two blanks is another token's name.
-    """
-    added = {index for index, kind in types.items() if kind in (CONTROL, USER_DEFINED)}
-    vocabulary = {
-        token: index
-        for token, index in settings["model"]["vocab"].items()
-        if index < len(tokens) and index not in added
-    }
-    lost = set(range(len(tokens))).difference(vocabulary.values())
-    settings["model"]["vocab"] = {**vocabulary, **{tokens[index]: index for index in lost}}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    settings["added_tokens"] = [
-        {"id": index, "content": tokens[index], "special": types[index] == CONTROL, **flags}
-        for index in sorted(added)
-    ]
-
-
-def _set_word_rule(file: Path, reader: "gguf.GGUFReader", tokenizer: Any) -> str:
-    """Let a tokenizer cut text into words by the rule that its file names, or refuse the file.
-
-    Returns a warning if the file names none: transformers takes GPT-2's for every rule that it does not know.
-    """
-    from tokenizers import pre_tokenizers
-
-    field = reader.fields.get("tokenizer.ggml.pre")
-    rule = field.contents() if field else "default"
-    settings = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"] or {}
-    is_gpt_2 = settings.get("type") == "ByteLevel" and settings["use_regex"]
-    if not is_gpt_2 or rule in WORDS_OF_GPT_2:
-        return ""
-    if rule in WORDS_OF_SINGLE_DIGITS:
-        digits = pre_tokenizers.Digits(individual_digits=True)
-        words = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
-        return ""
-    if rule != "default":
-        raise InputError(
-            f"{file} names the rule `{cut(rule)}` by which text is cut into words (`tokenizer.ggml.pre`), which "
-            "transformers does not know; take the folder of the weights that it was made of"
-        )
-    if reader.fields["general.architecture"].contents() == "gpt2":
-        return ""
-    return (
-        "does not say by which rule text is cut into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if the "
-        "model was trained with another, its values are of other tokens"
-    )
+    return Tokenizer.from_str(json.dumps(settings))
