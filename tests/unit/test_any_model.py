@@ -3,10 +3,12 @@
 import copy
 import json
 import logging
+import re
 import shutil
 
 import numpy as np
 import pandas as pd
+import peft
 import pytest
 import torch
 import transformers as hf
@@ -19,6 +21,7 @@ from shape_of_learning.embeddings.model import load_model, read_shape
 from shape_of_learning.embeddings.tokenised_windows import tokenise
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
+from shape_of_learning.one_model.loaded_model import LoadedModel
 from shape_of_learning.one_model.measurement import measure_checkpoint
 from shape_of_learning.one_model.options import MeasurementOptions
 
@@ -220,7 +223,6 @@ def test_dropout_of_a_tokenizer_is_left_out_and_said(tmp_path, caplog):
 @pytest.fixture(scope="module")
 def adapted(tmp_path_factory):
     """A model, and an adapter of it in a folder of its own."""
-    peft = pytest.importorskip("peft")
     folder = tmp_path_factory.mktemp("adapted")
     model = random_model(hf.LlamaForCausalLM, LLAMA)
     save(folder / "whole", model)
@@ -265,6 +267,82 @@ def test_an_adapter_beside_a_whole_model_or_without_one_is_refused(adapted, tmp_
     name(alone, str(save(tmp_path / "bart", random_model(hf.MambaForCausalLM, MAMBA))))
     with pytest.raises(InputError, match="cannot be applied"):
         measure(alone)
+
+
+def test_an_adapter_of_a_classifier_is_measured_without_its_head(adapted, tmp_path, caplog):
+    """The head comes after the hidden states, and the model of the adapter has another one."""
+    config = peft.LoraConfig(
+        target_modules=["q_proj"], init_lora_weights=False, task_type="SEQ_CLS"
+    )
+    kind = hf.LlamaForSequenceClassification
+    classifier = peft.get_peft_model(kind.from_pretrained(adapted / "whole").eval(), config)
+    classifier.save_pretrained(tmp_path / "classifier")
+    name(tmp_path / "classifier", str(adapted / "whole"))
+    found = measure(tmp_path / "classifier").make_table()["value"].to_numpy()
+    assert "head of the adapter (`score`) is left out" in caplog.text
+    save(tmp_path / "merged", classifier.merge_and_unload())
+    expected = measure(tmp_path / "merged").make_table()["value"].to_numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_the_remedy_for_an_adapter_of_virtual_tokens_works(adapted, tmp_path):
+    """There is nothing to merge into weights, so the remedy is to measure both in Python."""
+    config = peft.PromptTuningConfig(num_virtual_tokens=4, task_type="CAUSAL_LM")
+    model = hf.AutoModelForCausalLM.from_pretrained(adapted / "whole")
+    peft.get_peft_model(model, config).save_pretrained(tmp_path / "prompt")
+    name(tmp_path / "prompt", str(adapted / "whole"))
+    with pytest.raises(InputError) as caught:
+        measure(tmp_path / "prompt")
+    call = re.search(r"`sol\.measure\((.*), tokenizer\)`", str(caught.value))[1]
+    PeftModel, folder = peft.PeftModel, tmp_path / "prompt"
+    wrapped = eval(call, {"PeftModel": PeftModel, "model": model, "folder": folder})
+    tokenizer = load_tokenizer(adapted / "whole")
+    texts = [TEXT[start : start + 80] for start in range(0, 1600, 80)]
+    table = sol.measure(wrapped, tokenizer, texts, measures=["anisotropy"])
+    assert table.attrs["adapters"] == {"default": "PROMPT_TUNING"}
+    assert table["value"].notna().all()
+
+
+def test_weights_on_disk_are_measured_and_none_at_all_are_refused(adapted, tmp_path):
+    tokenizer = load_tokenizer(adapted / "whole")
+    texts = [TEXT[start : start + 80] for start in range(0, 1600, 80)]
+
+    def find_values(model):
+        return sol.measure(model, tokenizer, texts, measures=["anisotropy"])["value"]
+
+    kind, folder = hf.AutoModelForCausalLM, adapted / "whole"
+    places = {"model.rotary_emb": "cpu", "model.embed_tokens": "disk", "model.norm": "disk"}
+    places |= {f"model.layers.{layer}": "disk" for layer in range(3)} | {"lm_head": "disk"}
+    stored = kind.from_pretrained(folder, device_map=places, offload_folder=tmp_path / "weights")
+    assert next(stored.parameters()).is_meta
+    assert find_values(stored).equals(find_values(kind.from_pretrained(folder)))
+    with torch.device("meta"):
+        empty = kind.from_config(LLAMA)
+    with pytest.raises(InputError, match="has no weights"):
+        find_values(empty)
+
+
+def test_a_classifier_with_an_adapter_needs_no_token_for_padding(tmp_path):
+    """Its head refuses texts of several lengths without one, but hidden states do not need the head."""
+    config = hf.LlamaConfig(**SIZES, **HEADS)
+    model = random_model(hf.LlamaForSequenceClassification, config)
+    tiny.save_tokenizer(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    texts = [TEXT[start : start + 60 + start % 37] for start in range(0, 3200, 160)]
+    plain = sol.measure(model, tokenizer, texts, measures=["anisotropy"])["value"]
+    lora = peft.LoraConfig(target_modules=["q_proj"], task_type="SEQ_CLS")  # zero at first
+    wrapped = sol.measure(
+        peft.get_peft_model(model, lora), tokenizer, texts, measures=["anisotropy"]
+    )
+    np.testing.assert_allclose(wrapped["value"], plain, rtol=1e-5)
+
+
+def test_a_base_model_inside_another_is_found():
+    """DPR's class for questions holds an encoder that holds BERT."""
+    config = hf.DPRConfig(**SIZES, num_attention_heads=4, intermediate_size=64)
+    model = random_model(hf.DPRQuestionEncoder, config)
+    bert = LoadedModel.inspect_model(model).base
+    assert bert is model.question_encoder.bert_model
 
 
 def test_weights_of_eight_bits_are_multiplied_out_and_said(tmp_path, caplog):

@@ -11,6 +11,10 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import refuse_odd_file
 
 CONFIGURATION, ADAPTER = "config.json", "adapter_config.json"
+ADAPTER_REMEDY = (
+    "measure both in Python (`sol.measure(PeftModel.from_pretrained(model, folder), tokenizer)`), or merge them, as "
+    "peft can for most kinds of adapters (`.merge_and_unload()`), and save model and tokenizer elsewhere"
+)
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
 WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json"),
@@ -233,11 +237,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     """
     path = folder / CONFIGURATION
     if find_model_folder(folder) != folder:
-        raise InputError(
-            f"{folder} holds an adapter and no model; merge them (peft: "
-            "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save model and tokenizer together "
-            "(`save_pretrained`)"
-        )
+        raise InputError(f"{folder} holds an adapter and no model; {ADAPTER_REMEDY}")
     refuse_odd_file(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -282,8 +282,7 @@ def find_model_folder(folder: Path) -> Path:
     if (folder / CONFIGURATION).exists():
         raise InputError(
             f"{folder} holds a whole model and beside it an adapter, {ADAPTER}, and nothing says whether it is to be "
-            f"applied; take {ADAPTER} away to measure the model without it, or merge them (peft: "
-            "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole elsewhere"
+            f"applied; take {ADAPTER} away to measure the model without it, or {ADAPTER_REMEDY}"
         )
     refuse_odd_file(adapter)
     try:
@@ -294,9 +293,8 @@ def find_model_folder(folder: Path) -> Path:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         named = "no model"
     raise InputError(
-        f"{adapter} names {named}; set its `base_model_name_or_path` to the folder of the model, or merge "
-        "both (peft: `PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole "
-        "(`save_pretrained`)"
+        f"{adapter} names {named}; set its `base_model_name_or_path` to the folder of the model, or "
+        f"{ADAPTER_REMEDY}"
     )
 
 

@@ -66,6 +66,10 @@ class ForwardPass:
         # One thread per window batch, so that the order of sums does not depend on the number of cores.
         torch.set_num_threads(1)
         self.model, self.head, self.device = model, head, model.device
+        if (
+            self.device.type == "meta"
+        ):  # accelerate keeps the first weights on disk, and moves inputs itself
+            self.device = torch.device("cpu")
         self.config = self.model.config
         # The checkpoint's configuration may ask for outputs that are not needed here.
         self.config.use_cache = False

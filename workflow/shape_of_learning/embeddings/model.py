@@ -4,7 +4,7 @@ import copy
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.loaded_keys import refuse_other_keys, refuse_too_large
 from shape_of_learning.checkpoints.shapes import (
+    ADAPTER_REMEDY,
     CONFIGURATION,
     MOST_LAYERS,
     Shape,
@@ -133,7 +134,14 @@ def load_model(
         model, _ = _load(kind, folder, config, precision, device)
         if base_class is None or type(model.base_model) is base_class:
             break
-    return model.base_model, None
+    return find_base(model), None
+
+
+def find_base(model: "PreTrainedModel") -> "PreTrainedModel":
+    """Return the model without its heads, of which DPR has one around another."""
+    while model.base_model is not model:
+        model = model.base_model
+    return model
 
 
 def _find_saved_class(config: "PretrainedConfig") -> Any:
@@ -350,17 +358,33 @@ def apply_adapter(model: "PreTrainedModel", folder: Path) -> None:
         raise InputError(f"{folder} holds an adapter without {ADAPTER_WEIGHTS}; save it again")
     try:
         report = model.load_adapter(str(folder))
-        wrong_keys = sorted({*report.missing_keys, *report.unexpected_keys})
+        heads = _find_other_heads(model, report.unexpected_keys)
+        surplus = [key for key in report.unexpected_keys if key.split(".")[0] not in heads]
+        wrong_keys = sorted({*report.missing_keys, *surplus})
         if wrong_keys or report.mismatched_keys:
             raise ValueError(f"other weights than the model has places for: {wrong_keys[:1]}")
     except MemoryError:
         raise
     except Exception as error:  # code of adapters raises any exception
         raise InputError(
-            f"the adapter in {folder} cannot be applied to its model ({shorten_error(error)}); merge them (peft: "
-            "`PeftModel.from_pretrained(model, folder).merge_and_unload()`) and save the whole"
+            f"the adapter in {folder} cannot be applied to its model ({shorten_error(error)}); "
+            f"{ADAPTER_REMEDY}"
         ) from error
     logger.warning("the model is measured with the adapter in %s", folder)
+    if heads:
+        logger.warning("the head of the adapter (`%s`) is left out", "`, `".join(sorted(heads)))
+
+
+def _find_other_heads(model: "PreTrainedModel", keys: Iterable[str]) -> set[str]:
+    """Return the modules that an adapter holds whole and its model lacks: heads for another task, past all states."""
+    configs: dict[str, Any] = model.peft_config
+    whole_modules = {
+        name
+        for config in configs.values()
+        for name in getattr(config, "modules_to_save", None) or ()
+    }
+    names = {part for name, _ in model.named_modules() for part in name.split(".")}
+    return whole_modules & {key.split(".")[0] for key in keys} - names
 
 
 class LanguageModelHead:

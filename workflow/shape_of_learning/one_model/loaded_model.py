@@ -14,6 +14,7 @@ import torch
 
 from shape_of_learning.embeddings.forward_pass import ROUNDING, find_rounding_settings
 from shape_of_learning.embeddings.hooks import hook_modules
+from shape_of_learning.embeddings.model import find_base
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ class LoadedModel:
                 "`model` is partitioned by DeepSpeed ZeRO-3, so that each process holds a part of each weight; "
                 "measure saved checkpoints (`shape-of-learning measure FOLDER`), or train with ZeRO-2 or FSDP"
             )
+        weights = [*inner.parameters()]
+        if all(weight.is_meta for weight in weights) and not hasattr(inner, "hf_device_map"):
+            raise InputError(
+                "`model` has no weights, since it was made on the device `meta`; load them (`from_pretrained`)"
+            )
         adapters = {}
         virtual_tokens = 0
         for name, config in _find_adapters(whole, inner).items():
@@ -78,7 +84,7 @@ class LoadedModel:
     @property
     def base(self) -> "PreTrainedModel":
         """The model without a head, whose hidden states are measured."""
-        return self.inner.base_model
+        return find_base(self.inner)
 
     @cached_property
     def is_sharded(self) -> bool:
@@ -178,7 +184,13 @@ class _WrappedModel:
     def __call__(self, *, input_ids: torch.Tensor, **inputs: Any) -> Any:
         outputs: list[Any] = []
         with hook_modules([self._base], lambda *call: outputs.append(call[-1])):
-            self._whole(input_ids=input_ids, **inputs, **self._options)
+            try:
+                self._whole(input_ids=input_ids, **inputs, **self._options)
+            except (
+                Exception
+            ):  # a head that classifies texts refuses padded ones without a token for padding
+                if not outputs:
+                    raise
         if not outputs:
             raise ValueError(f"{type(self._whole).__name__} does not call its base model")
         # Virtual tokens come before those of the text.
