@@ -4,6 +4,7 @@ import json
 import os
 import re
 from contextlib import nullcontext
+from itertools import pairwise
 
 import gguf
 import numpy as np
@@ -23,6 +24,7 @@ from tokenizers import (
 
 import shape_of_learning.checkpoints.gguf_files as module
 from gguf_files import add_metadata, save_llama, save_with_tokenizer, write_gguf
+from shape_of_learning.checkpoints.gguf_tokenizers import load_gguf_tokenizer
 from shape_of_learning.checkpoints.local import find_local_checkpoint
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
@@ -333,8 +335,76 @@ def test_text_gets_a_first_blank_in_files_of_sentencepiece_unless_they_deny_it(l
             tmp_path / f"{has_blank}.gguf", folder, words="default", kind="llama", tokenizer=stated
         )
         tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
-        for text in ("abc", "a bc  a", "bca"):
+        for text in ("abc", "a bc  a", "bca", " a", "  abc ", " ", ""):
             assert tokenizer(text)["input_ids"] == original.encode(text).ids
+
+
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+JOINED = ["▁a", "bc", "▁▁", "th", "▁th", "the", "▁the", "▁abc", "▁▁▁", "▁▁▁▁"]
+LETTERS = [*"▁abcdthe"]
+
+
+def cut_as_sentencepiece_does(text: str, tokens: list[str], scores: list[float]) -> list[int]:
+    """Join the two neighbours that make the token of the best score, the first of several, for as long as it goes."""
+    score = dict(zip(tokens, scores, strict=True))
+    pieces = list(text.replace(" ", "▁"))
+    while pairs := [
+        (score[a + b], -i) for i, (a, b) in enumerate(pairwise(pieces)) if a + b in score
+    ]:
+        place = -max(pairs)[1]
+        pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+    known: list[str] = []
+    for piece in pieces:
+        if piece in score:
+            known.append(piece)
+        elif BYTES[0] in score:
+            known.extend(BYTES[byte] for byte in piece.encode())
+        elif known[-1:] != ["<unk>"]:
+            known.append("<unk>")
+    return [tokens.index(piece) for piece in known]
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2"])
+@pytest.mark.parametrize("extra", [BYTES, []], ids=["bytes", "no bytes"])
+def test_text_is_cut_as_sentencepiece_cuts_it(architecture, extra, tmp_path):
+    """Gemma's files spell runs of blanks as they are, and only the order of their tokens is that of merges."""
+    tokens = ["<unk>", "<s>", "</s>", *extra, *JOINED, *LETTERS]
+    scores = [-float(place) for place in range(len(tokens))]
+    control, normal, defined = (
+        gguf.TokenType.CONTROL, gguf.TokenType.NORMAL, gguf.TokenType.USER_DEFINED,
+    )  # fmt: skip
+    types = [control] * 3 + [normal] * (len(tokens) - 3)
+    first, spelled, written = "▁", tokens, scores
+    if architecture == "gemma2":
+        first, written = "", [0.0, *scores[:0:-1]]
+        spelled = [token if token.strip("▁") else " " * len(token) for token in tokens]
+        types = [defined if " " in token else t for token, t in zip(spelled, types, strict=True)]
+    file = tmp_path / "a.gguf"
+    writer = gguf.GGUFWriter(file, architecture)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(spelled)
+    writer.add_token_scores(written)
+    writer.add_token_types(types)
+    writer.add_unk_token_id(0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    tokenizer, _ = load_gguf_tokenizer(file, gguf.GGUFReader(file))
+    for text in (
+        " a",
+        "  abc",
+        "abc   ",
+        " ",
+        "the the",
+        "a\n the\n\n",
+        "b ☃☃ é",
+        "     dabc",
+        "日本",
+    ):
+        expected = cut_as_sentencepiece_does(first + text, tokens, scores)
+        assert tokenizer(text, add_special_tokens=False)["input_ids"] == expected, text
+    assert tokenizer("")["input_ids"] == []
 
 
 def test_a_token_of_the_text_that_pads_is_still_cut_and_joined_as_text(llama, tmp_path):

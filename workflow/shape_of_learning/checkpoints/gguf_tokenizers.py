@@ -1,6 +1,5 @@
 """Tokenizers of GGUF files, which find in a text the tokens that the file states."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,29 +88,29 @@ def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str
         for key, field in reader.fields.items()
         if key.startswith(METADATA)
     }
+    architecture = reader.fields["general.architecture"].contents()
     kind, rule, warning = stated.get("model"), stated.get("pre", "default"), ""
     named = _list_named_tokens(stated)
     if kind == "gpt2":
         inner = _build_byte_level(stated, named, _choose_words(file, rule))
-        if rule == "default" and reader.fields["general.architecture"].contents() != "gpt2":
+        if rule == "default" and architecture != "gpt2":
             warning = (
                 "does not say by which rule text is cut into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if "
                 "the model was trained with another, its values are of other tokens"
             )
+    elif kind == "llama":
+        inner = _build_sentencepiece(stated, named, architecture.startswith("gemma"))
     else:
         source: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
-        if kind != "llama":
-            return tokenizer, warning
-        inner = _set_first_blank(stated, tokenizer.backend_tokenizer)
+        return transformers.AutoTokenizer.from_pretrained(file.parent, **source), warning
     has_bos = stated.get("add_bos_token", kind == "llama" or rule in WHOLE_WORDS)
-    complete = transformers.PreTrainedTokenizerFast(
+    tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=inner,
         add_bos_token="bos" in named and has_bos,
         add_eos_token="eos" in named and stated.get("add_eos_token", False),
         **{f"{name}_token": stated["tokens"][index] for name, index in named.items()},
     )
-    return complete, warning
+    return tokenizer, warning
 
 
 def _list_named_tokens(stated: dict[str, Any]) -> dict[str, int]:
@@ -153,7 +152,7 @@ def _build_byte_level(
     transformers does so too, but by rules that differ between its versions, and spells added tokens in GPT-2's letters
     for bytes, where that of two blanks is another token's name.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+    from tokenizers import Tokenizer, decoders, models, normalizers
 
     tokens, rule = stated["tokens"], stated.get("pre")
     vocabulary = {token: index for index, token in enumerate(tokens)}
@@ -164,22 +163,68 @@ def _build_byte_level(
     tokenizer.pre_tokenizer = words
     tokenizer.decoder = decoders.ByteLevel()
     types = dict(enumerate(stated.get("token_type", [])))
-    types |= dict.fromkeys(named.values(), CONTROL)
-    added = {
-        kind: [AddedToken(tokens[i], normalized=False) for i in sorted(types) if types[i] == kind]
-        for kind in (CONTROL, USER_DEFINED)
+    return _add_tokens(tokenizer, tokens, types | dict.fromkeys(named.values(), CONTROL))
+
+
+def _build_sentencepiece(
+    stated: dict[str, Any], named: dict[str, int], is_gemma: bool
+) -> "Tokenizer":
+    """Build a tokenizer that cuts text as SentencePiece does, from the tokens of a file and their scores.
+
+    transformers does so too, but 5.0.0 cuts text of Gemma as if the scores were of a unigram model, and newer versions
+    take a blank at the start of a text for the one that SentencePiece puts before each text, and leave unknown
+    characters out.
+    """
+    from tokenizers import Tokenizer, decoders, models, normalizers
+
+    tokens = stated["tokens"]
+    if is_gemma:  # whose files spell runs of blanks as they are, and have scores in another order than its merges
+        tokens = [token if token.strip(" ") else "▁" * len(token) for token in tokens]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    if "merges" in stated:
+        merges = [tuple(merge.split(" ", 1)) for merge in stated["merges"]]
+    else:
+        scores = [-index for index in range(len(tokens))] if is_gemma else stated["scores"]
+        merges = _derive_merges(vocabulary, scores)
+    unknown = tokens[named["unk"]] if "unk" in named else None
+    tokenizer = Tokenizer(
+        models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
+    )
+    has_blank = stated.get("add_space_prefix", not is_gemma)
+    blanks = normalizers.Replace(" ", "▁")
+    normalizer = [normalizers.Prepend("▁"), blanks] if has_blank else [blanks]
+    tokenizer.normalizer = normalizers.Sequence(normalizer)
+    spelling = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    first = [decoders.Strip(" ", 1, 0)] if has_blank else []
+    tokenizer.decoder = decoders.Sequence([*spelling, *first])
+    types = {
+        index: kind
+        for index, kind in enumerate(stated.get("token_type", []))
+        if tokens[index] == stated["tokens"][index]
     }
-    tokenizer.add_special_tokens(added[CONTROL])
-    tokenizer.add_tokens(added[USER_DEFINED])
+    return _add_tokens(tokenizer, tokens, types)
+
+
+def _derive_merges(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
+    """List the pairs of tokens that join to another one, best score first."""
+    pairs = [
+        (token[:place], token[place:])
+        for token in vocabulary
+        for place in range(1, len(token))
+        if token[:place] in vocabulary and token[place:] in vocabulary
+    ]
+    return sorted(
+        pairs, key=lambda pair: (-scores[vocabulary["".join(pair)]], -len(pair[0]), -len(pair[1]))
+    )
+
+
+def _add_tokens(tokenizer: "Tokenizer", tokens: list[str], types: dict[int, int]) -> "Tokenizer":
+    """Let a tokenizer find tokens of control and of users in text, as the file spells them."""
+    from tokenizers import AddedToken
+
+    def list_tokens(kind: int) -> list[AddedToken]:
+        return [AddedToken(tokens[i], normalized=False) for i in sorted(types) if types[i] == kind]
+
+    tokenizer.add_special_tokens(list_tokens(CONTROL))
+    tokenizer.add_tokens(list_tokens(USER_DEFINED))
     return tokenizer
-
-
-def _set_first_blank(stated: dict[str, Any], tokenizer: "Tokenizer") -> "Tokenizer":
-    """Return a tokenizer without the blank before a text, if its file denies it."""
-    from tokenizers import Tokenizer
-
-    settings = json.loads(tokenizer.to_str())
-    if not stated.get("add_space_prefix", True):
-        settings["pre_tokenizer"] = None
-        settings["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    return Tokenizer.from_str(json.dumps(settings))
