@@ -22,7 +22,9 @@ from shape_of_learning.files import read_rows, write_table
 from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model.in_python import (
+from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
+from shape_of_learning.one_model.measurement import CheckpointName, find_measures, measure_states
+from shape_of_learning.one_model.sample import (
     Request,
     check_whole_numbers,
     choose_layers,
@@ -34,8 +36,6 @@ from shape_of_learning.one_model.in_python import (
     rewrite_remedies,
     warn_of_small_batch,
 )
-from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
-from shape_of_learning.one_model.measurement import CheckpointName, find_measures, measure_states
 from shape_of_learning.training.alerts import BandAlert
 
 logger = logging.getLogger(__name__)

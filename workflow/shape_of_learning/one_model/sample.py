@@ -1,0 +1,249 @@
+"""What a user of Python asks for, and the sample of texts that goes through a loaded model."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from shape_of_learning.checkpoints.shapes import read_role
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.model import sees_later_tokens
+from shape_of_learning.embeddings.run import SampleRun
+from shape_of_learning.embeddings.tokenised_windows import split_windows, tokenise
+from shape_of_learning.embeddings.tokenizers import list_tokenizer_names, load_tokenizer
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measure_entry import AFTER
+from shape_of_learning.metrics.protocol import MeasuringProtocol
+from shape_of_learning.metrics.registry import DEFAULT_MEASURES
+from shape_of_learning.one_model.loaded_model import LoadedModel
+from shape_of_learning.one_model.measurement import draw_built_in_windows
+from shape_of_learning.one_model.options import BATCH_VECTORS, NEIGHBOURS, WINDOWS
+
+logger = logging.getLogger(__name__)
+
+# With one vector for each window, the usual number of windows has too few neighbours.
+POOLED_WINDOWS = 384
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of :func:`.measure`, except the model."""
+
+    tokenizer: Any = None
+    texts: Iterable[str] | None = None
+    revision: str = "main"
+    mask: Any = None
+    groups: Any = None
+    measures: Iterable[str] = DEFAULT_MEASURES
+    layers: int | Iterable[int] | None = None
+    tokens: str = "all"
+    windows: int | None = None
+    window_tokens: int | None = None
+    name: str = ""
+    step: int | None = None
+    seed: int = 0
+    batch_vectors: int = BATCH_VECTORS
+    batch_size: int | None = None
+    device: str | None = None
+    progress: bool = False
+
+    def refuse_options(self, keys: Sequence[str], needed: str) -> None:
+        """Refuse arguments that do not concern the kind of input, instead of ignoring them."""
+        for key in keys:
+            if getattr(self, key) is not None:
+                raise InputError(f"`{key}` needs {needed}; leave it out")
+
+
+def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
+    """Return layers as numbers from 0 to `last`, which is also -1; InputError for a layer that is missing."""
+    if layers is None:
+        return list(range(last + 1))
+    numbers = check_whole_numbers(layers)
+    for layer in numbers:
+        if not -last - 1 <= layer <= last:
+            raise InputError(f"there is no layer {layer}; layers are 0 to {last}")
+    return list(dict.fromkeys(layer % (last + 1) for layer in numbers))
+
+
+def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
+    """Return layers as a list; InputError if they are not whole numbers."""
+    try:
+        numbers = [index(layer) for layer in (layers if isinstance(layers, Iterable) else [layers])]
+    except TypeError:
+        raise InputError(
+            f"`layers` is {layers!r:.80}; give whole numbers, such as [1, -1]"
+        ) from None
+    if not numbers:
+        raise InputError("`layers` is empty; give some, or leave it out")
+    return numbers
+
+
+def list_texts(texts: Iterable[str], number: Any = None) -> list[str]:
+    """List the first texts, or all; InputError if there is none, or anything but text."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"`texts` is {texts!r:.80}; give a list of texts")
+    is_bounded = isinstance(number, int | np.integer) and number > 0
+    text_list = list(islice(texts, int(number) if is_bounded else None))
+    if not text_list:
+        raise InputError("`texts` is empty; give a list of texts")
+    for text in text_list:
+        if not isinstance(text, str):
+            raise InputError(f"`texts` has {text!r:.80}, which is no text; give a list of texts")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError(
+                f"`texts` has {text!r:.80} with half of a character (a lone surrogate); read it again as UTF-8"
+            )
+    return text_list
+
+
+def find_tokenizer(processor: Any) -> Any:
+    """Return a tokenizer, or the tokenizer of a processor; InputError if there is none."""
+    from transformers import PreTrainedTokenizerBase
+
+    for candidate in (processor, getattr(processor, "tokenizer", None)):
+        if isinstance(candidate, PreTrainedTokenizerBase):
+            return candidate
+    problem = "is missing" if processor is None else f"is a {type(processor).__name__}"
+    raise InputError(f"`tokenizer` {problem}; give the tokenizer of transformers of the model")
+
+
+def prepare_sample(
+    loaded: LoadedModel,
+    tokenizer: Any,
+    texts: Iterable[str] | None,
+    name: str,
+    request: Request | None = None,
+    *,
+    warns: bool = True,
+) -> SampleRun:
+    """Tokenise texts for a model in evaluation mode; InputError if they cannot go through it."""
+    request = request or Request()
+    if texts is None:
+        number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
+        texts = draw_built_in_windows(request.windows or number, request.seed)
+    texts = list_texts(texts, request.windows)
+    if warns and (copies := len(texts) - len({*texts})):
+        logger.warning(
+            "%d of %d texts are copies of others; intervals take them for independent, so they are too narrow",
+            copies,
+            len(texts),
+        )
+    tokenizer = load_model_tokenizer(loaded) if tokenizer is None else find_tokenizer(tokenizer)
+    if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
+        raise InputError(
+            "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` one, such as `model.get_encoder()`"
+        )
+    for adapter, kind in loaded.adapters.items():
+        logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
+    # Hooks of a wrapped model are shared by all threads.
+    threads = 1 if loaded.is_wrapped else torch.get_num_threads()
+    forward = ForwardPass(loaded.choose_callable(), None, last_layer=AFTER)
+    context = forward.context()
+    limit = None if context is None else context - loaded.virtual_tokens
+    if limit is not None and (request.window_tokens or 0) > limit:
+        raise InputError(
+            f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
+        )
+    tokenised_windows = tokenise(tokenizer, texts)
+    if request.window_tokens is not None:
+        tokenised_windows = split_windows(tokenised_windows, request.window_tokens)
+    forward.refuse_unsuitable(tokenised_windows, name)
+    longest = max(len(window.ids) for window in tokenised_windows)
+    if limit is not None and longest > limit:
+        raise InputError(
+            f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
+            f"{context}; give shorter `texts`, or `window_tokens`, which splits them"
+        )
+    states, _ = forward.compute_hidden_states(tokenised_windows[:1], 0)
+    if (
+        warns
+        and not forward.has_last_state
+        and not type(loaded.inner).__module__.startswith("transformers.")
+    ):
+        logger.warning(
+            "the output of %s has no `last_hidden_state`, so the last layer is the output of the last block, before "
+            "any final norm; give its backbone for the state after it",
+            type(loaded.inner).__name__,
+        )
+    return SampleRun(
+        forward,
+        name,
+        tokenised_windows,
+        predicted=None,
+        padding=forward.choose_padding(tokenizer),
+        layers=len(states) - 1,
+        widths=[state.shape[-1] for state in states],
+        threads=threads,
+        batch_size=request.batch_size,
+    )
+
+
+def load_model_tokenizer(loaded: LoadedModel) -> Any:
+    """Load the tokenizer from the folder or repository of a model."""
+    from transformers import AutoTokenizer
+
+    config = loaded.inner.config
+    source = str(getattr(config, "_name_or_path", "") or "")
+    if Path(source).is_dir() and list_tokenizer_names(Path(source)):
+        return load_tokenizer(Path(source))
+    try:
+        if not source:
+            raise OSError
+        commit = getattr(config, "_commit_hash", None)
+        return AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
+    except (OSError, ValueError, KeyError):
+        raise InputError(
+            "`tokenizer` is missing, and the model's folder has none; give the tokenizer of transformers of the model"
+        ) from None
+
+
+def find_role(loaded: LoadedModel) -> str:
+    """Return whether a model in evaluation mode is a decoder or an encoder."""
+    role = read_role(loaded.inner.config.to_dict()) or ""
+    if role in ("encoder", "decoder"):
+        return role
+    if loaded.is_sharded:  # other ranks take part in no further forward pass
+        return "encoder" if role else "decoder"
+    return "encoder" if sees_later_tokens(loaded.choose_callable()) else "decoder"
+
+
+def make_protocol(
+    rows: Mapping[str, np.ndarray], name: str, seed: int = 0, batch_vectors: int = BATCH_VECTORS
+) -> MeasuringProtocol:
+    """Make the protocol for hidden states of these rows; InputError if they are too few."""
+    tokens = len(rows["windows"])
+    if not isinstance(batch_vectors, int | np.integer) or batch_vectors <= NEIGHBOURS:
+        raise InputError(f"`batch_vectors` is {batch_vectors}; give more than {NEIGHBOURS}")
+    if tokens <= NEIGHBOURS:
+        raise InputError(
+            f"there are {tokens} vectors, but the neighbours of each are searched among more than {NEIGHBOURS}; "
+            "give more texts"
+        )
+    windows = int(rows["windows"].max()) + 1
+    return MeasuringProtocol(name, windows, seed, min(tokens, batch_vectors), NEIGHBOURS)
+
+
+def warn_of_small_batch(
+    protocol: MeasuringProtocol, vectors: int, batch_vectors: int = BATCH_VECTORS
+) -> None:
+    """Warn of a batch that is smaller than asked for, since dimensions depend on its size."""
+    if protocol.batch_vectors < batch_vectors:
+        logger.warning("%d vectors are one batch, smaller than %d", vectors, batch_vectors)
+
+
+@contextmanager
+def rewrite_remedies() -> Iterator[None]:
+    """Replace remedies in errors that need a configuration by those for a user of Python."""
+    try:
+        yield
+    except InputError as error:
+        if not error.python_remedy:
+            raise
+        raise InputError(error.problem, error.python_remedy) from error
