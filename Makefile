@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase benchmark-truth report verify test pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
+.PHONY: demo showcase benchmark-truth report verify test test-all pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
 
 # The figures of the trained models come first. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE
 # further settings.
@@ -52,14 +52,18 @@ RESULTS ?= results
 verify:
 	cd $(RESULTS) && sha256sum --check --quiet provenance/outputs.sha256
 
-# Both at once: one core is idle now and then while tests wait for servers.
+# What to run after each change. Both at once: one core is idle now and then while tests wait for servers.
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
+	$(MAKE) --jobs=2 lint pytest TESTS='-m "not long" tests/unit tests/papers'
+
+# What continuous integration runs: whole runs of the workflow, every architecture and many simulated studies, too.
+test-all: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	$(MAKE) --jobs=2 lint pytest
 
 # A file of tests at a time in each worker, one more than there are cores, since tests wait for servers and for what
-# jobs begin with; those that take longest come first, so that no core waits at the end.
+# jobs begin with; those that take longest come first, so that no core waits at the end. TESTS chooses some.
 pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
-	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder
+	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 # What takes long, starts daemons as root, or attacks: not part of continuous integration.
 nightly: test-slurm test-conda

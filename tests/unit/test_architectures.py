@@ -12,6 +12,7 @@ import write_architectures as page
 
 from architectures import examine, text_types
 
+pytestmark = pytest.mark.long
 PARTS = 12  # so that several processes can share the work
 
 

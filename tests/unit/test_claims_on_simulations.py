@@ -28,6 +28,8 @@ from benchmarks.claims import (
     measure_power,
 )
 
+pytestmark = pytest.mark.long
+
 RUNS = 1000
 MOST_FALSE = 0.05 * RUNS
 HAIR = 0.1  # distance of the truth from a bound, in standard errors of a layer

@@ -12,6 +12,8 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+pytestmark = pytest.mark.long
+
 NOTEBOOK = Path(__file__).parents[2] / "docs/tutorial/notebook.ipynb"
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 LAST_DIGITS = 0.03  # of printed numbers, and of a training on another machine

@@ -54,6 +54,8 @@ class Checkout:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
         own = {
             "HF_HOME": str(self.folder / "hf"),
+            # A file of a package is unpacked once for all checkouts, into a folder that its bytes name.
+            "HF_ASSETS_CACHE": str(REPOSITORY / ".snakemake/unpacked"),
             "HF_HUB_OFFLINE": "1",
             "CUDA_VISIBLE_DEVICES": "",
             # The first job compiles the library for all others.

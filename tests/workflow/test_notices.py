@@ -89,6 +89,7 @@ def test_a_plan_that_unpacks_a_model_prints_no_bar_of_a_library(checkout):
     checkout.write("config/models/own.yaml", {"mine": {"path": str(file)}})
     checkout.write("own.yaml", {"models": ["mine"], "figures": {"figure_1": "all"}})
     options = ("--configfile", "config/demo.yaml", "own.yaml", "--dry-run", "--cores", "1")
-    said = checkout.snakemake(*options, "--", "figure_1")
-    assert [*checkout.folder.glob("hf/**/model.safetensors")]
+    nothing_unpacked = {"HF_ASSETS_CACHE": str(checkout.folder / "unpacked")}
+    said = checkout.snakemake(*options, "--", "figure_1", environment=nothing_unpacked)
+    assert [*checkout.folder.glob("unpacked/**/model.safetensors")]
     assert "%|" not in said

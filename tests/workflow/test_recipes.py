@@ -75,6 +75,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Pat
         shutil.copy2(REPOSITORY / name, clone.folder / name, follow_symlinks=False)
     (clone.folder / ".venv").symlink_to(environment)
     defaults = yaml.safe_load((clone.folder / "config/config.yaml").read_text())
+    # What the pages name is of one paper; the demo's tests draw the figures of all.
+    defaults["papers"] = ["shape_of_learning"]
     defaults["corpus"]["source"] = "python_topics"
     defaults["sampling"] |= {"windows": 32, "window_characters": 100}
     defaults["measurement"] |= {"batch_vectors": 1000, "estimators": ["anisotropy", "two_nn"]}
