@@ -71,7 +71,8 @@ def test_a_weight_that_is_missing_renamed_added_or_of_another_shape_is_named(nam
     save(folder, {n.replace(key, f"{key}_g"): t for n, t in whole.items()})
     assert key.partition(".1.")[2] in refusal(folder, name)
     save(folder, {f"module.{n}": t for n, t in whole.items()})  # as wrapped models are called
-    assert "and holds others, such as `module." in refusal(folder, name)
+    assert "and holds others, such as `module." in (said := refusal(folder, name))
+    assert "take `module.`" in said
     added = key.replace(".1.", ".1.adapter.")
     save(folder, {**whole, added: whole[key]})
     assert f"holds 1 weight, such as `{added}`" in refusal(folder, name)

@@ -1,7 +1,10 @@
 """What `sol.measure`, `sol.compare` and `sol.plot` take and give in Python."""
 
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -256,6 +259,107 @@ def test_a_plot_has_a_line_for_each_model_through_its_values(model):
         sol.plot(both, ax=axes)
     with pytest.raises(InputError, match="no `mada`"):
         sol.plot(one, "mada")
+
+
+BIG_BIRD = hf.BigBirdConfig(
+    vocab_size=384, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+    max_position_embeddings=512, block_size=4, num_random_blocks=1,
+)  # fmt: skip
+
+
+def test_a_model_that_adapts_to_short_texts_is_measured_as_it_runs_on_each(folder):
+    """BigBird replaces its sparse attention for good when it meets a short text, such as one of our probes."""
+    hf.set_seed(0)
+    model = hf.BigBirdModel(BIG_BIRD).eval()
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    texts = [3 * text for text in TEXTS]
+    with torch.no_grad():
+        states = [
+            model(torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0]
+            for text in texts
+        ]
+    assert model.attention_type == "block_sparse"
+    found = sol.measure(model, tokenizer, texts, measures=["anisotropy"], layers=-1)
+    assert found["value"].iloc[0] == pytest.approx(sol.anisotropy(torch.cat(states)), rel=1e-6)
+    assert model.attention_type == "block_sparse"
+    assert "BlockSparse" in type(model.encoder.layer[0].attention.self).__name__
+
+
+class Counting(hf.GPT2Model):
+    """A model that keeps something of its first call."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.calls, self.latest = None, None
+
+    def forward(self, input_ids=None, **options):
+        self.calls, self.latest = (self.calls or 0) + 1, input_ids
+        return super().forward(input_ids=input_ids, **options)
+
+
+def test_what_a_model_keeps_of_its_calls_is_as_before(folder):
+    model = Counting(hf.GPT2Config(vocab_size=384, n_embd=32, n_layer=2, n_head=2, n_positions=512))
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"])
+    assert (model.calls, model.latest) == (None, None)
+
+
+def test_two_threads_measure_one_model_one_after_the_other(model):
+    def list_hooks():
+        return [hook for module in model.modules() for hook in module._forward_hooks]
+
+    model.train()
+    hooks = list_hooks()
+    with ThreadPoolExecutor(2) as pool:
+        call = partial(sol.measure, model, texts=TEXTS, measures=["anisotropy"])
+        tables = [future.result() for future in [pool.submit(call) for _ in range(4)]]
+    assert model.training
+    assert list_hooks() == hooks
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(table, tables[0])
+    model.eval()
+
+
+def test_what_the_libraries_were_told_stays(folder, model):
+    """Settings of a tokenizer are saved with the checkpoints of a training."""
+    before = hf.logging.get_verbosity(), hf.utils.logging.is_progress_bar_enabled()
+    hf.logging.set_verbosity_info()
+    hf.logging.enable_progress_bar()
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    tokenizer.pad_token = "<|endoftext|>"
+    tokenizer(TEXTS, padding="max_length", max_length=16, truncation=True)
+    stated = tokenizer.backend_tokenizer.to_str()
+    try:
+        sol.measure(folder, texts=TEXTS, measures=["anisotropy"])
+        sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"])
+        assert hf.logging.get_verbosity() == hf.logging.INFO
+        assert hf.utils.logging.is_progress_bar_enabled()
+    finally:
+        hf.logging.set_verbosity(before[0])
+        if not before[1]:
+            hf.logging.disable_progress_bar()
+    assert tokenizer.backend_tokenizer.to_str() == stated
+
+
+def test_a_tokenizer_that_knows_few_words_is_said(model, tmp_path, caplog):
+    words = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "a"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    tokenizer = hf.BertTokenizer(vocab=str(tmp_path / "vocab.txt"))
+    sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"])
+    assert re.search(r"\d\d % of the tokens are `\[UNK\]`", caplog.text)
+
+
+def test_only_a_table_of_measures_is_drawn(model):
+    X = np.random.default_rng(0).standard_normal((600, 8))
+    table = sol.measure(X, measures=["anisotropy"])
+    for wrong in (
+        sol.compare(X, X + 1, measures=["anisotropy"]),
+        [table],
+        "table.csv",
+        table[["layer"]],
+    ):
+        with pytest.raises(InputError, match="that `measure` returns"):
+            sol.plot(wrong)
 
 
 def test_the_package_offers_its_public_names_alone():

@@ -1,6 +1,7 @@
 """Files of vectors: what cannot be read is said, and what is said of a forward pass is refused, not ignored."""
 
 from contextlib import chdir
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -59,3 +60,20 @@ def test_groups_of_a_list_count_and_other_whole_numbers_are_no_coordinates(tmp_p
     table.assign(label=groups).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"`label`.* beside coordinates"):
         read_vectors(str(tmp_path / "a.parquet"))
+
+
+def test_columns_of_a_data_frame_are_numbers_whatever_keeps_them(tmp_path, caplog):
+    """A column may have a place for missing numbers, or decimal ones, and what is no coordinate is said."""
+    X = np.random.default_rng(0).standard_normal((160, 4))
+    table = pd.DataFrame(X, columns=list("abcd"))
+    file = tmp_path / "a.parquet"
+    decimal = table.assign(b=[Decimal(repr(value)) for value in X[:, 1].tolist()])
+    for stored in (table.convert_dtypes(), decimal):
+        stored.to_parquet(file)
+        np.testing.assert_array_equal(read_vectors(str(file))[0], X)
+    assert caplog.text == ""
+    expected = measure(X, measures=["anisotropy"])["value"]
+    assert measure(table.convert_dtypes(), measures=["anisotropy"])["value"].equals(expected)
+    table.assign(text="word").set_index("a").to_parquet(file)
+    np.testing.assert_array_equal(read_vectors(str(file))[0], X[:, 1:])
+    assert "left out: text, a" in caplog.text

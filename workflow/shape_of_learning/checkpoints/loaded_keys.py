@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What torch.compile and DistributedDataParallel put before the names of weights.
+WRAPPERS = ("_orig_mod.", "module.")
 # Modules that hidden states do not pass through; AutoModel makes them where files have none.
 UNUSED_MODULES = ("pooler.",)
 # Constants that older versions of transformers saved beside the weights.
@@ -71,9 +73,15 @@ def refuse_other_keys(
     if lacking := [_strip_prefix(model, key) for key in needed]:
         others = sorted(report["unexpected_keys"])
         instead = f", and holds others, such as `{cut(others[0])}`" if others else ""
+        remedy = (
+            "give the whole checkpoint, or if config.json says more layers than it has the config.json that belongs "
+            "to it"
+        )
+        for prefix in WRAPPERS:
+            if others and all(key.startswith(prefix) for key in others):
+                remedy = f"take `{prefix}`, which a wrapper of the training put there, off the names of its weights"
         raise InputError(
-            f"{where} lacks {_describe_keys(lacking)}, which would be random numbers{instead}; give the whole "
-            "checkpoint, or if config.json says more layers than it has the config.json that belongs to it"
+            f"{where} lacks {_describe_keys(lacking)}, which would be random numbers{instead}; {remedy}"
         )
     unexpected = [key for key in sorted(report["unexpected_keys"]) if not _is_unused(model, key)]
     unexpected = [key for key in unexpected if not _is_constant(model, key, stored)]

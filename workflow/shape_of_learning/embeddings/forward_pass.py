@@ -14,10 +14,12 @@ import numpy as np
 from shape_of_learning.embeddings.hooks import (
     Blocks,
     are_equal,
+    copy_structure,
     find_blocks,
     find_returned_state,
     find_state_argument,
     hook_modules,
+    restore_structure,
 )
 from shape_of_learning.embeddings.model import LanguageModelHead, is_memory_exhausted
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens, TokenisedWindow
@@ -66,9 +68,8 @@ class ForwardPass:
         # One thread per window batch, so that the order of sums does not depend on the number of cores.
         torch.set_num_threads(1)
         self.model, self.head, self.device = model, head, model.device
-        if (
-            self.device.type == "meta"
-        ):  # accelerate keeps the first weights on disk, and moves inputs itself
+        # Where accelerate keeps the first weights on disk, it moves inputs itself.
+        if self.device.type == "meta":
             self.device = torch.device("cpu")
         self.config = self.model.config
         # The checkpoint's configuration may ask for outputs that are not needed here.
@@ -192,7 +193,8 @@ class ForwardPass:
         long_states = self.compute_hidden_states([long], padding)[0]
         before = _list_contents(self.model)
         short_states = self.compute_hidden_states([short], padding)[0]
-        self.changes_itself = not _are_same(before, _list_contents(self.model))
+        if not _are_same(before, _list_contents(self.model)):
+            self.changes_itself = True
         repeated_states = self.compute_hidden_states([long], padding)[0]
         rounding = torch.finfo(self.model.dtype).eps ** 0.5
         if (change := _measure_largest_change(repeated_states, long_states)) > rounding:
@@ -322,6 +324,10 @@ class ForwardPass:
         self.has_last_state = last is not None
         if last is None:  # as of DPR
             last = states[-1]
+        tokens = shape[1]
+        if last.shape[1] == tokens and are_equal(last, states[-1][:, :tokens]):
+            # BigBird pads a text to whole blocks, and cuts its last hidden state alone.
+            states = [state[:, :tokens] for state in states]
         # Without a final norm, both are the last hidden state.
         before_final_norm = records.pop("before_final_norm", last)
         records.clear()
@@ -424,6 +430,7 @@ class ForwardPass:
         shape = shape or (len(texts), max(map(len, texts)))
         if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it distinguishes segments
             options["token_type_ids"] = self._fill_rows(segments, shape, 0)
+        structure = copy_structure(self.model)
         try:
             output = self.model(
                 input_ids=self._fill_rows(texts, shape, padding),
@@ -452,6 +459,9 @@ class ForwardPass:
                 "`models`",
                 "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
             ) from error
+        finally:
+            if restore_structure(structure):
+                self.changes_itself = True
         if not hasattr(output, "get"):
             raise InputError(
                 f"the architecture `{self.config.model_type}` cannot be measured: it does not return hidden states by "

@@ -159,3 +159,30 @@ def are_equal(first: Any, second: Any) -> bool:
     return first.shape == second.shape and bool(
         torch.allclose(first.float(), second.float(), rtol=0, atol=0, equal_nan=True)
     )
+
+
+Structure = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def copy_structure(model: "torch.nn.Module") -> Structure:
+    """Copy which modules a model has, and the names that they keep.
+
+    BigBird replaces its sparse attention for good when it meets a short text, so that all later texts would have other
+    hidden states.
+    """
+    copies = []
+    for module in model.modules():
+        attributes = vars(module)
+        names = {key: value for key, value in attributes.items() if isinstance(value, str)}
+        copies += [(attributes, names), (attributes["_modules"], dict(attributes["_modules"]))]
+    return copies
+
+
+def restore_structure(structure: Structure) -> bool:
+    """Restore the modules and names of a model, and return whether any had changed."""
+    changed = False
+    for mapping, copy in structure:
+        if any(mapping.get(key) is not value for key, value in copy.items()):
+            mapping.update(copy)
+            changed = True
+    return changed

@@ -22,6 +22,7 @@ from shape_of_learning.checkpoints.shapes import (
     parse_shape,
     read_configuration_file,
 )
+from shape_of_learning.embeddings.hooks import copy_structure, restore_structure
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
 from shape_of_learning.errors import InputError, is_memory_exhausted, shorten_error
 from shape_of_learning.files import refuse_odd_file
@@ -183,12 +184,15 @@ def sees_later_tokens(model: "PreTrainedModel") -> bool:
     rows = model.config.get_text_config().vocab_size
     tokens = torch.arange(TRIED_TOKENS, device=model.device).repeat(2, 1) % rows
     tokens[1, -1] = (tokens[1, -1] + 1) % rows
+    structure = copy_structure(model)
     try:
         with torch.no_grad():
             output = model(input_ids=tokens, attention_mask=torch.ones_like(tokens))
         states = output.last_hidden_state[:, :-1].float().nan_to_num()
     except Exception:  # code of architectures raises any exception
         return False
+    finally:
+        restore_structure(structure)
     # Other rows of a batch may change the rounding of sums.
     rounding = 64 * torch.finfo(model.dtype).eps * float(states.abs().max())
     return not torch.allclose(states[0], states[1], rtol=0, atol=min(rounding, 0.05))

@@ -1,7 +1,8 @@
 """Windows of text: draw and tokenise them, choose the predicted tokens, and join windows into batches."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ LENGTH_UNIT = 48
 TRIED_TEXTS = 8
 # With up to 15 rows, MKL multiplies matrices by another algorithm with other rounding on Intel's processors.
 LEAST_TOKENS = 16
+# Share of unknown tokens from which a text tells more of the tokenizer than of the model; of English it is below .01.
+MOST_UNKNOWN = 0.05
 
 
 def draw_windows(text: Path, protocol: SamplingProtocol, *, label: str = "") -> list[str]:
@@ -130,9 +133,10 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
         )
 
     characters = sum(len(text) for part in texts for text in part)
-    encoding = run_within_time(lambda: encode(*texts), characters)
-    first = [part[:TRIED_TEXTS] for part in texts]
-    if encode(*first)["input_ids"] != encoding["input_ids"][:TRIED_TEXTS]:
+    with _preserve_settings(tokenizer):
+        encoding = run_within_time(lambda: encode(*texts), characters)
+        again = encode(*(part[:TRIED_TEXTS] for part in texts))
+    if again["input_ids"] != encoding["input_ids"][:TRIED_TEXTS]:
         raise InputError(
             "the tokenizer splits the same text into other tokens each time; switch its random choices off "
             "(its `dropout`, or `enable_sampling` in its `sp_model_kwargs`)"
@@ -152,7 +156,36 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
             np.array([text == 1 for text in encoding.sequence_ids(number)]) if are_pairs else None,
         )
         tokenised_windows.append(window)
+    _warn_of_unknown(tokenizer, tokenised_windows)
     return tokenised_windows
+
+
+@contextmanager
+def _preserve_settings(tokenizer: Any) -> Iterator[None]:
+    """Restore how a tokenizer cuts and pads texts, which a training may save with its checkpoints."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    truncation, padding = getattr(backend, "truncation", None), getattr(backend, "padding", None)
+    try:
+        yield
+    finally:
+        if backend is not None and truncation:
+            backend.enable_truncation(**truncation)
+        if backend is not None and padding:
+            backend.enable_padding(**padding)
+
+
+def _warn_of_unknown(tokenizer: Any, windows: Sequence[TokenisedWindow]) -> None:
+    """Warn if many tokens stand for what the tokenizer does not know: it may be another model's."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    tokens = np.concatenate([window.ids for window in windows])
+    share = float((tokens == unknown).mean()) if unknown is not None else 0.0
+    if share > MOST_UNKNOWN:
+        logger.warning(
+            "%.0f %% of the tokens are `%s`, which stands for all that the tokenizer does not know; see whether it is "
+            "the model's, and knows the language of the text",
+            100 * share,
+            tokenizer.unk_token,
+        )
 
 
 def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[TokenisedWindow]:

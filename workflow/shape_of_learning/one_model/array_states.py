@@ -1,5 +1,6 @@
 """Hidden states in arrays of the user's, and the mean or the last of the vectors of each window."""
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
@@ -43,6 +44,7 @@ class ArrayStates:
 
     def __init__(self, states: Any, mask: Any = None, groups: Any = None):
         states = [states] if hasattr(states, "ndim") and states.ndim < 4 else list(states)
+        states = [_convert_frame(state) for state in states]
         for state in states:
             _require_numbers(state, "hidden states")
         shapes = {tuple(np.shape(state)) for state in states}
@@ -147,6 +149,17 @@ def _number_groups(groups: Any, vectors: int) -> np.ndarray:
         return np.unique(labels, return_inverse=True)[1]
     except TypeError:  # of values that cannot be compared
         raise InputError("`groups` has values of several types; give numbers or text") from None
+
+
+def _convert_frame(values: Any) -> Any:
+    """Convert a data frame whose columns may lack numbers (`Float64`) into an array; other values stay as they are."""
+    if type(values).__module__.partition(".")[0] != "pandas" or not hasattr(values, "dtypes"):
+        return values
+    from pandas.api.types import is_numeric_dtype
+
+    if not all(map(is_numeric_dtype, np.atleast_1d(values.dtypes))):
+        return values
+    return values.to_numpy(dtype=float, na_value=math.nan)
 
 
 def _convert_array(values: Any) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.one_model.array_states import ArrayStates, PooledStates, find_states
-from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
+from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model, quiet_library
 from shape_of_learning.one_model.measurement import (
     CheckpointName,
     MeasurementResult,
@@ -189,6 +189,8 @@ def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    if unknown := options.keys() - {field.name for field in fields(Request)}:
+        raise TypeError(f"compare() got an unexpected keyword argument '{min(unknown)}'")
     pair = options.pop("tokenizer", None)
     tokenizers = pair if isinstance(pair, tuple) else (pair, pair)
     if options.get("texts") is not None:
@@ -270,14 +272,14 @@ def measure_request(
 
 def load_checkpoint(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:
     """Load a model and its tokenizer from the Hub, a folder or a file."""
-    name, folder = find_checkpoint_folder(str(model), request.revision)
     if is_local(str(model)) and request.revision != "main":
         raise InputError(f"{model} is on this machine and has no revision; leave out `revision`")
-    shape = read_shape(folder, name)
-    with rewrite_remedies():
-        refuse_two_stacks(shape, model)
-    loaded, _ = load_model(folder, role="", precision="float32", device=find_device(request.device))
-    tokenizer = request.tokenizer or load_tokenizer(folder)
+    device = find_device(request.device)
+    with quiet_library(), rewrite_remedies():
+        name, folder = find_checkpoint_folder(str(model), request.revision)
+        refuse_two_stacks(read_shape(folder, name), model)
+        loaded, _ = load_model(folder, role="", precision="float32", device=device)
+        tokenizer = request.tokenizer or load_tokenizer(folder)
     return loaded, replace(request, tokenizer=tokenizer, name=request.name or name, device=None)
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -234,80 +236,89 @@ def meet_ranks(occasion: str) -> bool:
     return bool(store.get(f"{key}/decision") == b"all")
 
 
-# Attributes in which a module keeps its hooks.
-HOOKS = (
+# Mappings in which a module keeps its parts and hooks.
+PARTS = (
+    "_modules",
+    "_buffers",
     "_forward_hooks",
     "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called",
     "_forward_pre_hooks",
     "_forward_pre_hooks_with_kwargs",
 )
+# One for each model: two threads that measure the same one would restore each other's changes.
+_LOCKS: WeakKeyDictionary[torch.nn.Module, threading.RLock] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+@contextmanager
+def quiet_library() -> Iterator[None]:
+    """Silence warnings and bars of transformers inside the block, of probes that a user did not ask for."""
+    from transformers.utils import logging
+
+    level, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if has_bar:
+            logging.enable_progress_bar()
 
 
 @contextmanager
 def preserve_model(loaded: LoadedModel) -> Iterator[None]:
     """Put a model into evaluation mode inside the block, and restore all that a forward pass changes."""
     whole, matmul = loaded.whole, torch.backends.cuda.matmul
-    modules: list[Any] = list(whole.modules())
-    configs = {id(module.config): module.config for module in modules if hasattr(module, "config")}
-    settings = [
-        (config, dict(vars(config))) for config in configs.values() if hasattr(config, "__dict__")
-    ]
-    caches = [(vars(module), _copy_caches(vars(module))) for module in modules]
-    training = [module for module in modules if module.training]
-    wrapper = vars(whole).get("forward")  # accelerate's, which rounds to bfloat16
-    threads = torch.get_num_threads()
-    rounding = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
-    reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
-    reduction_settings = {key: getattr(matmul, key) for key in reductions}
-    gpus = {weight.device for weight in whole.parameters() if weight.device.type == "cuda"}
-    try:
-        # The random state of any other GPU would cost a context there.
-        with torch.random.fork_rng(devices=gpus), torch.compiler.set_stance("force_eager"):
-            if wrapper is not None and hasattr(whole, "_original_forward"):
-                vars(whole)["forward"] = whole._original_forward
-            whole.eval()
-            yield
-    finally:
-        for module in training:
-            module.training = True
-        if wrapper is not None:
-            vars(whole)["forward"] = wrapper
+    with _LOCK:
+        lock = _LOCKS.setdefault(whole, threading.RLock())
+    with lock, quiet_library():
+        modules: list[Any] = list(whole.modules())
+        mappings = [mapping for module in modules for mapping in _list_mappings(module)]
+        training = [module for module in modules if module.training]
+        wrapper = vars(whole).get("forward")  # accelerate's, which rounds to bfloat16
         if loaded.is_sharded:  # FSDP restores its modules itself
+            mappings = [mapping for module in modules for mapping in _list_settings(module)]
+        copies = [(mapping, dict(mapping)) for mapping in mappings]
+        threads = torch.get_num_threads()
+        rounding = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
+        reductions = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
+        reduction_settings = {key: getattr(matmul, key) for key in reductions}
+        gpus = {weight.device for weight in whole.parameters() if weight.device.type == "cuda"}
+        try:
+            # The random state of any other GPU would cost a context there.
+            with torch.random.fork_rng(devices=gpus), torch.compiler.set_stance("force_eager"):
+                if wrapper is not None and hasattr(whole, "_original_forward"):
+                    vars(whole)["forward"] = whole._original_forward
+                whole.eval()
+                yield
+        finally:
+            for module in training:
+                module.training = True
+            if wrapper is not None:
+                vars(whole)["forward"] = wrapper
             for module in modules:
                 if is_instance(module, "torch.distributed.fsdp", "FSDPModule"):
                     module.reshard()
-        else:
-            for attributes, copies in caches:
-                _restore_caches(attributes, copies)
-        for config, values in settings:
-            _restore_mapping(vars(config), values)
-        torch.set_num_threads(threads)
-        for path, value in rounding.items():
-            find_rounding_settings(path).fp32_precision = value
-        for key, value in reduction_settings.items():
-            setattr(matmul, key, value)
+            for mapping, copy in copies:
+                _restore_mapping(mapping, copy)
+            torch.set_num_threads(threads)
+            for path, value in rounding.items():
+                find_rounding_settings(path).fp32_precision = value
+            for key, value in reduction_settings.items():
+                setattr(matmul, key, value)
 
 
-def _copy_caches(attributes: dict[str, Any]) -> dict[str, dict[Any, Any]]:
-    """Copy the attributes that a forward pass may change in a module: numbers, hooks and buffers."""
-    caches = {key: dict(attributes[key]) for key in (*HOOKS, "_buffers")}
-    caches[""] = _select_numbers(attributes)
-    return caches
+def _list_mappings(module: Any) -> list[dict[Any, Any]]:
+    """List what a forward pass may change in a module: its attributes, parts, hooks and settings."""
+    attributes = vars(module)
+    return [attributes, *(attributes[name] for name in PARTS), *_list_settings(module)]
 
 
-def _select_numbers(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: value for key, value in attributes.items() if isinstance(value, bool | int | float)
-    }
-
-
-def _restore_caches(attributes: dict[str, Any], copies: dict[str, dict[Any, Any]]) -> None:
-    for key in _select_numbers(attributes).keys() - copies[""].keys():
-        del attributes[key]
-    attributes.update(copies[""])
-    for key in (*HOOKS, "_buffers"):
-        _restore_mapping(attributes[key], copies[key])
+def _list_settings(module: Any) -> list[dict[Any, Any]]:
+    """List the settings of a module, which it may share with others."""
+    config = getattr(module, "config", None)
+    return [vars(config)] if hasattr(config, "__dict__") else []
 
 
 def _restore_mapping(mapping: dict[Any, Any], copy: dict[Any, Any]) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+NEEDED_COLUMNS = ("model", "revision", "step", "layer", "estimator", "value")
+
+
 @contextmanager
 def plot_theme() -> Iterator[None]:
     """Draw in the style of the project's figures, so that equal tables give equal SVGs."""
@@ -58,10 +61,10 @@ def plot(
     if ax is None:
         with plot_theme():
             return draw_estimates(table, names).figure
-    names = names or list(dict.fromkeys(table["estimator"]))
+    inputs = make_inputs(table, names)
+    names = [measure.name for measure in inputs.measures]
     if len(names) != 1:
         raise InputError(f"`ax` has room for one measure; choose one of {', '.join(names)}")
-    inputs = make_inputs(table, names)
     rows = select_layers(inputs)
     draw_models(ax, rows, "layer", inputs.models)
     ax.set(xlabel="Layer", ylabel=inputs.measures[0].label)
@@ -78,6 +81,11 @@ def draw_estimates(table: "pd.DataFrame", measures: Sequence[str] = ()) -> Drawi
 
 def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
     """Make the models and measures of a drawing; InputError if the table lacks a measure or has no layers."""
+    columns = getattr(table, "columns", ())
+    if lacking := [name for name in NEEDED_COLUMNS if name not in columns]:
+        raise InputError(
+            f"`table` is a {type(table).__name__} without a column `{lacking[0]}`; give a table that `measure` returns"
+        )
     text = table.attrs.get("text")
     table = table[table["layer"].notna()]
     table_measures = list(dict.fromkeys(table["estimator"]))

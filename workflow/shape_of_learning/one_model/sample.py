@@ -124,6 +124,8 @@ def prepare_sample(
     warns: bool = True,
 ) -> SampleRun:
     """Tokenise texts for a model in evaluation mode; InputError if they cannot go through it."""
+    from transformers import PreTrainedModel
+
     request = request or Request()
     if texts is None:
         number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
@@ -136,9 +138,12 @@ def prepare_sample(
             len(texts),
         )
     tokenizer = load_model_tokenizer(loaded) if tokenizer is None else find_tokenizer(tokenizer)
-    if hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder"):
+    has_both = hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder")
+    if has_both and loaded.inner.config.is_encoder_decoder:
+        can_be_given = isinstance(loaded.base.get_encoder(), PreTrainedModel)
         raise InputError(
-            "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` one, such as `model.get_encoder()`"
+            "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` "
+            + ("one, such as `model.get_encoder()`" if can_be_given else "another model")
         )
     for adapter, kind in loaded.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
@@ -194,9 +199,9 @@ def load_model_tokenizer(loaded: LoadedModel) -> Any:
     if Path(source).is_dir() and list_tokenizer_names(Path(source)):
         return load_tokenizer(Path(source))
     try:
-        if not source:
-            raise OSError
         commit = getattr(config, "_commit_hash", None)
+        if not source or commit is None:  # the folder that it was loaded from is gone, or elsewhere
+            raise OSError
         return AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError):
         raise InputError(

@@ -1,6 +1,9 @@
 """Read a matrix of vectors from a file: NumPy, PyTorch, safetensors or Parquet."""
 
+import logging
+import math
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,8 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home, refuse_odd_file
+
+logger = logging.getLogger(__name__)
 
 SUFFIXES = (".npy", ".npz", ".pt", ".safetensors", ".parquet")
 VECTORS, GROUPS = "vectors", "groups"
@@ -106,8 +111,18 @@ def _read_parquet(path: Path) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     if GROUPS in table:
         arrays[GROUPS] = table.pop(GROUPS).to_numpy()
+    for name in table.select_dtypes("object"):
+        if len(table) and isinstance(table[name].iloc[0], Decimal):
+            table[name] = table[name].astype(float)
     numbers = table.select_dtypes("number")
     lists = [name for name in table if name not in numbers and np.ndim(table[name].iloc[0]) == 1]
+    others = [str(name) for name in table if name not in numbers and name not in lists]
+    if not isinstance(table.index, pd.RangeIndex):
+        others.append(str(table.index.name or "index"))
+    if others:
+        logger.warning(
+            "%s: columns that are no coordinates are left out: %s", path, ", ".join(others)
+        )
     if numbers.shape[1] and not lists:
         whole = [str(name) for name in numbers.select_dtypes("integer")]
         if whole and len(whole) < numbers.shape[1]:
@@ -115,7 +130,10 @@ def _read_parquet(path: Path) -> dict[str, Any]:
                 f"{path} has columns of whole numbers (`{whole[0]:.50}`) beside coordinates; leave them out, or call "
                 f"one of them `{GROUPS}`"
             )
-        return arrays | {VECTORS: numbers.to_numpy()}
+        vectors = numbers.to_numpy()
+        if vectors.dtype == object:  # of columns that may lack numbers
+            vectors = numbers.to_numpy(dtype=float, na_value=math.nan)
+        return arrays | {VECTORS: vectors}
     return arrays | {name: np.stack(table[name].to_list()) for name in lists}
 
 
