@@ -199,6 +199,7 @@ def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
     assert "shard 2 of 3" in rows["step25"]["reason"]
 
 
+@pytest.mark.long
 def test_a_thousand_honest_revisions_give_no_alarm_and_are_asked_for_once(hub, tmp_path):
     proxy = Proxy(hub)
     with proxied(proxy) as endpoint:

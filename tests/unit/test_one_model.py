@@ -427,6 +427,7 @@ def test_a_wrong_command_says_why_and_exits_as_documented(tmp_path, checkpoint):
     run("measure", checkpoint, "--windows", 0, code=2)
 
 
+@pytest.mark.long
 def test_the_example_trains_a_model_and_leaves_a_table(tmp_path):
     script = Path(__file__).parents[2] / "docs/examples/watch_a_training.py"
     environment = {**os.environ, "PYTHONPATH": str(script.parents[2] / "workflow")}

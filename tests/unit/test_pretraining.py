@@ -80,6 +80,7 @@ def test_the_held_out_loss_falls_from_that_of_guessing(trained):
     assert record(trained / "step24")["loss"] < first
 
 
+@pytest.mark.long
 def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     again, table = tmp_path / "again", tmp_path / "table.csv"

@@ -64,6 +64,7 @@ def results(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_public_validator_accepts_the_crate(results, tmp_path):
     (tmp_path / "context.json").write_text(json.dumps({"@context": CONTEXT}))
     script = Path(__file__).parents[1] / "offline_validator.py"

@@ -340,6 +340,7 @@ def honest():
     }, sum(number.values())
 
 
+@pytest.mark.long
 def test_no_honest_training_of_a_thousand_is_accused(honest):
     counts, number = honest
     assert number == HONEST

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment
 
@@ -94,6 +95,7 @@ class Scripts(HTMLParser):
         self.number += tag == "script"
 
 
+@pytest.mark.long
 def test_a_script_in_a_label_stays_text_in_a_report_and_reaches_the_job(tmp_path):
     """The parameters of a job stand within a script of the page."""
     page = {}

@@ -70,6 +70,7 @@ def rows_of(train, held_out):
     return {row[1:5]: row for row in rows}
 
 
+@pytest.mark.long
 def test_what_is_fitted_on_training_tokens_reads_no_held_out_one():
     """Then a text's prediction is the same whatever texts are beside it, so scores of halves add up."""
     numbers = np.random.default_rng(5)

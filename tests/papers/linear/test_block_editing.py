@@ -32,6 +32,7 @@ def test_keys_that_are_left_out_have_their_defaults():
     assert section["orders"][-1] == "alone"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("section", "model", "sentence"),
     [
