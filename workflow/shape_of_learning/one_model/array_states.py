@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.arrays import LARGEST
 from shape_of_learning.estimators.massive import find_massive_in_any_state
 from shape_of_learning.metrics.selections import HiddenStates, average_windows, find_last_tokens
 
@@ -93,8 +94,14 @@ class ArrayStates:
     def __getitem__(self, state: int) -> np.ndarray:
         """Return one hidden state of shape (tokens, hidden), in float32 unless its type is wider."""
         values = _convert_array(self._states[state])[self._is_token]
-        is_float32 = np.can_cast(values.dtype, np.float32)
-        return values.astype(np.float32 if is_float32 else np.float64, copy=False)
+        if np.can_cast(values.dtype, np.float32):
+            return values.astype(np.float32, copy=False)
+        values = values.astype(np.float64, copy=False)
+        if (np.abs(values[np.isfinite(values)]) > LARGEST).any():
+            raise InputError(
+                f"hidden state {state} holds numbers beyond {LARGEST:g}; scale it down"
+            )
+        return values
 
     @cached_property
     def massive(self) -> np.ndarray:
