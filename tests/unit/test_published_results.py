@@ -236,6 +236,9 @@ def test_files_of_several_models_are_refused(tmp_path):
         ("TinyLlama/TinyLlama-1.1B-step-{step}k-token-{tokens}B", ()),
         ("/runs/iter_000{step}", ()),
         ("/runs/{step}/hf", ()),
+        ("/runs/v0-seed1/checkpoint-{step}", ()),
+        ("org/model-3.2-run-2-step{step}", ()),
+        ("org/run-1_{step}", ()),
         ("/runs/v{step}-b", ("--pattern", "v{step}-b")),
     ],
 )

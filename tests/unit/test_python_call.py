@@ -1,7 +1,11 @@
 """What `sol.measure`, `sol.compare` and `sol.plot` take and give in Python."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
@@ -9,6 +13,7 @@ from itertools import count
 
 import numpy as np
 import pandas as pd
+import peft
 import pytest
 import torch
 import transformers as hf
@@ -261,6 +266,33 @@ def test_a_plot_has_a_line_for_each_model_through_its_values(model):
         sol.plot(one, "mada")
 
 
+FROM_THE_HUB = """
+import sys, transformers, shape_of_learning as sol
+model = transformers.AutoModelForCausalLM.from_pretrained("own/tiny")
+table = sol.measure(model, texts=sys.argv[1:], measures=["anisotropy"])
+assert table["value"].notna().all()
+"""
+
+
+def test_a_model_of_the_hub_finds_its_tokenizer_there(folder, tmp_path):
+    commit = "0" * 40
+    cached = tmp_path / "hub/models--own--tiny"
+    shutil.copytree(folder, cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs/main").write_text(commit)
+    variables = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", FROM_THE_HUB, *TEXTS]
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        command,
+        env={**os.environ, **variables, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 BIG_BIRD = hf.BigBirdConfig(
     vocab_size=384, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
     max_position_embeddings=512, block_size=4, num_random_blocks=1,
@@ -281,6 +313,12 @@ def test_a_model_that_adapts_to_short_texts_is_measured_as_it_runs_on_each(folde
     assert model.attention_type == "block_sparse"
     found = sol.measure(model, tokenizer, texts, measures=["anisotropy"], layers=-1)
     assert found["value"].iloc[0] == pytest.approx(sol.anisotropy(torch.cat(states)), rel=1e-6)
+    lora = peft.LoraConfig(target_modules=["query"])  # zero at first
+    wrapped = sol.measure(
+        peft.get_peft_model(model, lora), tokenizer, texts, measures=["anisotropy"]
+    )
+    plain = sol.measure(model, tokenizer, texts, measures=["anisotropy"])
+    np.testing.assert_allclose(wrapped["value"], plain["value"], rtol=1e-6)
     assert model.attention_type == "block_sparse"
     assert "BlockSparse" in type(model.encoder.layer[0].attention.self).__name__
 

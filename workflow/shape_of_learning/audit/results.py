@@ -86,9 +86,7 @@ class _Rows:
     numbers: dict[int, dict[str, float]] = field(default_factory=dict)
     files: dict[int, Path] = field(default_factory=dict)
     revisions: dict[int, str] = field(default_factory=dict)
-    models: list[tuple[str, str, Path]] = field(
-        default_factory=list
-    )  # without the step, and as stated
+    models: list[tuple[list[str], Path]] = field(default_factory=list)  # names that it may have
 
     def add(self, step: int, numbers: Mapping[str, float], file: Path) -> None:
         """Add numbers of a step; of a number that comes twice, the file that is last by name counts."""
@@ -212,28 +210,36 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
     rows.revisions[step] = revision
     model = content.get("model_name") or arguments.get("pretrained") or ""
     if model:
-        rows.models.append((_name_model(f"{model}", step, pattern), f"{model}", file))
+        rows.models.append((_list_names(f"{model}", step, pattern), file))
 
 
 def _refuse_several_models(rows: _Rows) -> None:
-    """Refuse files of several models: their names differ with the step and without it."""
-    for (name, stated, file), (other_name, other_stated, other) in pairwise(rows.models):
-        if name != other_name and stated != other_stated:
+    """Refuse files of several models, whose names differ whatever number in them is the step."""
+    for (names, file), (others, other) in pairwise(rows.models):
+        if not {*names} & {*others}:
             raise InputError(
-                f"{file} is of `{name}` and {other} of `{other_name}`; give the files of one model at a time"
+                f"{file} is of `{names[0]}` and {other} of `{others[0]}`; give the files of one model at a time"
             )
 
 
-def _name_model(name: str, step: int, pattern: str) -> str:
-    """Write ``{step}`` for the step in the name of a model, which may be that of a folder per step."""
-    if pattern:
-        template = RevisionTemplate(pattern)
-        reads = [(part, template.read(part)) for part in name.split("/")]
-        return "/".join("{step}" if read and read[0] == step else part for part, read in reads)
-    thousands = f"|{step // 1000}k" if step % 1000 == 0 else ""
-    # In `model_1000`, `model-5k` and `1000steps`, but not in `pythia-1b`.
-    number = rf"(?<![\d.])(0*{step}{thousands})(?=steps?\b|(?![\d.]*[a-z]))"
-    return TOKENS_IN_NAME.sub("{tokens}", re.sub(number, "{step}", name, flags=re.IGNORECASE))
+def _list_names(name: str, step: int, pattern: str) -> list[str]:
+    """List a name and what it may be without the step: ``{step}`` stands for one number that equals the step.
+
+    A name that says which number is the step, as ``seed0-step0`` does, or as the pattern says, is the first one.
+    """
+    template = RevisionTemplate(pattern) if pattern else None
+    parts = []
+    for part in name.split("/"):
+        numbers = template.read(part) if template else None
+        if re.fullmatch(rf"0*{step}", part) or (numbers and numbers[0] == step):
+            part = "{step}"
+        elif (found := _find_step_in_name(part, "")) and found[0] == step:
+            part = TOKENS_IN_NAME.sub("{tokens}", part.replace(found[1], "{step}"))
+        parts.append(part)
+    # At the end of a part, as in `model_1000`, but not in `pythia-1b`.
+    number = re.compile(rf"(?<![\d.])0*{step}(?=$|[-_/\\]|steps?\b)")
+    replaced = [f"{name[: at.start()]}{{step}}{name[at.end() :]}" for at in number.finditer(name)]
+    return ["/".join(parts), name, *replaced]
 
 
 def _name_score(task: str, metric: str) -> str:

@@ -71,6 +71,7 @@ class ForwardPass:
         # Where accelerate keeps the first weights on disk, it moves inputs itself.
         if self.device.type == "meta":
             self.device = torch.device("cpu")
+        self._structure = copy_structure(model)
         self.config = self.model.config
         # The checkpoint's configuration may ask for outputs that are not needed here.
         self.config.use_cache = False
@@ -325,7 +326,8 @@ class ForwardPass:
         if last is None:  # as of DPR
             last = states[-1]
         tokens = shape[1]
-        if last.shape[1] == tokens and are_equal(last, states[-1][:, :tokens]):
+        is_padded = states[0].shape[1] != tokens == last.shape[1]
+        if is_padded and are_equal(last, states[-1][:, :tokens]):
             # BigBird pads a text to whole blocks, and cuts its last hidden state alone.
             states = [state[:, :tokens] for state in states]
         # Without a final norm, both are the last hidden state.
@@ -430,7 +432,6 @@ class ForwardPass:
         shape = shape or (len(texts), max(map(len, texts)))
         if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it distinguishes segments
             options["token_type_ids"] = self._fill_rows(segments, shape, 0)
-        structure = copy_structure(self.model)
         try:
             output = self.model(
                 input_ids=self._fill_rows(texts, shape, padding),
@@ -460,7 +461,7 @@ class ForwardPass:
                 "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
             ) from error
         finally:
-            if restore_structure(structure):
+            if restore_structure(self._structure):
                 self.changes_itself = True
         if not hasattr(output, "get"):
             raise InputError(

@@ -35,6 +35,7 @@ from shape_of_learning.embeddings.tokenised_windows import (
     choose_predicted_tokens,
     round_up,
     tokenise,
+    warn_of_unknown,
 )
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
 from shape_of_learning.errors import InputError
@@ -159,6 +160,7 @@ class SampleRun:
         read_config(checkpoint)
         text_tokenizer = load_tokenizer(tokenizer or checkpoint)
         tokenised_windows = tokenise(text_tokenizer, windows)
+        warn_of_unknown(text_tokenizer, tokenised_windows)
         device = device or choose_device()
         widths = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
         if in_memory and device.type == "cpu":

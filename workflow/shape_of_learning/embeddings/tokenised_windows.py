@@ -1,8 +1,8 @@
 """Windows of text: draw and tokenise them, choose the predicted tokens, and join windows into batches."""
 
+import copy
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,10 +132,13 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
             verbose=False,
         )
 
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if getattr(backend, "truncation", None) or getattr(backend, "padding", None):
+        # A call changes these settings, which a training saves with its checkpoints.
+        tokenizer = copy.deepcopy(tokenizer)
     characters = sum(len(text) for part in texts for text in part)
-    with _preserve_settings(tokenizer):
-        encoding = run_within_time(lambda: encode(*texts), characters)
-        again = encode(*(part[:TRIED_TEXTS] for part in texts))
+    encoding = run_within_time(lambda: encode(*texts), characters)
+    again = encode(*(part[:TRIED_TEXTS] for part in texts))
     if again["input_ids"] != encoding["input_ids"][:TRIED_TEXTS]:
         raise InputError(
             "the tokenizer splits the same text into other tokens each time; switch its random choices off "
@@ -156,33 +159,21 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
             np.array([text == 1 for text in encoding.sequence_ids(number)]) if are_pairs else None,
         )
         tokenised_windows.append(window)
-    _warn_of_unknown(tokenizer, tokenised_windows)
     return tokenised_windows
 
 
-@contextmanager
-def _preserve_settings(tokenizer: Any) -> Iterator[None]:
-    """Restore how a tokenizer cuts and pads texts, which a training may save with its checkpoints."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    truncation, padding = getattr(backend, "truncation", None), getattr(backend, "padding", None)
-    try:
-        yield
-    finally:
-        if backend is not None and truncation:
-            backend.enable_truncation(**truncation)
-        if backend is not None and padding:
-            backend.enable_padding(**padding)
-
-
-def _warn_of_unknown(tokenizer: Any, windows: Sequence[TokenisedWindow]) -> None:
+def warn_of_unknown(tokenizer: Any, windows: Sequence[TokenisedWindow]) -> None:
     """Warn if many tokens stand for what the tokenizer does not know: it may be another model's."""
     unknown = getattr(tokenizer, "unk_token_id", None)
-    tokens = np.concatenate([window.ids for window in windows])
-    share = float((tokens == unknown).mean()) if unknown is not None else 0.0
+    ends = [getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")]
+    if unknown is None or unknown in ends:  # which are in texts for other reasons
+        return
+    tokens = np.concatenate([window.ids[~window.special] for window in windows])
+    share = float((tokens == unknown).mean()) if len(tokens) else 0.0
     if share > MOST_UNKNOWN:
         logger.warning(
-            "%.0f %% of the tokens are `%s`, which stands for all that the tokenizer does not know; see whether it is "
-            "the model's, and knows the language of the text",
+            "%.0f %% of the tokens are `%s`, which stands for all that the tokenizer does not know; check that it is "
+            "the model's own tokenizer, and that it knows the language of the text",
             100 * share,
             tokenizer.unk_token,
         )

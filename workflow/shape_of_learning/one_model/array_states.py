@@ -162,9 +162,10 @@ def _convert_frame(values: Any) -> Any:
     """Convert a data frame whose columns may lack numbers (`Float64`) into an array; other values stay as they are."""
     if type(values).__module__.partition(".")[0] != "pandas" or not hasattr(values, "dtypes"):
         return values
-    from pandas.api.types import is_numeric_dtype
+    from pandas.api.types import is_extension_array_dtype, is_numeric_dtype
 
-    if not all(map(is_numeric_dtype, np.atleast_1d(values.dtypes))):
+    types = [*values.dtypes] if values.ndim > 1 else [values.dtype]
+    if not all(map(is_numeric_dtype, types)) or not any(map(is_extension_array_dtype, types)):
         return values
     return values.to_numpy(dtype=float, na_value=math.nan)
 

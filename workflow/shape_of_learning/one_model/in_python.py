@@ -24,7 +24,12 @@ from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.metrics.selections import HiddenStates
 from shape_of_learning.one_model.array_states import ArrayStates, PooledStates, find_states
-from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model, quiet_library
+from shape_of_learning.one_model.loaded_model import (
+    LOCK,
+    LoadedModel,
+    preserve_model,
+    quiet_library,
+)
 from shape_of_learning.one_model.measurement import (
     CheckpointName,
     MeasurementResult,
@@ -235,7 +240,7 @@ def measure_request(
         loaded = LoadedModel.inspect_model(model)
         loaded.require_all_ranks("measure")
         text = BUILT_IN_TEXT if request.texts is None else "given"
-        with move_model(model, request.device), preserve_model(loaded), rewrite_remedies():
+        with LOCK, move_model(model, request.device), preserve_model(loaded), rewrite_remedies():
             sample = prepare_sample(loaded, request.tokenizer, request.texts, name, request)
             memory = StatesInMemory(sample)
             windows = len(sample.windows)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import torch
 
@@ -151,7 +150,10 @@ def _find_adapters(whole: Any, inner: Any) -> dict[str, Any]:
     if any(getattr(module, "disable_adapters", False) is True for module in inner.modules()):
         return {}
     active = getattr(holder, "active_adapters", ()) if configs else ()
-    names = active() if callable(active) else active
+    try:
+        names = active() if callable(active) else active
+    except ValueError:  # peft put them into this model for a wrapper of its own
+        names = list(configs)
     return {name: configs[name] for name in names if name in configs}
 
 
@@ -195,14 +197,16 @@ class _WrappedModel:
                     raise
         if not outputs:
             raise ValueError(f"{type(self._whole).__name__} does not call its base model")
-        # Virtual tokens come before those of the text.
+        # Virtual tokens come before those of the text, and in hidden states of BigBird padding after them.
         output, length = outputs[-1], input_ids.shape[1]
+        last = output.get("last_hidden_state")
+        start = 0 if last is None else last.shape[1] - length
         for key in ("last_hidden_state", "hidden_states"):
             state = output.get(key)
             if isinstance(state, torch.Tensor):
-                output[key] = state[:, -length:]
+                output[key] = state[:, start : start + length]
             elif state is not None:
-                output[key] = tuple(layer[:, -length:] for layer in state)
+                output[key] = tuple(layer[:, start : start + length] for layer in state)
         return output
 
 
@@ -246,33 +250,34 @@ PARTS = (
     "_forward_pre_hooks",
     "_forward_pre_hooks_with_kwargs",
 )
-# One for each model: two threads that measure the same one would restore each other's changes.
-_LOCKS: WeakKeyDictionary[torch.nn.Module, threading.RLock] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+# Two threads that measure would restore each other's changes of a model, of PyTorch and of transformers.
+LOCK = threading.RLock()
 
 
 @contextmanager
 def quiet_library() -> Iterator[None]:
     """Silence warnings and bars of transformers inside the block, of probes that a user did not ask for."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars
     from transformers.utils import logging
 
     level, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    has_no_bar_of_downloads = are_progress_bars_disabled()
     logging.set_verbosity_error()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        if has_bar:
-            logging.enable_progress_bar()
+        if has_bar and not logging.is_progress_bar_enabled():
+            logging.enable_progress_bar()  # and that of downloads
+            if has_no_bar_of_downloads:
+                disable_progress_bars()
 
 
 @contextmanager
 def preserve_model(loaded: LoadedModel) -> Iterator[None]:
     """Put a model into evaluation mode inside the block, and restore all that a forward pass changes."""
     whole, matmul = loaded.whole, torch.backends.cuda.matmul
-    with _LOCK:
-        lock = _LOCKS.setdefault(whole, threading.RLock())
-    with lock, quiet_library():
+    with LOCK, quiet_library():
         modules: list[Any] = list(whole.modules())
         mappings = [mapping for module in modules for mapping in _list_mappings(module)]
         training = [module for module in modules if module.training]

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from shape_of_learning.checkpoints.local import is_local
 from shape_of_learning.checkpoints.shapes import read_role
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import sees_later_tokens
 from shape_of_learning.embeddings.run import SampleRun
-from shape_of_learning.embeddings.tokenised_windows import split_windows, tokenise
+from shape_of_learning.embeddings.tokenised_windows import split_windows, tokenise, warn_of_unknown
 from shape_of_learning.embeddings.tokenizers import list_tokenizer_names, load_tokenizer
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
@@ -157,6 +158,8 @@ def prepare_sample(
             f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
         )
     tokenised_windows = tokenise(tokenizer, texts)
+    if warns:
+        warn_of_unknown(tokenizer, tokenised_windows)
     if request.window_tokens is not None:
         tokenised_windows = split_windows(tokenised_windows, request.window_tokens)
     forward.refuse_unsuitable(tokenised_windows, name)
@@ -200,7 +203,7 @@ def load_model_tokenizer(loaded: LoadedModel) -> Any:
         return load_tokenizer(Path(source))
     try:
         commit = getattr(config, "_commit_hash", None)
-        if not source or commit is None:  # the folder that it was loaded from is gone, or elsewhere
+        if not source or is_local(source):  # a folder that is gone, or has no tokenizer
             raise OSError
         return AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError):

@@ -111,14 +111,15 @@ def _read_parquet(path: Path) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     if GROUPS in table:
         arrays[GROUPS] = table.pop(GROUPS).to_numpy()
-    for name in table.select_dtypes("object"):
-        if len(table) and isinstance(table[name].iloc[0], Decimal):
+    first_values: dict[Any, Any] = {name: next(iter(table[name].dropna()), None) for name in table}
+    for name, value in first_values.items():
+        if isinstance(value, Decimal):
             table[name] = table[name].astype(float)
     numbers = table.select_dtypes("number")
-    lists = [name for name in table if name not in numbers and np.ndim(table[name].iloc[0]) == 1]
-    others = [str(name) for name in table if name not in numbers and name not in lists]
-    if not isinstance(table.index, pd.RangeIndex):
-        others.append(str(table.index.name or "index"))
+    lists = [name for name in table if name not in numbers and np.ndim(first_values[name]) == 1]
+    used = lists or [*numbers]
+    others = [str(name) for name in table if name not in used]
+    others += [str(name) for name in table.index.names if name is not None]
     if others:
         logger.warning(
             "%s: columns that are no coordinates are left out: %s", path, ", ".join(others)
