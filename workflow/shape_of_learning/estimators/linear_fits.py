@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shape_of_learning.estimators import blas
+
 # Times the largest magnitude of a coordinate; smaller numbers are rounding.
 ROUNDING = 64 * np.finfo(float).eps
 # Directions below this share of the largest singular value, of coordinates that have unit variance, are
@@ -60,8 +62,6 @@ class Moments:
         :math:`\sqrt{n b / (n + b)} (\bar x_b - \bar x)` (Chan, Golub and LeVeque, The American Statistician
         37, 1983), so that an offset costs no digits, whatever the size and the order of the blocks.
         """
-        from scipy.linalg import blas
-
         b, n = len(x), self.n
         magnitude, step_x, x = _centre_block(x, self.mean_x, n)
         magnitude_t, step_t, t = _centre_block(t, self.mean_t, n)
@@ -71,8 +71,8 @@ class Moments:
         self.n = n + b
         self.mean_x = self.mean_x + step_x * (b / self.n)
         self.mean_t = self.mean_t + step_t * (b / self.n)
-        self.xx = blas.dsyrk(1.0, x.T, beta=1.0, c=self.xx, overwrite_c=True)
-        self.xt = blas.dgemm(1.0, x.T, t.T, beta=1.0, c=self.xt, trans_b=True, overwrite_c=True)
+        blas.add_square(x, self.xx)
+        blas.add_product(x, t, self.xt)
         self.tt += _sum_of_squares(t)
         self.yy += _sum_of_squares(np.add(t, x, out=t)) if self.increment else _sum_of_squares(t)
 
@@ -106,7 +106,7 @@ class Moments:
 
     def _combine(self, other: "Moments", sign: float, total: int) -> None:
         """Add or subtract sums, with the term of the distance between the two means."""
-        from scipy.linalg import blas
+        from scipy.linalg import blas as scipy_blas
 
         by_x, by_t = other.mean_x - self.mean_x, other.mean_t - self.mean_t
         by_y = by_x + by_t if self.increment else by_t
@@ -115,8 +115,8 @@ class Moments:
         self.yy += sign * other.yy + weight * float(by_y @ by_y)
         self.xx += sign * other.xx
         self.xt += sign * other.xt
-        self.xx = blas.dsyr(weight, by_x, a=self.xx, overwrite_a=True)
-        self.xt = blas.dger(weight, by_x, by_t, a=self.xt, overwrite_a=True)
+        self.xx = scipy_blas.dsyr(weight, by_x, a=self.xx, overwrite_a=True)
+        self.xt = scipy_blas.dger(weight, by_x, by_t, a=self.xt, overwrite_a=True)
         self.mean_x = self.mean_x + by_x * (sign * other.n / max(total, 1))
         self.mean_t = self.mean_t + by_t * (sign * other.n / max(total, 1))
         self.n = total
@@ -183,13 +183,11 @@ class Fit:
     """
 
     def __init__(self, moments: Moments):
-        from scipy.linalg import blas
-
         self.n, self.mean_x, self.mean_t = moments.n, moments.mean_x, moments.mean_t
         self._decompose(moments.xx, moments.floor)
         products = self._inverse[:, None] * moments.xt
         if self._vectors is None:
-            self.white = blas.dtrsm(1.0, self._upper, products, trans_a=True, overwrite_b=True)
+            self.white = blas.solve_upper(self._upper, products, transposed=True)
         else:
             self.white = (self._vectors.T @ products) / self._values
         residual = moments.tt - _sum_of_squares(self.white)
@@ -210,10 +208,10 @@ class Fit:
         np.fill_diagonal(xx, 1.0)
         _mirror_triangle(xx)  # the lower triangle keeps what the upper one loses
         norm = lapack.dlange("1", xx)
-        self._upper, fails = lapack.dpotrf(xx, clean=False, overwrite_a=True)
+        self._upper, exists = xx, blas.decompose_cholesky(xx)
         self._values = self._vectors = None
         self.rank = int(varies.sum())
-        if not fails and lapack.dpocon(self._upper, norm, uplo="U")[0] > SAFETY * CUT**2:
+        if exists and lapack.dpocon(self._upper, norm, uplo="U")[0] > SAFETY * CUT**2:
             return
         np.fill_diagonal(self._upper, 1.0)
         values, vectors = eigh(self._upper, overwrite_a=True, check_finite=False, driver="evd")
@@ -228,10 +226,8 @@ class Fit:
 
     def coefficients(self) -> np.ndarray:
         """Of x, shape (d, q)."""
-        from scipy.linalg import blas
-
         if self._vectors is None:
-            found = blas.dtrsm(1.0, self._upper, self.white)
+            found = blas.solve_upper(self._upper, self.white.copy(order="F"))
         else:
             found = self._vectors @ (self.white / self._values)
         found *= self._inverse[:, None]
@@ -248,11 +244,9 @@ class Fit:
 
     def _whiten(self, coefficients: np.ndarray) -> np.ndarray:
         r""":math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
-        from scipy.linalg import blas
-
         scaled = self._scale[:, None] * coefficients
         if self._vectors is None:
-            return blas.dtrmm(1.0, self._upper, scaled, overwrite_b=True)
+            return blas.multiply_upper(self._upper, scaled)
         return (self._vectors.T @ scaled) * self._values
 
 

@@ -1,9 +1,8 @@
 """Vectors before and after a block, and the fits that their measures share."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -18,6 +17,21 @@ FOLDS = 2
 NARROW = 1024
 # Beyond this width, held-out residuals without parts would take longer than all the rest.
 WIDEST_HELD_OUT = 2048
+
+
+Value = TypeVar("Value")
+
+
+class lazy_property(Generic[Value]):
+    """A property that is computed once; in `functools.cached_property` of Python 3.11 threads wait for each other."""
+
+    def __init__(self, function: Callable[[Any], Value]):
+        self._function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, owner: Any, _: type) -> Value:
+        value = self._function(owner)
+        vars(owner)[self._function.__name__] = value  # which Python looks up first
+        return value
 
 
 class Pair:
@@ -79,12 +93,12 @@ class Pair:
             t -= x
         return x, t
 
-    @cached_property
+    @lazy_property
     def fit(self) -> Fit:
         """The least-squares fit on all rows."""
         return Fit(Moments.sum_sets(self._folds))
 
-    @cached_property
+    @lazy_property
     def sample_squares(self) -> list[Squares]:
         """Sums of squares of the fit on all rows, and without each part."""
         squares = [self.fit.squares]
@@ -108,7 +122,7 @@ class Pair:
         """Sums of squares of each fold by its own map, on all rows and without each part; undefined without windows."""
         return [(first, second) for _, first, second in self._fold_squares]
 
-    @cached_property
+    @lazy_property
     def _fold_squares(self) -> list[tuple[Squares, Squares, Squares]]:
         parts = len(self.parts)
         if len(self._folds) != FOLDS:
@@ -119,7 +133,7 @@ class Pair:
             squares.append(_fit_to_folds(left, across=self._width <= WIDEST_HELD_OUT))
         return squares
 
-    @cached_property
+    @lazy_property
     def _folds(self) -> list[Moments]:
         """Moments of each fold."""
         parts = range(len(self.parts) + 1)  # the last part has the rows in no other
@@ -140,7 +154,7 @@ class Pair:
             self._kept[fold, part] = moments
         return moments
 
-    @cached_property
+    @lazy_property
     def ratios_and_cosines(self) -> tuple[np.ndarray, np.ndarray]:
         """For each vector, the length of the increment over that of y, and the cosine of x and y; NaN if undefined."""
         ratios, cosines = np.full((2, len(self)), math.nan)
