@@ -3,9 +3,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import blas as scipy_blas
+from scipy.linalg import lapack
 
 import shape_of_learning as sol
 from clouds import gaussian
+from shape_of_learning.estimators import blas
 from shape_of_learning.estimators import linearity as scores
 from shape_of_learning.estimators import pair as pairs
 from shape_of_learning.estimators.linearity import fit_errors, summarise_errors
@@ -274,3 +277,28 @@ def test_errors_of_tokens_sum_to_what_is_not_linear():
     assert quantiles[3] == pytest.approx(np.median(errors))
     assert share == pytest.approx(np.square(np.sort(errors)[-9:]).sum() / np.square(errors).sum())
     assert math.isnan(summarise_errors(fit_errors(Pair(X[:20], Y[:20])))[1])
+
+
+def test_routines_without_the_lock_are_those_of_scipy_to_the_bit():
+    """They are called by their addresses, so that a wrong argument would go unseen."""
+    stream = np.random.default_rng(0)
+    x, t = stream.standard_normal((70, 9)), stream.standard_normal((70, 4))
+    square, product = (stream.standard_normal(shape).T for shape in ((9, 9), (4, 9)))
+    expected = scipy_blas.dsyrk(1.0, x.T, beta=1.0, c=square)
+    blas.add_square(x, square)
+    np.testing.assert_array_equal(np.triu(square), np.triu(expected))
+    expected = scipy_blas.dgemm(1.0, x.T, t.T, beta=1.0, c=product, trans_b=True)
+    blas.add_product(x, t, product)
+    np.testing.assert_array_equal(product, expected)
+    upper = np.asfortranarray(x.T @ x)
+    expected, _ = lapack.dpotrf(upper, clean=False)
+    assert blas.decompose_cholesky(upper)
+    np.testing.assert_array_equal(np.triu(upper), np.triu(expected))
+    b = np.asfortranarray(stream.standard_normal((9, 4)))
+    for transposed in (False, True):
+        expected = scipy_blas.dtrsm(1.0, upper, b, trans_a=transposed)
+        found = blas.solve_upper(upper, b.copy(order="F"), transposed=transposed)
+        np.testing.assert_array_equal(found, expected)
+    expected = scipy_blas.dtrmm(1.0, upper, b)
+    np.testing.assert_array_equal(blas.multiply_upper(upper, b.copy(order="F")), expected)
+    assert not blas.decompose_cholesky(np.asfortranarray(-np.eye(3)))
