@@ -71,7 +71,6 @@ class ForwardPass:
         # Where accelerate keeps the first weights on disk, it moves inputs itself.
         if self.device.type == "meta":
             self.device = torch.device("cpu")
-        self._structure = copy_structure(model)
         self.config = self.model.config
         # The checkpoint's configuration may ask for outputs that are not needed here.
         self.config.use_cache = False
@@ -432,6 +431,7 @@ class ForwardPass:
         shape = shape or (len(texts), max(map(len, texts)))
         if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it distinguishes segments
             options["token_type_ids"] = self._fill_rows(segments, shape, 0)
+        structure = copy_structure(self.model)  # anew, since blocks may have been edited
         try:
             output = self.model(
                 input_ids=self._fill_rows(texts, shape, padding),
@@ -461,7 +461,7 @@ class ForwardPass:
                 "give the `tokenizer` of the model, and a `model` that runs on `tokenizer(texts[0])`",
             ) from error
         finally:
-            if restore_structure(self._structure):
+            if restore_structure(structure):
                 self.changes_itself = True
         if not hasattr(output, "get"):
             raise InputError(
