@@ -10,18 +10,18 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo showcase benchmark-truth report verify test test-all pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
 
 # The figures of the trained models come first: both models are measured at a time, each by as many threads as there are
-# cores, and nothing else. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE
-# further settings.
-DEMO_OPTIONS = --configfile config/demo.yaml $(if $(WINDOWS),.snakemake/windows.yaml) $(DEMO) --cores $(CORES)
+# cores, and nothing else. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE further settings.
+DEMO_FILES = config/demo.yaml $(if $(WINDOWS),.snakemake/windows.yaml) $(DEMO)
 
 FIRST = results/figures/figure_1.pdf results/figures/massive_tokens.pdf
 
 # The findings are printed here, since a second run, in which Snakemake has nothing to do, is to say them, too.
 demo: export FINDINGS = later
 demo: $(ENVIRONMENT)/demo
-	$(if $(WINDOWS),@mkdir -p .snakemake && echo 'sampling: {windows: $(WINDOWS)}' > .snakemake/windows.yaml)
-	snakemake $(DEMO_OPTIONS) --cores $$((2 * $(CORES))) --config 'forward={threads: $(CORES)}' -- $(FIRST)
-	snakemake $(DEMO_OPTIONS)
+	@mkdir -p .snakemake && echo 'forward: {threads: $(CORES)}' > .snakemake/threads.yaml
+	$(if $(WINDOWS),@echo 'sampling: {windows: $(WINDOWS)}' > .snakemake/windows.yaml)
+	snakemake --configfile $(DEMO_FILES) .snakemake/threads.yaml --cores $$((2 * $(CORES))) -- $(FIRST)
+	snakemake --configfile $(DEMO_FILES) --cores $(CORES)
 	@echo
 	@cat results/findings.txt
 	@echo
