@@ -69,8 +69,8 @@ class LoadedModel:
                 "`model` is partitioned by DeepSpeed ZeRO-3, so that each process holds a part of each weight; "
                 "measure saved checkpoints (`shape-of-learning measure FOLDER`), or train with ZeRO-2 or FSDP"
             )
-        weights = [*inner.parameters()]
-        if all(weight.is_meta for weight in weights) and not hasattr(inner, "hf_device_map"):
+        is_empty = {weight.is_meta for weight in inner.parameters()} == {True}
+        if is_empty and not hasattr(inner, "hf_device_map"):
             raise InputError(
                 "`model` has no weights, since it was made on the device `meta`; load them (`from_pretrained`)"
             )
@@ -190,9 +190,8 @@ class _WrappedModel:
         with hook_modules([self._base], lambda *call: outputs.append(call[-1])):
             try:
                 self._whole(input_ids=input_ids, **inputs, **self._options)
-            except (
-                Exception
-            ):  # a head that classifies texts refuses padded ones without a token for padding
+            except Exception:
+                # A head may refuse what the base model has run: a classifier needs a token for padding.
                 if not outputs:
                     raise
         if not outputs:
