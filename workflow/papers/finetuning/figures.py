@@ -146,7 +146,7 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
             ylabel=SCORES[own["metric"].iloc[0]],
         )
     named = {line.get_label(): line for line in (*lines, *only)}
-    chance = Line2D([], [], **CHANCE, label="chance")
+    chance = marks.make_legend_handle("chance", **CHANCE)
     _add_legend(figure, [*named.values(), chance], rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
     return _make_drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")

@@ -147,10 +147,10 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
             dashed = {"linestyle": DASHED, "color": look.colour, "label": "_before"}
             axes.plot(end["depth"], end["value"], marker=look.marker, markevery=[-1], **dashed)
         axes.set_ylabel(measure.axis)
-    ink = {"color": style.INK}
-    after = Line2D([], [], **ink, label="ends after the final norm")
-    dashed = {"linestyle": DASHED, "marker": "o"}
-    before_norm = Line2D([], [], **ink, **dashed, label="last block before it")
+    after = marks.make_legend_handle("ends after the final norm", color=style.INK)
+    before_norm = marks.make_legend_handle(
+        "last block before it", color=style.INK, linestyle=DASHED, marker="o"
+    )
     figure.legend(handles=[after, before_norm], loc="outside upper right", ncols=2)
     marks.name_lines(panels[-1:], lines)
     return make_drawing(inputs, figure, table, captions.describe_estimates(of_drawn))
@@ -184,9 +184,11 @@ def planes(inputs: FigureInputs) -> Drawing:
 def _name_points(figure: Figure) -> None:
     """Put a legend of dots, cross and ring above the panels."""
     blank = {"linestyle": "none", "markersize": MARKER}
-    dot = Line2D([], [], marker="o", color=style.COLOURS[0], label="embedding of a token", **blank)
-    cross = Line2D([], [], **blank | ORIGIN | RING, label="origin")
-    mean = Line2D([], [], **blank | MEAN | RING, label="mean of the embeddings")
+    dot = marks.make_legend_handle(
+        "embedding of a token", marker="o", color=style.COLOURS[0], **blank
+    )
+    cross = marks.make_legend_handle("origin", **blank | ORIGIN | RING)
+    mean = marks.make_legend_handle("mean of the embeddings", **blank | MEAN | RING)
     figure.legend(handles=[dot, cross, mean], loc="outside upper left", ncols=3)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from shape_of_learning.figures import captions, marks, scales, style
@@ -110,7 +109,7 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
         scales.begin_at_zero(axes, inputs.measures)
     panels[0].set_ylabel("Linearity,\nmean over blocks")
     handles = [
-        Line2D([], [], color=style.INK, linewidth=width, label=name)
+        marks.make_legend_handle(name, color=style.INK, linewidth=width)
         for name, width in {"adjusted": None, "the paper's score": THIN}.items()
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
@@ -365,12 +364,12 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     grid[0, 0].set_ylabel("Error / typical length\nof a centred output")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
     blue = style.COLOURS[0]
-    median = Line2D([], [], color=blue, marker="o", label="median token")
+    median = marks.make_legend_handle("median token", color=blue, marker="o")
     bands = [
         Patch(color=_mix_with_white(share), linewidth=0, label=_format_percent_range(*ends))
         for ends, share in reversed(BANDS.items())
     ]
-    equal = Line2D([], [], **EQUAL_ERRORS, label="if all errors were equal")
+    equal = marks.make_legend_handle("if all errors were equal", **EQUAL_ERRORS)
     figure.legend(handles=[median, *bands, equal], loc="outside upper left", ncols=2)
     below = (
         "Below: share of the worst 1 % of tokens in the sum of squares (dotted: if all were alike)."

@@ -246,6 +246,11 @@ def wrap_panel_title(label: str, figure: Figure, columns: int) -> str:
     return wrap_sentences([label], room, style.SIZE_OF_TITLES)
 
 
+def make_legend_handle(label: str, **look: Any) -> Line2D:
+    """Return a line without points that has `look` in a legend; `look` are properties of Line2D."""
+    return Line2D([], [], label=label, **look)
+
+
 def name_lines(
     panels: Iterable[Axes], lines: Mapping[Axes, Sequence[Line2D]], without_points: str = ""
 ) -> None:
@@ -375,7 +380,7 @@ def add_key(figure: Figure) -> None:
     """Add a key of the drawn :data:`.MARKS` between panels and footnote; call this after everything is drawn."""
     labels = {str(line.get_label()) for axes in figure.axes for line in axes.get_lines()}
     handles = [
-        Line2D([], [], color=style.INK, label=mark.words, **mark.look)
+        make_legend_handle(mark.words, color=style.INK, **mark.look)
         for label, mark in MARKS.items()
         if label in labels
     ]

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from shape_of_learning.claims.claim import (
     DECIDED,
@@ -89,8 +88,8 @@ def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "
     if has_curve:
         _draw_curve(panels[1], table, grid.claim, size)
     handles = [
-        Line2D([], [], linestyle="", markersize=4, label=f"{verdict}: {count:,}", **LOOKS[verdict])
-        for verdict in LOOKS
+        marks.make_legend_handle(f"{verdict}: {count:,}", linestyle="", markersize=4, **look)
+        for verdict, look in LOOKS.items()
         if (count := (table["verdict"] == verdict).sum())
     ]
     if has_curve and not grid.less:
@@ -101,9 +100,9 @@ def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "
             "zorder": 4,
         }
         _draw_dots(panels[1], reference, size + 3, marker="o", **ring)
-        reference_ring = Line2D([], [], linestyle="", marker="o", markersize=6, **ring)
-        reference_ring.set_label("reference")
-        handles.append(reference_ring)
+        handles.append(
+            marks.make_legend_handle("reference", linestyle="", marker="o", markersize=6, **ring)
+        )
     _draw_matrix(matrix, table, grid, size)
     figure.text(
         *(marks.SIDE, marks.SIDE, note),
