@@ -19,7 +19,7 @@ def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape
     X = hidden_states(*shape)
     fitted = ClusterBased(1, 4).fit(X)
     before = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
-    left, removed = fitted.apply(X), fitted.keep_removed(X)
+    left, removed = fitted.apply(X), fitted.project(X)
     after, along = (np.linalg.svd(part, compute_uv=False) for part in (left, removed))
     np.testing.assert_allclose(after[:20], before[4:24], rtol=1e-9)
     np.testing.assert_allclose(along[:4], before[:4], rtol=1e-9)

@@ -1,6 +1,6 @@
-"""Groups of vectors, and adjustments of a space that remove means and directions of clusters.
+"""Groups of vectors, and adjustments of a space, which remove means and directions of clusters.
 
-Adjustments are fitted on some vectors and applied to others.
+An adjustment that is fitted on some vectors can be applied to other vectors of the same space.
 """
 
 import math
@@ -13,22 +13,22 @@ from sklearn.cluster import KMeans
 
 from shape_of_learning.estimators.arrays import centre, read_matrix
 
-# Shares of a length that are rounding: the rest of a vector that is removed, and the spread in a direction without
-# variance.
-ROUNDING = 1e-12
+ROUNDING = (
+    1e-12  # of the length of vectors: a shorter difference between them is 0 apart from rounding
+)
 
 
 @dataclass(frozen=True)
 class ClusterBased:
-    """The removal of mean and leading principal directions of each cluster of vectors.
+    """A method that removes the mean and the leading principal directions of each cluster of vectors.
 
     Attributes
     ----------
     clusters : int
-        Of k-means; with 1, mean and directions of all vectors are removed.
+        The number of clusters of k-means; if it is 1, all vectors are one cluster.
     k : int
-        Directions of each cluster. The m vectors of a cluster span m - 1 directions at most, and only these are
-        removed.
+        The number of directions of each cluster. The m vectors of a cluster span m - 1 directions at most, and only
+        these are removed.
     seed : int
         The seed of the start by k-means++.
 
@@ -44,12 +44,12 @@ class ClusterBased:
     seed: int = 0
 
     def fit(self, X: ArrayLike) -> "Adjustment":
-        """Find the clusters of vectors, and their means and directions.
+        """Find the clusters of some vectors, and the mean and the directions of each cluster.
 
         Parameters
         ----------
         X : array_like or torch.Tensor, shape (n, d)
-            Training tokens of any real dtype; the computation is in float64.
+            The vectors, of any real dtype; the computation is in float64.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class ClusterBased:
         """
         X = read_matrix(X)
         origin = X.mean(axis=0)
-        rows = X - origin  # since distances lose digits to a common offset
+        rows = X - origin  # a common offset would cost distances their last digits
         labels = np.zeros(len(X), np.int64)
         if self.clusters > 1:
             labels = KMeans(self.clusters, n_init=1, tol=0, random_state=self.seed).fit_predict(
@@ -76,25 +76,25 @@ class ClusterBased:
 
 @dataclass(frozen=True)
 class Adjustment:
-    """The means and directions of clusters, which can be removed from any vectors of that space.
+    """The means and directions of clusters, which can be removed from any vectors of the same space.
 
     Attributes
     ----------
     centres : ndarray of float64, shape (clusters, d)
-        Means; a vector belongs to the nearest mean.
+        The means; a vector belongs to the cluster whose mean is nearest.
     directions : sequence of ndarray of float64, shape (k, d)
-        Unit vectors of each cluster, at right angles, by descending variance.
+        The orthogonal unit vectors of each cluster, by descending variance.
     """
 
     centres: np.ndarray
     directions: Sequence[np.ndarray]
 
     def select_leading(self, k: int) -> "Adjustment":
-        """Return the adjustment with the first k directions of each cluster, or fewer if it has fewer."""
+        """Return the adjustment with the first k directions of each cluster, or all of a cluster that has fewer."""
         return replace(self, directions=[direction[:k] for direction in self.directions])
 
     def apply(self, X: ArrayLike) -> np.ndarray:
-        """Remove mean and directions.
+        """Remove from each vector the mean and the directions of its cluster.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Adjustment:
         Returns
         -------
         ndarray of float64, shape (n, d)
-            Rests that are rounding are set to zero.
+            The rests of the vectors. A rest is set to zero if it is a rounding error.
 
         Raises
         ------
@@ -112,11 +112,11 @@ class Adjustment:
         """
         return self._split_parts(X)[0]
 
-    def keep_removed(self, X: ArrayLike) -> np.ndarray:
-        """Return the part of vectors, less their mean, along the removed directions.
+    def project(self, X: ArrayLike) -> np.ndarray:
+        """Subtract from each vector the mean of its cluster, and project the difference on the cluster's directions.
 
-        Parameters, results and errors are those of :meth:`apply`; the two results add up to the vectors less their
-        means.
+        Parameters, shapes and errors are those of :meth:`apply`. The results of both methods add up to the vectors
+        less the means.
         """
         return self._split_parts(X)[1]
 
@@ -124,42 +124,42 @@ class Adjustment:
         X = read_matrix(X)
         labels = find_nearest_centres(X, self.centres)
         rest = X - self.centres[labels]
-        removed = np.zeros_like(rest)
+        removed_part = np.zeros_like(rest)
         for label, directions in enumerate(self.directions):
             members = labels == label
             if len(directions) and members.any():
-                removed[members] = rest[members] @ directions.T @ directions
-        rest -= removed
-        # The rounding of both subtractions.
-        for part in (rest, removed):
-            part[np.linalg.norm(part, axis=1) <= ROUNDING * np.linalg.norm(X, axis=1)] = 0
-        return rest, removed
+                removed_part[members] = rest[members] @ directions.T @ directions
+        rest -= removed_part
+        # Both subtractions round.
+        for vectors in (rest, removed_part):
+            vectors[np.linalg.norm(vectors, axis=1) <= ROUNDING * np.linalg.norm(X, axis=1)] = 0
+        return rest, removed_part
 
 
 def find_nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the number of the nearest centre (c, d) of each row (n, d), the first of equals; int64 (n,)."""
+    """Return for each row (n, d) the number of its nearest centre (c, d), int64 (n,); of equal centres the first."""
     middle = centres.mean(axis=0)
     centres = centres - middle
-    # Squared distances less the row's own length.
+    # These are squared distances less the squared length of the row, which is the same for all centres.
     distances = np.einsum("cd,cd->c", centres, centres) - 2 * ((X - middle) @ centres.T)
     return distances.argmin(axis=1)
 
 
 def _find_principal_directions(X: np.ndarray, k: int) -> np.ndarray:
-    """Return at most k principal directions of the rows, (at most k, d), without directions of no variance."""
+    """Return at most k principal directions of the rows, (at most k, d); directions without variance are left out."""
     k = min(k, len(X) - 1)
     if not k:
         return np.empty((0, X.shape[1]))
     rows = X - X.mean(axis=0)
     if len(rows) > rows.shape[1]:
-        rows = np.linalg.qr(rows, mode="r")  # which has the same directions
+        rows = np.linalg.qr(rows, mode="r")  # the smaller matrix has the same principal directions
     _, lengths, directions = np.linalg.svd(rows, full_matrices=False)
     noise = ROUNDING * max(lengths[0], np.abs(X).max())
     return directions[: min(k, int((lengths > noise).sum()))]
 
 
 def share_between(X: ArrayLike, groups: ArrayLike) -> float:
-    r"""Return the share of the variance that is between groups.
+    r"""Return the share of the variance that lies between groups.
 
     .. math:: \frac{\sum_g n_g \|\mu_g - \mu\|^2}{\sum_i \|x_i - \mu\|^2}
 
@@ -172,8 +172,8 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     Returns
     -------
     float
-        0 to 1; NaN if all vectors are equal. With m groups that do not differ it is about (m - 1) / (n - 1), so that
-        values of different groupings do not compare; values of one grouping at several steps do.
+        A share from 0 to 1; NaN if all vectors are equal. With m groups that do not differ it is about
+        (m - 1) / (n - 1), so compare values of one grouping at several steps, not values of different groupings.
 
     Raises
     ------
@@ -181,18 +181,18 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
         If `X` is not two-dimensional, is empty or holds NaN or infinity.
     """
     rows = centre(read_matrix(X))
-    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    _, numbers = np.unique(np.asarray(groups), return_inverse=True)
     total = float(np.einsum("ij,ij->", rows, rows))
     if total == 0:
         return math.nan
     order = np.argsort(numbers, kind="stable")
-    counts = np.bincount(numbers, minlength=len(names))
+    counts = np.bincount(numbers)
     sums = np.add.reduceat(rows[order], np.cumsum(counts) - counts, axis=0)
     return float((np.einsum("ij,ij->i", sums, sums) / counts).sum()) / total
 
 
 def number_frequency_bands(token_ids: ArrayLike) -> np.ndarray:
-    """Return the band of each token by how often its type occurs: 0 for once, 1 for 2 or 3, 2 for 4 to 7 times, ...
+    """Return the frequency band of each token: 0 if its type occurs once, 1 if 2 or 3 times, 2 if 4 to 7 times, ...
 
     Parameters
     ----------

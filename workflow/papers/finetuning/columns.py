@@ -1,7 +1,7 @@
-"""The columns of the tables of a fine-tuning's checkpoints on the texts of its task."""
+"""The columns of the tables that describe the checkpoints of a fine-tuning on the texts of its task."""
 
 CHECKPOINT = ("model", "revision", "step", "sample")
-# By the names of the tables.
+# Name of a table -> its columns.
 TASK_COLUMNS = {
     "finetuning_layers": (*CHECKPOINT, "layer", "estimator", "n", "value"),
     "finetuning_spectra": (*CHECKPOINT, "layer", "n", "median", "trace", "place", "eigenvalue"),

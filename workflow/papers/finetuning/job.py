@@ -13,10 +13,11 @@ class TaskJob(NamedTuple):
     ----------
     model : str
     checkpoints : tuple of (str, int or None)
-        Their revisions, which name their folders, and their steps.
+        The revision of each checkpoint, which is also the name of its folder, and its step.
     shape : Shape
     sampling : SamplingProtocol
-        Seed, precision and last layer; the texts are those of the task.
+        The seed, the precision and the last layer. Its number and length of windows are 0, since the texts are those
+        of the task.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Tables on the tokens of a task at one checkpoint: layers, spectra, local structure, probes."""
+"""The tables on the tokens of a task at one checkpoint: layers, spectra, local structure and probes."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,11 @@ from shape_of_learning.random_streams import stream_seed
 from shape_of_learning.tasks.examples import Task
 from shape_of_learning.tasks.scores import SCORES
 
-LARGEST = 64  # eigenvalues of each layer that are kept
-REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions
-CLUSTERS, CLUSTER_DIRECTIONS = 27, 12  # of Rajaee and Pilehvar (ACL 2021) for BERT
+LARGEST = 64  # the number of eigenvalues of each layer that a table keeps
+REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # numbers of principal directions
+# Rajaee and Pilehvar (ACL 2021) take these numbers for BERT.
+CLUSTERS = 27
+CLUSTER_DIRECTIONS = 12
 CLUSTER_NUMBERS = (1, 2, 3, 5, 9, 14, 20, 27)
 
 Row = tuple[object, ...]
@@ -31,15 +33,15 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class SplitVectors:
-    """Tokens of the texts of one split of a task, in their order.
+    """The tokens of the texts of one split of a task, in the order of the texts.
 
     Attributes
     ----------
     layers : dict of int to ndarray of float32, shape (tokens, width)
-        Hidden states by layer.
+        The hidden states of each layer.
     token_ids : ndarray of int64, shape (tokens,)
     texts : ndarray of int64, shape (tokens,)
-        The number of the text of each token, ascending; the texts of pair i are 2 i and 2 i + 1.
+        The number of the text of each token, ascending; pair i has the texts 2 i and 2 i + 1.
     labels : ndarray, shape (examples,)
     """
 
@@ -50,7 +52,7 @@ class SplitVectors:
 
     @property
     def last(self) -> np.ndarray:
-        """The vectors of the last layer."""
+        """The hidden states of the last layer."""
         return self.layers[max(self.layers)]
 
 
@@ -62,7 +64,7 @@ def make_task_rows(
     Parameters
     ----------
     train, held_out : SplitVectors
-        The former has its last layer alone, the latter has all layers.
+        `train` has the last layer alone, `held_out` has all layers.
     task : Task
     seed : int
         The seed of the run.
@@ -89,7 +91,7 @@ def make_task_rows(
 
 
 def _measure_layer_values(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Row]:
-    """Yield name, number of vectors and value of each measure of a layer."""
+    """Yield the name of each measure of a layer, the number of vectors, and the value."""
     trace = float(eigenvalues.sum())
     # Shares of the trace are undefined without variance.
     shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
@@ -105,8 +107,8 @@ def _measure_layer_values(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Ro
 
 
 def _list_largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
-    """Yield the largest eigenvalues by their places, with the median and the sum of all eigenvalues."""
-    # Fewer vectors than coordinates leave the other eigenvalues at zero.
+    """Yield for each of the largest eigenvalues the median and the sum of all, its place, and its value."""
+    # If there are fewer vectors than coordinates, the eigenvalues that are missing here are zero.
     spectrum_values = np.concatenate([eigenvalues, np.zeros(width - len(eigenvalues))])
     median, trace = float(np.median(spectrum_values)), float(spectrum_values.sum())
     for place, eigenvalue in enumerate(eigenvalues[:LARGEST].tolist(), start=1):
@@ -116,7 +118,7 @@ def _list_largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
 def make_structure_rows(
     layers: Mapping[int, np.ndarray], token_ids: np.ndarray, seed: int
 ) -> Iterator[Row]:
-    """Yield the shares of variance between kinds of tokens by layer, and ln I of the last layer by clusters.
+    """Yield shares of the variance of each layer between kinds of tokens, and ln I of the last layer by clusters.
 
     Parameters
     ----------
@@ -137,19 +139,19 @@ def make_structure_rows(
     for clusters in CLUSTER_NUMBERS:
         value = math.nan
         if _has_clusters(X, clusters):
-            adjusted = ClusterBased(clusters, 0, _derive_seed(seed)).fit(X).apply(X)
-            value = log_partition_isotropy(adjusted)
+            adjusted_vectors = ClusterBased(clusters, 0, _derive_seed(seed)).fit(X).apply(X)
+            value = log_partition_isotropy(adjusted_vectors)
         yield last, "log_partition_isotropy", clusters, len(X), value
 
 
 def make_probe_rows(
     train: SplitVectors, held_out: SplitVectors, task: Task, seed: int
 ) -> Iterator[Row]:
-    """Yield the scores of probes, and the isotropy, after each adjustment of the space.
+    """Yield the score of a probe and the isotropy after each adjustment of the space.
 
-    Adjustments are fitted on the training tokens and applied to both splits; with ``fitted_on`` "each split", as in
-    the papers, they are fitted on the tokens of the split that they are applied to. Probes are fitted on the training
-    split. Isotropy and cosine are those of the held-out tokens.
+    If column ``fitted_on`` is "training", an adjustment is fitted on the training tokens and applied to both splits;
+    if it is "each split", as in the papers, an adjustment is fitted on the tokens of each split and applied to them.
+    Probes are fitted on the training split. Isotropy and cosine are those of the held-out tokens.
 
     Parameters
     ----------
@@ -161,62 +163,69 @@ def make_probe_rows(
     layer, splits = max(held_out.layers), (train, held_out)
     chance = chance_score(task.metric, held_out.labels)
     vectors = [split.last for split in splits]
-    finite = all(map(is_finite, vectors))
+    has_finite_vectors = all(map(is_finite, vectors))
 
-    def make_row(name: Sequence[object], fitted_on: str, adjusted: Sequence[np.ndarray]) -> Row:
-        X_held_out = adjusted[1]
+    def make_row(
+        name: Sequence[object], fitted_on: str, adjusted_splits: Sequence[np.ndarray]
+    ) -> Row:
+        X_held_out = adjusted_splits[1]
         score = math.nan
-        if finite:
-            pooled = [
+        if has_finite_vectors:
+            features = [
                 make_features(pool_tokens(X, split.texts), has_pairs=task.has_pairs)
-                for X, split in zip(adjusted, splits, strict=True)
+                for X, split in zip(adjusted_splits, splits, strict=True)
             ]
             predict = fit_probe(
-                pooled[0], train.labels, has_classes=task.has_classes, blocks=1 + task.has_pairs
+                features[0], train.labels, has_classes=task.has_classes, blocks=1 + task.has_pairs
             )
-            score = SCORES[task.metric](held_out.labels, predict(pooled[1]))
+            score = SCORES[task.metric](held_out.labels, predict(features[1]))
         isotropy, cosine = (
             _measure_finite(measure, X_held_out)
             for measure in (log_partition_isotropy, _average_nonzero_cosine)
         )
-        zeros = int((~X_held_out.any(axis=1)).sum()) if finite else None  # these have no cosine
+        # Zero vectors, which have no cosine, are counted.
+        zeros = int((~X_held_out.any(axis=1)).sum()) if has_finite_vectors else None
         space = (len(X_held_out), zeros, isotropy, cosine)
         examples = len(held_out.labels)
         return (layer, *name, fitted_on, *space, task.metric, examples, score, chance)
 
     yield make_row(("none", None, None), "nothing", vectors)
-    if finite:
-        for fitted_on, fitting in (("training", vectors[:1]), ("each split", vectors)):
-            for name, adjusted in _adjust_splits(vectors, fitting, seed):
-                yield make_row(name, fitted_on, adjusted)
+    if has_finite_vectors:
+        for fitted_on, fitting_splits in (("training", vectors[:1]), ("each split", vectors)):
+            for name, adjusted_splits in _adjust_splits(vectors, fitting_splits, seed):
+                yield make_row(name, fitted_on, adjusted_splits)
 
 
 def _adjust_splits(
-    splits: Sequence[np.ndarray], fitting: Sequence[np.ndarray], seed: int
+    splits: Sequence[np.ndarray], fitting_splits: Sequence[np.ndarray], seed: int
 ) -> Iterator[tuple[tuple[str, int, int], list[np.ndarray]]]:
     """Yield the name of each adjustment with both adjusted splits.
 
-    The vectors in `fitting` are those of one split, for both splits, or of both, each for itself.
+    If `fitting_splits` holds one split, adjustments are fitted on it for both splits; if it holds both splits, they
+    are fitted on each split for itself.
     """
 
     def fit_adjustments(method: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
-        adjustments = [method.fit(X) for X in fitting]
-        return list(zip(adjustments * (len(splits) // len(fitting)), splits, strict=True))
+        adjustments = [method.fit(X) for X in fitting_splits]
+        return list(zip(adjustments * (len(splits) // len(fitting_splits)), splits, strict=True))
 
     directions = fit_adjustments(ClusterBased(1, max(REMOVED)))
     for k in (0, *REMOVED):
-        yield ("without_directions", 1, k), [f.select_leading(k).apply(X) for f, X in directions]
+        yield (
+            ("without_directions", 1, k),
+            [adjustment.select_leading(k).apply(X) for adjustment, X in directions],
+        )
     for k in REMOVED:
         yield (
             ("only_directions", 1, k),
-            [f.select_leading(k).keep_removed(X) for f, X in directions],
+            [adjustment.select_leading(k).project(X) for adjustment, X in directions],
         )
-    if all(_has_clusters(X, CLUSTERS) for X in fitting):
+    if all(_has_clusters(X, CLUSTERS) for X in fitting_splits):
         clusters = fit_adjustments(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _derive_seed(seed)))
         for k in (0, CLUSTER_DIRECTIONS):
             yield (
                 ("cluster_based", CLUSTERS, k),
-                [f.select_leading(k).apply(X) for f, X in clusters],
+                [adjustment.select_leading(k).apply(X) for adjustment, X in clusters],
             )
 
 
@@ -227,13 +236,13 @@ def _average_nonzero_cosine(X: np.ndarray) -> float:
 
 
 def _has_clusters(X: np.ndarray, clusters: int) -> bool:
-    """Return whether vectors can be divided into so many clusters."""
+    """Return whether vectors are finite, and at least as many as `clusters` are distinct."""
     return is_finite(X) and len(distinct_rows(X)) >= clusters
 
 
-def _measure_finite(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
-    """Measure vectors; NaN if they are not finite, or fewer than two."""
-    return measure(X, *more) if _is_measurable(X) else math.nan
+def _measure_finite(measure: Callable[..., float], X: np.ndarray, *arguments: np.ndarray) -> float:
+    """Return a measure of vectors; NaN if they are not finite, or fewer than two."""
+    return measure(X, *arguments) if _is_measurable(X) else math.nan
 
 
 def _is_measurable(X: np.ndarray) -> bool:

@@ -25,8 +25,12 @@ logger = logging.getLogger("shape_of_learning")
 
 
 def main(job: TaskJob, folder: Path, task: Path, output: Sequence[Path], threads: int) -> None:
-    """Write the tables of :data:`.TASK_COLUMNS`, whose folders have their names; `folder` holds the checkpoints."""
-    examples, sample = read_task(task), f"{task.stem}/held_out"
+    """Write the tables of :data:`.TASK_COLUMNS` on the checkpoints in `folder`.
+
+    A path of `output` has the name of its table as the name of its folder.
+    """
+    examples = read_task(task)
+    sample = f"{task.stem}/held_out"
     tables: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
     for revision, step in job.checkpoints:
         train, held_out = compute_vectors(
@@ -43,31 +47,39 @@ def main(job: TaskJob, folder: Path, task: Path, output: Sequence[Path], threads
 def compute_vectors(
     task: Task, checkpoint: Path, protocol: SamplingProtocol, **options: Any
 ) -> list[SplitVectors]:
-    """Run the texts of both splits through a checkpoint, and return their tokens without special tokens.
+    """Run the texts of both splits through a checkpoint, and return the hidden states of their tokens.
 
-    The training split has its last layer alone, the other split has all layers. Further options are those of
-    :meth:`.SampleRun.load`.
+    Special tokens are left out. The training split has the last layer alone, the held-out split has all layers.
+    Further options are those of :meth:`.SampleRun.load`.
 
     Raises
     ------
     InputError
-        As :meth:`.SampleRun.load`; or if a text has no token, or memory is too small.
+        As :meth:`.SampleRun.load`; and if a text has no token, or if memory is too small.
     """
     splits = [task.split(name) for name in SPLITS]
     examples = [example for split in splits for example in split]
-    texts = [(e.text, e.text_2) if task.has_pairs else e.text for e in examples]
+    texts = [
+        (example.text, example.text_2) if task.has_pairs else example.text for example in examples
+    ]
     sample = SampleRun.load(checkpoint, texts, protocol, **options)
     text_of_row = _number_texts(sample, texts)
-    plain, is_held_out = ~sample.rows["special"], sample.rows["windows"] >= len(splits[0])
-    kept = dict.fromkeys(range(sample.layers), plain & is_held_out) | {sample.layers: plain}
-    states = StatesInMemory(sample, kept=kept, measured_on=torch.device("cpu"))
+    is_plain = ~sample.rows["special"]
+    is_held_out = sample.rows["windows"] >= len(splits[0])
+    kept_rows = dict.fromkeys(range(sample.layers), is_plain & is_held_out) | {
+        sample.layers: is_plain
+    }
+    states = StatesInMemory(sample, kept=kept_rows, measured_on=torch.device("cpu"))
     require_memory(
         states.bytes,
         "the hidden states of a task",
         "lower `most` in its entry of `tasks`, or set it",
     )
-    replace(sample, predicted=None).store_states(states)  # without a loss, which no table has
-    is_train, last = plain & ~is_held_out, states[sample.layers]
+    replace(sample, predicted=None).store_states(
+        states
+    )  # without predictions, since no table has a loss
+    is_train = is_plain & ~is_held_out
+    last = states[sample.layers]
     train = {sample.layers: last[: is_train.sum()]}
     held_out = {layer: states[layer] for layer in range(sample.layers)}
     held_out[sample.layers] = last[is_train.sum() :]
@@ -79,14 +91,15 @@ def compute_vectors(
             np.array([example.label for example in split]),
         )
         for split, is_in_split, layers in zip(
-            splits, (is_train, plain & is_held_out), (train, held_out), strict=True
+            splits, (is_train, is_plain & is_held_out), (train, held_out), strict=True
         )
     ]
 
 
 def _number_texts(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
     """Return the number of the text of each token, (tokens,); special tokens belong to the first text of a pair."""
-    numbers, texts_per_window = sample.rows["windows"], 1
+    numbers = sample.rows["windows"]
+    texts_per_window = 1
     if sample.windows[0].second is not None:
         texts_per_window = 2
         numbers = 2 * numbers + np.concatenate([window.second for window in sample.windows])

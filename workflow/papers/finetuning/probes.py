@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression, Ridge
 
-# Half of it times the squared weights is added to the mean loss; features have variance 1 on average.
+# Half of the penalty times the sum of squared weights is added to the mean loss; features have variance 1 on average.
 PENALTY = 0.02
 MOST_ITERATIONS = 1000
 TOLERANCE = 1e-6  # of the gradient's largest component, per example
@@ -32,23 +32,24 @@ def pool_tokens(X: np.ndarray, texts: np.ndarray) -> np.ndarray:
     return np.add.reduceat(np.asarray(X, dtype=np.float64), starts, axis=0) / counts[:, None]
 
 
-def make_features(pooled: np.ndarray, *, has_pairs: bool) -> np.ndarray:
-    """Make the features of each example: the vector of a single text, or |u - v| and u v of a pair (u, v).
+def make_features(text_vectors: np.ndarray, *, has_pairs: bool) -> np.ndarray:
+    """Make the features of each example: the vector of a text, or |u - v| and u v for a pair of texts (u, v).
 
     Parameters
     ----------
-    pooled : ndarray of float64, shape (texts, width)
+    text_vectors : ndarray of float64, shape (texts, width)
         The vectors of texts; the two texts of a pair follow each other.
     has_pairs : bool
+        Whether an example is a pair of texts.
 
     Returns
     -------
     ndarray of float64, shape (examples, width) or (examples, 2 width)
-        A linear model of u and v side by side could not tell which pairs belong together.
+        A linear model of u and v side by side could not compare the two texts of a pair.
     """
     if not has_pairs:
-        return pooled
-    first, second = pooled[::2], pooled[1::2]
+        return text_vectors
+    first, second = text_vectors[::2], text_vectors[1::2]
     return np.hstack([np.abs(first - second), first * second])
 
 
@@ -63,8 +64,8 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: i
     has_classes : bool
         Whether the labels are classes.
     blocks : int
-        The number of blocks of features, of equal width. Each block is divided by its root mean square deviation, a
-        single number, so that a rotation of the block changes nothing.
+        The number of blocks of features, of equal width. All features of a block are divided by one number, their root
+        mean square deviation, so that a rotation of the block changes nothing.
 
     Raises
     ------

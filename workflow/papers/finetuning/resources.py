@@ -1,4 +1,4 @@
-"""Memory and time of the job that measures a fine-tuning on its task."""
+"""Estimate the memory and the time of the job that measures a fine-tuning on its task."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from shape_of_learning.plan.resources import (
 
 
 def estimate_task(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
-    """Estimate the needs of all checkpoints of a fine-tuning, one after the other, on the texts of its task."""
+    """Estimate the needs of a job that measures the checkpoints of a fine-tuning one after the other."""
     tokens = sum(count_examples(model, settings).values()) * EXAMPLE_TOKENS
     memory, minutes = estimate_checkpoint(model, settings, threads, tokens)
     return Needs(memory, minutes * len(model.checkpoints))

@@ -1,11 +1,11 @@
-"""Checkpoints of a fine-tuning on the texts of its task.
+"""Measures of the checkpoints of a fine-tuning on the texts of its task.
 
 REQUIRED INPUTS: a task of rules/tasks.smk and the checkpoints of a fine-tuning.
 OUTPUTS:
-    <results>/tables/finetuning_layers/{model}.csv      isotropy of each layer, with the tokens of the held-out texts
-    <results>/tables/finetuning_spectra/{model}.csv     the largest eigenvalues of each layer, their median and sum
+    <results>/tables/finetuning_layers/{model}.csv      isotropy of each layer, of the tokens of the held-out texts
+    <results>/tables/finetuning_spectra/{model}.csv     the largest eigenvalues of each layer, the median and sum of all
     <results>/tables/finetuning_structure/{model}.csv   clusters, token types and frequency bands
-    <results>/tables/finetuning_probes/{model}.csv      what linear probes read after each adjustment of the space
+    <results>/tables/finetuning_probes/{model}.csv      scores of linear probes after each adjustment of the space
 STEPS: measure_on_task, one job per model.
 """
 
@@ -17,10 +17,10 @@ from papers.finetuning.resources import estimate_task
 
 
 def list_task_files(model):
-    """The task that a model is fine-tuned on: its table, and what describes that."""
+    """List the files of the task that a model is fine-tuned on: the table and its description."""
     if MODELS[model].origin is None:
         raise InputError(
-            f"model `{model}` has no `finetuning` in its entry, so there is no task to measure it on; name other "
+            f"the entry of model `{model}` has no `finetuning`, so there is no task to measure it on; name other "
             "models in the keys `figures.finetuning_...`"
         )
     return expand(
@@ -29,10 +29,11 @@ def list_task_files(model):
 
 
 def make_task_job(model):
+    """Make the job of a fine-tuned model, whose sampling has no windows."""
     sampling = make_sampling_protocol(model)
     return TaskJob(
         model,
-        tuple((c.name, c.step) for c in RUN.list_checkpoints(model)),
+        tuple((checkpoint.name, checkpoint.step) for checkpoint in RUN.list_checkpoints(model)),
         MODELS[model].shape,
         replace(
             sampling,
@@ -44,7 +45,7 @@ def make_task_job(model):
 
 
 rule measure_on_task:
-    """Measure all checkpoints of a fine-tuning on the texts of its task, each loaded once."""
+    """Load each checkpoint of a fine-tuning once, and measure it on the texts of its task."""
     input:
         task=ask_plan(list_task_files, "model"),
         checkpoints="<results>/finetuned/{model}",
@@ -54,7 +55,7 @@ rule measure_on_task:
         "<logs>/tables/finetuning/{model}.log",
     benchmark:
         "<benchmarks>/tables/finetuning/{model}.tsv"
-    priority: 1  # as for other measures of a checkpoint
+    priority: 1  # like other measures of a checkpoint
     conda:
         "../../../envs/models.yaml"
     threads: forward_threads

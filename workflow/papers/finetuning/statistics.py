@@ -1,4 +1,4 @@
-"""Statistics of what fine-tuning changes in the last layer, with intervals over seeds."""
+"""Statistics of the changes that fine-tuning makes in the last layer, with intervals over seeds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -21,37 +21,38 @@ ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 def isotropy_after_less_before(data: ClaimData) -> Units:
     """Return the change of ln I of the last layer of each fine-tuning, averaged over its seeds."""
 
-    def subtract(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        return float(after["value"].iloc[0] - before["value"].iloc[0])
+    def subtract(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        return float(end_rows["value"].iloc[0] - start_rows["value"].iloc[0])
 
-    is_meant = "estimator == 'log_partition_isotropy'"
-    changes = _average_change(data, "finetuning_layers", is_meant, subtract)
-    return {family: {"change": of} for family, of in changes.items()}
+    query = "estimator == 'log_partition_isotropy'"
+    changes = _average_change(data, "finetuning_layers", query, subtract)
+    return {family: {"change": change} for family, change in changes.items()}
 
 
 def change_of_local_structure(data: ClaimData, least_share: float, least_variance: float) -> Units:
     """Return the change of two shares of variance in the last layer of each fine-tuning, averaged over seeds.
 
-    The numbers are ``share_between_token_types`` and ``share_between_frequency_bands``, the sizes of the changes
-    relative to the start; ``..._by``, the sizes of the changes; and ``massive_by_types`` and ``massive_by_frequency``,
-    how far a change lies beyond `least_share` and `least_variance`, the lesser of both.
+    ``share_between_token_types`` and ``share_between_frequency_bands`` are the sizes of the changes relative to the
+    start, ``share_between_token_types_by`` and ``share_between_frequency_bands_by`` the sizes of the changes.
+    ``massive_by_types`` and ``massive_by_frequency`` are the lesser of two excesses: that of the relative size over
+    `least_share`, and that of the size over `least_variance`.
     """
 
-    def absolute_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        return float(abs(after["value"].iloc[0] - before["value"].iloc[0]))
+    def absolute_change(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        return float(abs(end_rows["value"].iloc[0] - start_rows["value"].iloc[0]))
 
-    def relative_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        start = before["value"].iloc[0]
-        return absolute_change(before, after) / start if start else np.nan
+    def relative_change(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        start = start_rows["value"].iloc[0]
+        return absolute_change(start_rows, end_rows) / start if start else np.nan
 
     units: dict[str, dict[str, BoundedNumber]] = defaultdict(dict)
     for quantity in MASSIVE.values():
-        is_meant = f"quantity == '{quantity}'"
+        query = f"quantity == '{quantity}'"
         for name, change in ((quantity, relative_change), (f"{quantity}_by", absolute_change)):
-            for family, of in _average_change(
-                data, "finetuning_structure", is_meant, change
+            for family, number in _average_change(
+                data, "finetuning_structure", query, change
             ).items():
-                units[family][name] = of
+                units[family][name] = number
     for numbers in units.values():
         for name, quantity in MASSIVE.items():
             relative_excess = shift(numbers[quantity], -least_share)
@@ -66,77 +67,80 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     Returns
     -------
     Units
-        Of each family, means over its seeds: ``doublings``, the logarithm to base 2 of the ratio of the numbers of
-        elongated directions of the last layer, with one added to each, and ``own_doublings``, where those after
-        fine-tuning are longer than the median after it; ``added_directions``, how many directions are
-        added, less a hundredth of all directions or less `FEW`, whichever is more; ``cost_before`` and ``cost_after``,
-        the probe score with all directions less the mean score without as many of them as `directions` lists.
+        The numbers of a family are means over its seeds. ``doublings`` is the logarithm to base 2 of the ratio of the
+        numbers of elongated directions of the last layer, after adding one to each number. ``own_doublings`` is the
+        same, but a direction after fine-tuning counts as elongated by the median after fine-tuning.
+        ``added_directions`` is the number of directions that are added, less the larger of `FEW` and a hundredth of
+        all directions. ``cost_before`` and ``cost_after`` are the probe score with all directions less the mean score
+        over the numbers of removed directions that `directions` lists.
     """
 
-    def count(before: pd.DataFrame, rows: pd.DataFrame) -> int:
-        return int((rows["eigenvalue"] > ELONGATED * before["median"].iloc[0]).sum())
+    def count_elongated(rows: pd.DataFrame, reference: pd.DataFrame) -> int:
+        return int((rows["eigenvalue"] > ELONGATED * reference["median"].iloc[0]).sum())
 
-    def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        return float(np.log2((1 + count(before, after)) / (1 + count(before, before))))
+    def doublings(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        start = count_elongated(start_rows, start_rows)
+        return float(np.log2((1 + count_elongated(end_rows, start_rows)) / (1 + start)))
 
-    def own_doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        return float(np.log2((1 + count(after, after)) / (1 + count(before, before))))
+    def own_doublings(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        start = count_elongated(start_rows, start_rows)
+        return float(np.log2((1 + count_elongated(end_rows, end_rows)) / (1 + start)))
 
-    def added_directions(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        few = max(FEW, len(before) / 100)
-        return count(before, after) - count(before, before) - few
+    def added_directions(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        few = max(FEW, len(start_rows) / 100)
+        start = count_elongated(start_rows, start_rows)
+        return count_elongated(end_rows, start_rows) - start - few
 
-    def cost(rows: pd.DataFrame) -> float:
+    def removal_cost(rows: pd.DataFrame) -> float:
         is_whole = rows["adjustment"] == "none"
-        left = rows[~is_whole].set_index("directions")["score"].reindex(directions)
-        return float(rows.loc[is_whole, "score"].iloc[0] - left.to_numpy().mean())
+        scores = rows[~is_whole].set_index("directions")["score"].reindex(directions)
+        return float(rows.loc[is_whole, "score"].iloc[0] - scores.to_numpy().mean())
 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
-    is_meant = f"adjustment == 'none' or ({removals})"
-    more, own, several = (
-        _average_change(data, "finetuning_spectra", "place > 0", change)
-        for change in (doublings, own_doublings, added_directions)
-    )
-    before, after = (
-        _average_change(data, "finetuning_probes", is_meant, of)
-        for of in (lambda before, after: cost(before), lambda before, after: cost(after))
-    )
+    query = f"adjustment == 'none' or ({removals})"
+    changes = {
+        "doublings": _average_change(data, "finetuning_spectra", "place > 0", doublings),
+        "own_doublings": _average_change(data, "finetuning_spectra", "place > 0", own_doublings),
+        "added_directions": _average_change(
+            data, "finetuning_spectra", "place > 0", added_directions
+        ),
+        "cost_before": _average_change(
+            data, "finetuning_probes", query, lambda start_rows, _: removal_cost(start_rows)
+        ),
+        "cost_after": _average_change(
+            data, "finetuning_probes", query, lambda _, end_rows: removal_cost(end_rows)
+        ),
+    }
     return {
-        family: {
-            "doublings": more[family],
-            "own_doublings": own[family],
-            "added_directions": several[family],
-            "cost_before": before[family],
-            "cost_after": after[family],
-        }
-        for family in more
-        if family in before
+        family: {name: numbers[family] for name, numbers in changes.items()}
+        for family in changes["doublings"]
+        if family in changes["cost_before"]
     }
 
 
 def _average_change(
-    data: ClaimData,
-    table: str,
-    is_meant: str,
-    change: Callable[[pd.DataFrame, pd.DataFrame], float],
+    data: ClaimData, table: str, query: str, change: Callable[[pd.DataFrame, pd.DataFrame], float]
 ) -> dict[str, BoundedNumber]:
-    """Average a change of the last layer from the first step to the last over the seeds of each family.
+    """Average a change of the last layer, from the first step to the last, over the seeds of each family.
 
-    The query `is_meant` of pandas selects the rows. Families with one seed are left out.
+    `query`, as pandas reads it, selects the rows. Families with one seed are left out.
     """
     changes = defaultdict(list)
     for name, rows in data.select_rows(table).items():
-        own = rows[rows["layer"] == rows["layer"].max()].query(is_meant)
-        own = own[own["sample"].isin(own["sample"].head(1))]  # the first of its samples
-        if own["step"].nunique() > 1:
-            ends = own["step"].min(), own["step"].max()
-            before, after = (own[own["step"] == step] for step in ends)
+        model_rows = rows[rows["layer"] == rows["layer"].max()].query(query)
+        # If a model has several samples, the first sample counts.
+        model_rows = model_rows[model_rows["sample"].isin(model_rows["sample"].head(1))]
+        if model_rows["step"].nunique() > 1:
+            ends = model_rows["step"].min(), model_rows["step"].max()
+            start_rows, end_rows = (model_rows[model_rows["step"] == step] for step in ends)
             model = data.models[name]
-            changes[f"{model.origin} on {model.treatment}"].append(change(before, after))
-    several = {family: bound_repetitions(of) for family, of in changes.items() if len(of) > 1}
-    if not several:
+            changes[f"{model.origin} on {model.treatment}"].append(change(start_rows, end_rows))
+    bounds = {
+        family: bound_repetitions(values) for family, values in changes.items() if len(values) > 1
+    }
+    if not bounds:
         raise NotMeasured(
-            f"no fine-tuning has tables/{table} at its first and its last step with two seeds or more, "
-            "without which nothing tells a change from chance"
+            f"no fine-tuning has two seeds or more with tables/{table} at the first and the last step; without "
+            "several seeds, a change cannot be told from chance"
         )
-    return several
+    return bounds
