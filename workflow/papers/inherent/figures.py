@@ -1,4 +1,4 @@
-"""The figures of "Anisotropy is Not Inherent to Transformers"; paper.yaml says what each of them shows."""
+"""The figures of "Anisotropy is Not Inherent to Transformers", whose content paper.yaml describes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,14 +13,16 @@ from shape_of_learning.figures import captions, marks, scales, style, tables
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 
-# Ends of a model -> the names of its matrix in tables; a tied matrix stands at both ends.
+# The end of a model -> the names of its matrix in tables; a tied matrix is at both ends.
 ENDS = {"Input embeddings": ("input", "tied"), "Output embeddings": ("output", "tied")}
 MATRIX_LABELS = {"input": "input", "output": "output", "tied": "input and output (tied)"}
 MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(style.COLOURS, "osD", strict=False), strict=False))
-ROW = 0.17  # inches between two models of a list
+ROW = 0.17  # inches between the rows of two models
 MARKER = 4.5  # points
 EDGE = 0.03  # share of an axis, below 0
-DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
+# The dot of a token.
+DOT = 1.2  # points squared
+DOT_OPACITY = 0.25
 RING = {"markerfacecolor": "none", "markersize": MARKER + 1, "markeredgewidth": 1}
 ORIGIN = {"marker": "+", "color": style.INK, "markeredgecolor": style.INK}
 MEAN = {"marker": "o", "color": style.COLOURS[1], "markeredgecolor": style.COLOURS[1]}
@@ -30,51 +32,65 @@ CENTERED = {"no": "as they are", "yes": "less their mean"}
 DASHED = (0, (2, 1.2))
 OF_WEIGHTS = "Of weights alone: no text is read."
 COLUMNS = [
-    *("model", "label", "revision", "step", "tokens", "verdict"),
-    *("matrix", "estimator", "n", "d", "value", "loss"),
+    "model",
+    "label",
+    "revision",
+    "step",
+    "tokens",
+    "verdict",
+    "matrix",
+    "estimator",
+    "n",
+    "d",
+    "value",
+    "loss",
 ]
 
 
 def isotropy_by_model(inputs: FigureInputs) -> Drawing:
-    """Figure 1: a measure of both embedding matrices per panel, one row of points for each model."""
+    """Draw figure 1: a measure of both embedding matrices per panel, a row of points for each model."""
     table = _select_measurements(inputs, "last_weights")
-    present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
-    drawn = [model for model in inputs.models if model.name in set(table["model"])]
-    rows = {model.name: place for place, model in enumerate(drawn)}
-    height, number = len(rows) * ROW + marks.FRAME + 0.35, len(inputs.measures)
+    matrices = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
+    drawn_models = [model for model in inputs.models if model.name in set(table["model"])]
+    places = {model.name: place for place, model in enumerate(drawn_models)}
+    height = len(places) * ROW + marks.FRAME + 0.35
+    number = len(inputs.measures)
     notes = _write_notes(inputs, table, captions.SCALES_DIFFER if number > 1 else "")
     figure, (panels,) = marks.make_panels(1, number, height, *notes, sharey=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
-        for matrix in present:
-            own = table[(table["estimator"] == measure.name) & (table["matrix"] == matrix)]
+        for matrix in matrices:
+            points = table[(table["estimator"] == measure.name) & (table["matrix"] == matrix)]
             colour, marker = MATRIX_STYLES[matrix]
             look = {"color": colour, "marker": marker, "markersize": MARKER, "linestyle": "none"}
-            axes.plot(own["value"], own["model"].map(rows), label=MATRIX_LABELS[matrix], **look)
-        axes.set(title=measure.label, xlabel=measure.axis, ylim=(len(rows) - 0.5, -0.5))
+            axes.plot(
+                points["value"], points["model"].map(places), label=MATRIX_LABELS[matrix], **look
+            )
+        axes.set(title=measure.label, xlabel=measure.axis, ylim=(len(places) - 0.5, -0.5))
         axes.set_xlim(right=max(0, axes.get_xlim()[1]))
         axes.locator_params(axis="x", nbins=5)
         axes.grid(axis="x")
-    marks.make_room(figure, [model.label for model in drawn])
-    panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
+    marks.make_room(figure, [model.label for model in drawn_models])
+    panels[0].set_yticks(list(places.values()), [model.label for model in drawn_models])
     handles = panels[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper right", ncols=len(present))
+    figure.legend(*handles, loc="outside upper right", ncols=len(matrices))
     return _make_drawing(inputs, figure, table)
 
 
 def isotropy_by_step(inputs: FigureInputs) -> Drawing:
-    """Figure 2: a measure by row, an end of the model by column, one line for each model."""
+    """Draw figure 2: a measure per row, an end of the models per column, a line for each model."""
     table = _select_measurements(inputs, "weights")
-    counted = scales.choose_progress_column(table)
-    shown = []
+    progress = scales.choose_progress_column(table)
+    panel_rows = []
     for measure in inputs.measures:
-        centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
-        own = table[table["estimator"] == measure.name]
-        shown.append([(f"{title}, {centered}", rows) for title, rows in _split_by_end(own)])
+        centering = CENTERED["yes" if measure.parameters.get("center") else "no"]
+        measure_rows = table[table["estimator"] == measure.name]
+        titled_tables = _split_by_end(measure_rows)
+        panel_rows.append([(f"{title}, {centering}", rows) for title, rows in titled_tables])
     notes = _write_notes(
-        inputs, table, scales.describe_progress(table, counted), "Rows differ in scale."
+        inputs, table, scales.describe_progress(table, progress), "Rows differ in scale."
     )
     figure, grid, lines = marks.make_model_panels(
-        inputs, counted, shown, *notes, draws_all=True, sharex=True, sharey="row"
+        inputs, progress, panel_rows, *notes, draws_all=True, sharex=True, sharey="row"
     )
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(measure.axis)
@@ -85,15 +101,15 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
 
 
 def final_norm_by_step(inputs: FigureInputs) -> Drawing:
-    """Figure 4: a measure of the final norm per panel, one line for each model."""
+    """Draw figure 4: a measure of the final norm per panel, a line for each model."""
     table = _select_measurements(inputs, "weights")
-    counted = scales.choose_progress_column(table)
-    shown = [
+    progress = scales.choose_progress_column(table)
+    titled_tables = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
-    notes = _write_notes(inputs, table, scales.describe_progress(table, counted))
+    notes = _write_notes(inputs, table, scales.describe_progress(table, progress))
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, counted, [shown], *notes, draws_all=True
+        inputs, progress, [titled_tables], *notes, draws_all=True
     )
     for axes, measure in zip(panels, inputs.measures, strict=True):
         margin = EDGE * axes.get_ylim()[1]  # else half of a line at 0 would be hidden
@@ -103,17 +119,19 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
 
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
-    """Figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
+    """Draw figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
     table = _select_measurements(inputs, "weights")
     losses = inputs.tables["verdicts"].set_index(tables.CHECKPOINT)["loss"]
     loss = table.join(losses, on=tables.CHECKPOINT)["loss"]
     table = table.assign(loss=loss.where(np.isfinite(loss)))
-    shown, notes, shared = (
-        _split_by_end(table),
-        _write_notes(inputs, table),
-        {"draws_all": True, "sharey": True},
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs,
+        "loss",
+        [_split_by_end(table)],
+        *_write_notes(inputs, table),
+        draws_all=True,
+        sharey=True,
     )
-    figure, (panels,), lines = marks.make_model_panels(inputs, "loss", [shown], *notes, **shared)
     for axes in panels:
         axes.invert_xaxis()
     marks.name_lines(panels, lines, "not known")
@@ -122,67 +140,80 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
 
 
 def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Drawing:
-    """Figure 3: a measure of hidden states per panel by relative depth, before and after the final norm.
+    """Draw figure 3: a measure of hidden states per panel by relative depth, before and after the final norm.
 
     Parameters
     ----------
     inputs : FigureInputs
     before : mapping of str to str
-        For each drawn measure, the name of the same measure with the last layer before the final norm.
+        The name of each drawn measure -> the name of the same measure whose last layer is before the final norm.
     """
     table = tables.select_layers(inputs)
-    shown = [measure for measure in inputs.measures if measure.name in before]
+    measures = [measure for measure in inputs.measures if measure.name in before]
     styles = style.choose_line_styles(inputs.models)
-    after = [(measure.label, table[table["estimator"] == measure.name]) for measure in shown]
-    of_drawn = table[table["estimator"].isin(before)]
-    notes = captions.write_footnote(replace(inputs, measures=shown), of_drawn)
-    notes.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
+    titled_tables = [
+        (measure.label, table[table["estimator"] == measure.name]) for measure in measures
+    ]
+    drawn_rows = table[table["estimator"].isin(before)]
+    notes = captions.write_footnote(replace(inputs, measures=measures), drawn_rows)
+    notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, "depth", [after], *notes, draws_all=True
+        inputs, "depth", [titled_tables], *notes, draws_all=True
     )
-    for axes, measure in zip(panels, shown, strict=True):
-        others = table[table["estimator"] == before[measure.name]]
-        for name, own in others.groupby("model", sort=False):
-            end, look = own.tail(2), styles[name]
-            dashed = {"linestyle": DASHED, "color": look.colour, "label": "_before"}
-            axes.plot(end["depth"], end["value"], marker=look.marker, markevery=[-1], **dashed)
+    for axes, measure in zip(panels, measures, strict=True):
+        rows_before_norm = table[table["estimator"] == before[measure.name]]
+        for name, model_rows in rows_before_norm.groupby("model", sort=False):
+            end = model_rows.tail(2)
+            look = styles[name]
+            axes.plot(
+                end["depth"],
+                end["value"],
+                marker=look.marker,
+                markevery=[-1],
+                linestyle=DASHED,
+                color=look.colour,
+                label="_before",
+            )
         axes.set_ylabel(measure.axis)
-    after = marks.make_legend_handle("ends after the final norm", color=style.INK)
-    before_norm = marks.make_legend_handle(
-        "last block before it", color=style.INK, linestyle=DASHED, marker="o"
-    )
-    figure.legend(handles=[after, before_norm], loc="outside upper right", ncols=2)
+    handles = [
+        marks.make_legend_handle("ends after the final norm", color=style.INK),
+        marks.make_legend_handle(
+            "last block before it", color=style.INK, linestyle=DASHED, marker="o"
+        ),
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=2)
     marks.name_lines(panels[-1:], lines)
-    return make_drawing(inputs, figure, table, captions.describe_estimates(of_drawn))
+    return make_drawing(inputs, figure, table, captions.describe_estimates(drawn_rows))
 
 
 def planes(inputs: FigureInputs) -> Drawing:
-    """Figure 5: embeddings in a plane, a checkpoint by row, a matrix as it is or centred by column."""
+    """Draw figure 5: embeddings in a plane, a checkpoint per row, a matrix as it is or centred per column."""
     table = _label_rows(inputs, inputs.tables["weight_points"])
     steps = list(dict.fromkeys(table["step"]))
-    present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
-    columns = [(matrix, centered) for matrix in present for centered in CENTERED]
-    width, height = CLOUD * len(columns), (CLOUD + 0.15) * len(steps)
-    most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
-    of_weights = f"{OF_WEIGHTS} {most:,} entries of the vocabulary are drawn."
-    notes = [*captions.describe_omissions(inputs), captions.SCALES_DIFFER, of_weights]
+    matrices = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
+    columns = [(matrix, centering) for matrix in matrices for centering in CENTERED]
+    width = CLOUD * len(columns)
+    height = (CLOUD + 0.15) * len(steps)
+    most_entries = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
+    sample = f"{OF_WEIGHTS} {most_entries:,} entries of the vocabulary are drawn."
+    notes = [*captions.describe_omissions(inputs), captions.SCALES_DIFFER, sample]
     figure, grid = marks.make_panels(len(steps), len(columns), height, *notes, width=width)
     for step, row in zip(steps, grid, strict=True):
-        for (matrix, centered), axes in zip(columns, row, strict=True):
-            chosen = (table["matrix"] == matrix) & (table["centered"] == centered)
-            _draw_points(axes, table[chosen & (table["step"] == step)])
+        for (matrix, centering), axes in zip(columns, row, strict=True):
+            is_in_column = (table["matrix"] == matrix) & (table["centered"] == centering)
+            _draw_points(axes, table[is_in_column & (table["step"] == step)])
         row[0].set_ylabel(f"Step {step:,}\n{SINGULAR.format('Second')}")
     for axes in grid[-1]:
         axes.set_xlabel(SINGULAR.format("First"))
     _name_points(figure)
-    for (matrix, centered), axes in zip(columns, grid[0], strict=True):
-        axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
+    for (matrix, centering), axes in zip(columns, grid[0], strict=True):
+        axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centering]}")
     names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
     return make_drawing(inputs, figure, table[names], "A panel has one scale for both of its axes.")
 
 
 def _name_points(figure: Figure) -> None:
-    """Put a legend of dots, cross and ring above the panels."""
+    """Put a legend of the three kinds of points above the panels."""
     blank = {"linestyle": "none", "markersize": MARKER}
     dot = marks.make_legend_handle(
         "embedding of a token", marker="o", color=style.COLOURS[0], **blank
@@ -198,7 +229,7 @@ def _label_rows(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If there are no rows, or the verdicts show no checkpoint.
+        If there are no rows, or if the verdicts leave out every checkpoint.
     """
     tables.require(rows, inputs, "no matrix has numbers")
     if inputs.verdicts is None:
@@ -209,7 +240,8 @@ def _label_rows(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _select_measurements(inputs: FigureInputs, kind: str) -> pd.DataFrame:
     rows = inputs.tables[kind]
-    return _label_rows(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
+    names = [measure.name for measure in inputs.measures]
+    return _label_rows(inputs, rows[rows["estimator"].isin(names)])
 
 
 def _make_drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
@@ -220,13 +252,13 @@ def _write_notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> 
     """Write the sentences below the panels: omissions, missing values, definitions and the sample."""
     sample = OF_WEIGHTS
     if "loss" in table:
-        predicted = captions.format_counts(inputs.tables["verdicts"]["predicted_tokens"])
-        sample = captions.describe_sample(inputs, f"{predicted} tokens are predicted")
+        token_counts = captions.format_counts(inputs.tables["verdicts"]["predicted_tokens"])
+        sample = captions.describe_sample(inputs, f"{token_counts} tokens are predicted")
     definitions = captions.define_quantities(inputs)
-    lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
-    undefined = f"Undefined: {', '.join(lacking)}." if len(lacking) else ""
-    said = [*captions.describe_omissions(inputs), undefined, *sentences]
-    return [*said, *definitions, sample]
+    undefined_labels = table.loc[table["value"].isna(), "label"].drop_duplicates()
+    undefined_note = f"Undefined: {', '.join(undefined_labels)}." if len(undefined_labels) else ""
+    omissions = captions.describe_omissions(inputs)
+    return [*omissions, undefined_note, *sentences, *definitions, sample]
 
 
 def _split_by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -234,10 +266,10 @@ def _split_by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(end, table[table["matrix"].isin(names)]) for end, names in ENDS.items()]
 
 
-def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
+def _draw_points(axes: Axes, points: pd.DataFrame) -> None:
     dots = {"s": DOT, "color": style.COLOURS[0], "alpha": DOT_OPACITY, "linewidths": 0}
-    axes.scatter(own["x"], own["y"], rasterized=True, **dots)
-    middle = own["x"].mean(), own["y"].mean()
+    axes.scatter(points["x"], points["y"], rasterized=True, **dots)
+    middle = points["x"].mean(), points["y"].mean()
     for (x, y), look in (((0, 0), ORIGIN), (middle, MEAN)):
         axes.add_line(Line2D([x], [y], linestyle="none", label="_middle", **look, **RING))
     axes.set_aspect("equal", adjustable="datalim")

@@ -1,4 +1,4 @@
-"""The figure of three phases; paper.yaml says what it shows."""
+"""The figure of three phases, whose content paper.yaml describes."""
 
 from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
@@ -7,16 +7,16 @@ from shape_of_learning.figures.tables import select_layers
 
 
 def last_layer_by_step(inputs: FigureInputs) -> Drawing:
-    """Draw each measure of the last layer by training progress: a panel per measure, a line per model."""
+    """Draw measures of the last layer by training progress: a panel per measure, a line per model."""
     layers = select_layers(inputs)
     table = layers[layers["layer"] == layers.groupby("model")["layer"].transform("max")]
     progress = scales.choose_progress_column(table)
-    row = [
+    titled_tables = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
     notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, progress)]
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, progress, [row], *notes, captions.SCALES_DIFFER, frame=0.4
+        inputs, progress, [titled_tables], *notes, captions.SCALES_DIFFER, frame=0.4
     )
     for axes, measure in zip(panels, inputs.measures, strict=True):
         axes.set_ylabel(measure.axis)

@@ -8,7 +8,7 @@ from shape_of_learning.claims.evidence import ClaimData, has_last_layer
 from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 4  # a beginning, a trough, a peak and an end
-BEGINNING = 0.1  # of the steps, in which a collapse at first has its trough
+BEGINNING = 0.1  # the share of the steps that holds the trough of a first collapse
 
 
 def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: bool) -> Units:
@@ -17,25 +17,29 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
     Returns
     -------
     Units
-        Of each model, in logarithms of ratios: ``collapse``, the fall from the first step to the lowest one in the
+        Of each model, as logarithms of ratios: ``collapse``, the fall from the first step to the lowest step in the
         first tenth of the training; ``expansion``, the largest rise between two steps; ``compression``, the lesser of a
-        rise to a step and the fall from there to the last one; ``phases``, the least of three changes: a fall to one
-        step, a rise from there to a later one, and the fall from there to the last. Bounds allow for the choice of the
-        steps. If the measure rises first (`falls_first` is false), rises and falls change places.
+        rise to a peak and the fall from the peak to the last step; and ``phases``, the least of three changes: the fall
+        to a trough, the rise from the trough to a later peak, and the fall from the peak to the last step. Bounds allow
+        for the choice of the steps. If the measure rises first (`falls_first` is false), rises and falls change places.
     """
     if data.claim.checkpoints != "training":
         raise InputError(
-            f"claim `{data.claim.name}`: `{data.claim.statistic}` is of a training; add `checkpoints: training`"
+            f"claim `{data.claim.name}`: `{data.claim.statistic}` reads all steps of a training; add "
+            "`checkpoints: training`"
         )
     units = {}
     for name, (curve,) in data.select_curves(*estimators).items():
         if len(curve.steps) < FEWEST_STEPS or not has_last_layer(data, name, curve):
             continue
-        of_last = data.keep_layers(name, estimators[0], curve.layers == curve.layers[-1])
-        height = np.log(of_last.means) * (1 if falls_first else -1)
+        last_layer = data.keep_layers(name, estimators[0], curve.layers == curve.layers[-1])
+        height = np.log(last_layer.means) * (1 if falls_first else -1)
         last = height.shape[-2] - 1
         is_early = curve.steps <= BEGINNING * curve.steps[last]
-        falls, rises, ends, orders = [], [], [], []
+        falls = []
+        rises = []
+        compressions = []
+        phases = []
         for trough in range(last):
             fall = height[..., 0, :] - height[..., trough, :]
             if trough and is_early[trough]:
@@ -45,17 +49,17 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
                 rises.append(bound_by_jackknife(rise))
                 if peak < last:
                     end = height[..., peak, :] - height[..., last, :]
-                    ends.append(bound_by_jackknife(np.stack([rise, end], axis=-2)).least())
+                    compressions.append(bound_by_jackknife(np.stack([rise, end], axis=-2)).least())
                     if trough:
-                        three = np.stack([fall, rise, end], axis=-2)
-                        orders.append(bound_by_jackknife(three).least())
+                        changes = np.stack([fall, rise, end], axis=-2)
+                        phases.append(bound_by_jackknife(changes).least())
         if not falls:
             continue
         units[name] = {
             "collapse": stack_bounds(falls).greatest(),
             "expansion": stack_bounds(rises).greatest(),
-            "compression": stack_bounds(ends).greatest(),
-            "phases": stack_bounds(orders).greatest(),
+            "compression": stack_bounds(compressions).greatest(),
+            "phases": stack_bounds(phases).greatest(),
         }
     steps = f"{FEWEST_STEPS} sound steps, two of them in the first {BEGINNING:.0%}"
     data.require(units, f"`{estimators[0]}` of the last layer at {steps}")
