@@ -102,7 +102,7 @@ def measures_named(*names):
             name,
             LABELS.get(name, name),
             QUANTITIES.get(name, "Intrinsic dimension"),
-            from_zero=name not in ALL[4:],
+            begins_at_zero=name not in ALL[4:],
         )
         for name in names
     ]

@@ -150,7 +150,7 @@ def test_a_note_says_where_few_windows_decide():
 
 
 def test_a_note_says_where_models_differ_in_vectors_per_dimension():
-    measure = replace(made.measures_named("linearity_adjusted")[0], per_dimension=True)
+    measure = replace(made.measures_named("linearity_adjusted")[0], depends_on_width=True)
     rows = [
         row
         for model, n in {"narrow": 9216, "wide": 11264}.items()
@@ -161,7 +161,7 @@ def test_a_note_says_where_models_differ_in_vectors_per_dimension():
         shown = [replace(models[0], width=512), replace(models[1], width=width)]
         drawing = made.draw(MEANS, made.inputs_of(shown, measure, rows=rows))
         assert ("from 11 (wide) to 18 (narrow)" in made.words_of(drawing)) == said
-    plain = made.inputs_of(shown, replace(measure, per_dimension=False), rows=rows)
+    plain = made.inputs_of(shown, replace(measure, depends_on_width=False), rows=rows)
     assert "from 11 (wide)" not in made.words_of(made.draw(MEANS, plain))
 
 

@@ -67,7 +67,7 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     notes = (captions.DEFINITIONS[captions.LN_I], _describe_lines(rows, table))
     figure, grid = _make_panels(len(MEASURES), len(families), *notes, sharex="col", sharey="row")
     measures = [
-        DrawnMeasure(name, label, axis="", from_zero=False) for name, label in MEASURES.items()
+        DrawnMeasure(name, label, axis="", begins_at_zero=False) for name, label in MEASURES.items()
     ]
     draw_columns(grid, families, measures, "before fine-tuning")
     for axes, label in zip(grid[:, 0], MEASURES.values(), strict=True):

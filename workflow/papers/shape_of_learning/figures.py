@@ -262,7 +262,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
         inputs, counted, [shown], *notes, frame=0.4, labels=_count_models(by_role)
     )
     for axes in panels:
-        axes.set_ylabel(marks.ALONG["loss"])
+        axes.set_ylabel(marks.X_LABELS["loss"])
     marks.name_lines(panels, lines)
     sentences = [
         *_describe_token_counts(points),

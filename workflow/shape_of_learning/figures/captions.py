@@ -15,10 +15,10 @@ from shape_of_learning.words import enumerate_items, format_range
 
 
 class Signs(NamedTuple):
-    """Words for the marks of values and of undefined values."""
+    """The words of a footnote for the marks of defined and of undefined values."""
 
-    values: str
-    undefined: str
+    value_mark: str
+    undefined_mark: str
 
 
 LINES = Signs("Lines", "Gaps, with a stroke at the lower edge")
@@ -35,7 +35,7 @@ DEFINITIONS = {
     "|b|": "b is the bias of the final norm.",
     "|b| / |g|": "g is its gain.",
 }
-MOST_STEPS = 6  # steps of one verdict that are listed; of more, the first and the last
+MOST_STEPS = 6  # longer lists of steps with one verdict give the first and the last only
 
 
 def format_short(number: float) -> str:
@@ -50,7 +50,7 @@ def format_short(number: float) -> str:
 
 
 def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) -> str:
-    """Describe lines and bands: means or values of all vectors together, and their intervals.
+    """Say whether drawn values are means over batches or of all vectors together, and what bands are.
 
     Parameters
     ----------
@@ -61,21 +61,21 @@ def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = 
     bands : bool
         Whether the figure has bands.
     """
-    defined = table[table["value"].notna()]
-    if defined.empty:
+    defined_rows = table[table["value"].notna()]
+    if defined_rows.empty:
         return "No value is defined."
-    over = "batches" if "layer" in table else "layers and batches"
-    vectors = f"{format_counts(defined['n'])} vectors"
-    in_batches = defined["batch_sd"].notna().any()
-    words = f"mean over {over} of {vectors}" if in_batches else f"all {vectors} together"
-    has_bands = bands and defined["low"].notna().any()
-    return f"{signs.values}: {words}{'; bands: 95 % intervals' if has_bands else ''}."
+    units = "batches" if "layer" in table else "layers and batches"
+    vectors = f"{format_counts(defined_rows['n'])} vectors"
+    has_batches = defined_rows["batch_sd"].notna().any()
+    words = f"mean over {units} of {vectors}" if has_batches else f"all {vectors} together"
+    has_bands = bands and defined_rows["low"].notna().any()
+    return f"{signs.value_mark}: {words}{'; bands: 95 % intervals' if has_bands else ''}."
 
 
 def write_footnote(
     inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, *, bands: bool = True
 ) -> list[str]:
-    """List the sentences below the panels: omissions, marks, missing values and intervals, sample and bands.
+    """List the sentences below the panels: omissions, marks, missing values and intervals, the sample, bands.
 
     The parameters are those of :func:`describe_estimates`.
     """
@@ -93,12 +93,12 @@ def write_footnote(
 
 
 def _describe_bands(table: pd.DataFrame) -> str:
-    """Say what bands are, and bars, which stand for a band where both neighbours of a point have no interval."""
+    """Explain bands, and the bars that replace a band where both neighbours of a point have no interval."""
     keys = ["model", "estimator", *(["revision"] if "layer" in table else [])]
     has_interval = table["low"].notna()
-    beside = has_interval.groupby([table[key] for key in keys])
-    has_neighbour = beside.shift(1, fill_value=False) | beside.shift(-1, fill_value=False)
-    is_in_line = beside.transform("size") > 1
+    lines = has_interval.groupby([table[key] for key in keys])
+    has_neighbour = lines.shift(1, fill_value=False) | lines.shift(-1, fill_value=False)
+    is_in_line = lines.transform("size") > 1
     has_bars = (has_interval & ~has_neighbour & is_in_line).any()
     return f"Bands: 95 % intervals{', bars where both neighbours have none' if has_bars else ''}."
 
@@ -116,24 +116,24 @@ def describe_sample(inputs: FigureInputs, vectors: str = "") -> str:
 
 
 def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
-    """Give the number of vectors of a batch, for each measure if they differ; empty if it is unknown."""
+    """Return the number of vectors in a batch, by measure if measures differ; empty if it is unknown."""
     if not table["n"].notna().any():
         return ""
-    per_batch = " a batch" if table["batch_sd"].notna().any() else ""
+    batch_suffix = " a batch" if table["batch_sd"].notna().any() else ""
     labels_by_number: dict[str, list[str]] = {}
     for measure in inputs.measures:
         n = table.loc[table["estimator"] == measure.name, "n"]
         if n.notna().any():
-            number = f"{format_counts(n)} vectors{per_batch}"
+            number = f"{format_counts(n)} vectors{batch_suffix}"
             labels_by_number.setdefault(number, []).append(measure.label)
     if len(labels_by_number) < 2:
-        return f"{format_counts(table['n'])} vectors{per_batch}"
+        return f"{format_counts(table['n'])} vectors{batch_suffix}"
     parts = (f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items())
     return "; ".join(parts)
 
 
 def describe_missing_intervals(inputs: FigureInputs, table: pd.DataFrame) -> str:
-    """Count the values without an interval, and give the reasons: for values with a cross, and for whole measures."""
+    """Count the values without an interval, with the reasons: first values with a cross, then whole measures."""
     bare = table[lacks_interval(table)]
     is_crossed = bare["bare"].astype(bool)
     kinds = ((f"{NO_INTERVAL}: no", bare[is_crossed]), ("No", bare[~is_crossed]))
@@ -157,17 +157,19 @@ def _list_interval_gaps(inputs: FigureInputs, bare: pd.DataFrame) -> str:
         for measure in inputs.measures
         if not measure.conditions.has_interval
     }
-    not_covering = bare["estimator"].isin(labels)
-    few = ~not_covering & (bare["windows"] < GROUPS)
-    is_decided = have_few_windows(bare["effective_windows"], bare["windows"])
-    decided = ~not_covering & ~few & is_decided.fillna(value=False).astype(bool)
+    lacks_coverage = bare["estimator"].isin(labels)
+    lacks_groups = ~lacks_coverage & (bare["windows"] < GROUPS)
+    is_decided_by_few = have_few_windows(bare["effective_windows"], bare["windows"])
+    is_decided_by_few = is_decided_by_few.fillna(value=False).astype(bool)
+    is_decided_by_few = ~lacks_coverage & ~lacks_groups & is_decided_by_few
+    is_undefined_without_a_group = ~(lacks_coverage | lacks_groups | is_decided_by_few)
     names = set(bare["estimator"])
     words = enumerate_items([labels[name] for name in labels if name in names] or [""])
     reasons = {
-        f"of {words}, whose coverage is not established": not_covering,
-        f"fewer than {GROUPS} windows": few,
-        "few windows decide": decided,
-        "undefined without some group of windows": ~not_covering & ~few & ~decided,
+        f"of {words}, whose coverage is not established": lacks_coverage,
+        f"fewer than {GROUPS} windows": lacks_groups,
+        "few windows decide": is_decided_by_few,
+        "undefined without some group of windows": is_undefined_without_a_group,
     }
     return "; ".join(reason for reason, applies in reasons.items() if applies.any())
 
@@ -177,11 +179,11 @@ def describe_undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
     values = table["value"].to_numpy("float64")
     count = int((~np.isfinite(values)).sum())
     kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
-    return f"{signs.undefined}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
+    return f"{signs.undefined_mark}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
 def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    """Describe the averages without some layers, which do not compare with others, then the suspect values."""
+    """Describe averages without some layers, which do not compare with other averages, then suspect values."""
     uneven, suspect = [], []
     is_averaged = "layers" in table
     for measure in inputs.measures:
@@ -203,8 +205,8 @@ def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
 
 
 def describe_widths(inputs: FigureInputs) -> str:
-    """Give the vectors per dimension of models whose scores of fits do not compare; empty if they do."""
-    measures = [measure.name for measure in inputs.measures if measure.per_dimension]
+    """Warn if models differ so much in vectors per dimension that scores of fits do not compare; else return ``""``."""
+    measures = [measure.name for measure in inputs.measures if measure.depends_on_width]
     if not measures:
         return ""
     rows = inputs.tables["estimates"]
@@ -223,25 +225,23 @@ def describe_widths(inputs: FigureInputs) -> str:
 
 
 def _count_by_model(rows: pd.DataFrame, column: str, layers: pd.Series | None) -> str:
-    """Count for each model the marked layers, or the marked averages and the most layers of one."""
+    """Count the marked layers of each model, or its marked averages and the most marked layers in one average."""
     parts = []
-    for label, of_model in rows.groupby("label", sort=False):
-        marks = of_model[column]
+    for label, model_rows in rows.groupby("label", sort=False):
+        marks = model_rows[column]
         if not marks.any():
             continue
         if layers is not None:
             part = f"at {(marks > 0).sum():,} of {len(marks):,} points"
             part += f", in up to {marks.max()} of {layers[marks.idxmax()]} layers"
         else:
-            part = (
-                f"in {count_blocks(of_model['layer'], marks > 0, of_model['revision'].nunique())}"
-            )
+            part = f"in {count_blocks(model_rows['layer'], marks > 0, model_rows['revision'].nunique())}"
         parts.append(f"of {label} {part}")
     return "; ".join(parts)
 
 
 def count_blocks(layers: pd.Series, marks: pd.Series, steps: int = 1) -> str:
-    """Count the marked blocks, or the values of blocks at several steps; layer 0, the embeddings, is named apart."""
+    """Count the marked blocks, or their values at several steps; name layer 0, the embeddings, apart."""
     is_block = layers >= 1
     number, total = (marks & is_block).sum(), is_block.sum()
     counts = [f"{number:,} of {total:,} blocks"] if number else []
@@ -254,38 +254,38 @@ def count_blocks(layers: pd.Series, marks: pd.Series, steps: int = 1) -> str:
 
 
 def describe_omissions(inputs: FigureInputs) -> list[str]:
-    """List the checkpoints that are left out or marked, with the reasons.
+    """List the omitted and the marked checkpoints with the reasons.
 
-    Steps with the same verdict are listed together, many of them by the first and the last one.
+    Steps with the same verdict are listed together; long lists give the first and the last step only.
     """
     if inputs.verdicts is None:
         return [inputs.note]
     rows = inputs.verdicts.sort_values("step", kind="stable")
     sentences = [inputs.note]
-    for heading, shown in (("Left out", "no"), (NOT_OK, "hollow")):
+    for heading, state in (("Left out", "no"), (NOT_OK, "hollow")):
         parts = []
         for model in inputs.models:
-            of_model = rows[rows["model"] == model.name]
-            is_shown = of_model["shown"] == shown
+            model_rows = rows[rows["model"] == model.name]
+            is_shown = model_rows["shown"] == state
             if is_shown.any():
                 noun = "step" if is_shown.sum() == 1 else "steps"
-                parts.append(f"{model.label} {noun} {_list_by_verdict(of_model, is_shown)}")
+                parts.append(f"{model.label} {noun} {_list_by_verdict(model_rows, is_shown)}")
         if parts:
             sentences.append(f"{heading}: {'; '.join(parts)}.")
     return sentences
 
 
 def _list_by_verdict(table: pd.DataFrame, is_listed: pd.Series) -> str:
-    """List the steps of one model, each group with its verdict in brackets."""
+    """List steps of one model in groups of the same verdict, with the verdict in brackets."""
     groups = []
     for verdict, rows in table[is_listed].groupby("short_verdict", sort=False):
         steps, reason = rows["step"], verdict
         words = enumerate_items([f"{step:,}" for step in steps])
         if len(steps) > MOST_STEPS:
             first, last = steps.iloc[0], steps.iloc[-1]
-            between = table["step"].between(first, last).sum()
+            total = table["step"].between(first, last).sum()
             words = f"{first:,} to {last:,}"
-            reason = f"{len(steps):,} of {between:,} checkpoints: {verdict}"
+            reason = f"{len(steps):,} of {total:,} checkpoints: {verdict}"
         groups.append(f"{words} ({reason})")
     return enumerate_items(groups)
 
@@ -304,12 +304,12 @@ def escape_markup(words: str) -> str:
 
 
 def write_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
-    """Write a table: its first columns, `words` of them, are left-aligned text, the other columns are numbers."""
+    """Write a table whose first `words` columns are left-aligned text and whose other columns are numbers."""
     sides = [":--"] * words + ["--:"] * (len(heading) - words)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 
 
 def format_counts(values: Iterable[float]) -> str:
-    """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; 'no' without numbers."""
-    defined = pd.Series(values).dropna()
-    return "no" if defined.empty else format_range(defined, ",.0f")
+    """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; write 'no' without numbers."""
+    numbers = pd.Series(values).dropna()
+    return "no" if numbers.empty else format_range(numbers, ",.0f")

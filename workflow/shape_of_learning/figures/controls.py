@@ -1,4 +1,4 @@
-"""A model beside its null models: curves by layer, and means over layers by training step."""
+"""Draw a model and its null models: curves by layer, and means over layers by training step."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
@@ -27,7 +27,7 @@ from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.words import enumerate_items
 
 MODEL = "model itself"
-# By the name in tables: the label of the line, its look, and the words of the caption.
+# For each name in tables: the label of the line, its look, and its definition in the caption.
 CONTROLS = {
     MODEL: ("model", LineStyle(style.INK, "-", "o"), ""),
     "shuffled_within_windows": (
@@ -58,31 +58,34 @@ CONTROLS = {
 }
 ROW_HEIGHT, COMPARED_HEIGHT, FRAME = 1.15, 0.65, 0.5  # inches
 MOST_POWERS = 5
-SPAN_OF_RATIOS = 30  # up to this ratio of ends, a low panel labels multiples by 2 and 5
-COMPARED = " beside the model"  # suffix of the row of panels that compares
+SPAN_OF_RATIOS = 30  # a low panel whose ends have a smaller ratio also labels multiples by 2 and 5
+COMPARED = " beside the model"  # suffix of the row of panels with ratios or differences
 JACKKNIFE_COLUMNS = [f"without_{group}" for group in range(GROUPS)]
 COLUMNS = ["model", "revision", "step", "tokens", "estimator", "control"]
 MARKS = ["hollow", "marked", "bare"]
-SHARES = ["near_duplicates", "same_token"]  # of an average, the largest of its layers
+SHARES = ["near_duplicates", "same_token"]  # an average has the largest share of its layers
 
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per control, by layer."""
-    of_model = select_layers(inputs).assign(control=MODEL)
-    checkpoints = of_model[CHECKPOINT].drop_duplicates()
+    model_rows = select_layers(inputs).assign(control=MODEL)
+    checkpoints = model_rows[CHECKPOINT].drop_duplicates()
     controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT), inputs)
     names = [measure.name for measure in inputs.measures if not measure.conditions.has_interval]
     controls.loc[controls["estimator"].isin(names), ["low", "high"]] = np.nan
-    table = pd.concat([of_model, controls], ignore_index=True)
-    return _make_drawing(inputs, table, "layer", of_model)
+    table = pd.concat([model_rows, controls], ignore_index=True)
+    return _make_drawing(inputs, table, "layer", model_rows)
 
 
 def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:
-    """Draw means over layers by training step, with one line per control; untrained weights have every step."""
-    of_model = select_averages(inputs, average_over).assign(control=MODEL)
+    """Draw means over layers by training step, with one line per control.
+
+    The value of untrained weights is drawn at every step.
+    """
+    model_rows = select_averages(inputs, average_over).assign(control=MODEL)
     controls = _select_controls(inputs)
     controls = controls[controls["layer"] >= (average_over == "block_outputs")]
-    checkpoints = pd.MultiIndex.from_frame(of_model[CHECKPOINT])
+    checkpoints = pd.MultiIndex.from_frame(model_rows[CHECKPOINT])
     is_shown = pd.MultiIndex.from_frame(controls[CHECKPOINT]).isin(checkpoints)
     controls = controls[is_shown | (controls["control"] == "untrained")]
     keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
@@ -92,11 +95,13 @@ def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") 
         .reset_index()
     )
     is_untrained = means["control"] == "untrained"
-    steps = of_model[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
-    untrained = means[is_untrained].drop(columns=["revision", "step", "tokens"])
-    means = pd.concat([means[~is_untrained], untrained.merge(steps, on="model")], ignore_index=True)
-    table = pd.concat([of_model, _add_intervals(means, inputs)], ignore_index=True)
-    return _make_drawing(inputs, table, "step", of_model, AVERAGED_LAYERS_IN_WORDS[average_over])
+    steps = model_rows[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
+    untrained_means = means[is_untrained].drop(columns=["revision", "step", "tokens"])
+    means = pd.concat(
+        [means[~is_untrained], untrained_means.merge(steps, on="model")], ignore_index=True
+    )
+    table = pd.concat([model_rows, _add_intervals(means, inputs)], ignore_index=True)
+    return _make_drawing(inputs, table, "step", model_rows, AVERAGED_LAYERS_IN_WORDS[average_over])
 
 
 def _select_controls(inputs: FigureInputs) -> pd.DataFrame:
@@ -105,18 +110,17 @@ def _select_controls(inputs: FigureInputs) -> pd.DataFrame:
     names = [measure.name for measure in inputs.measures]
     models = [model.name for model in inputs.models]
     rows = rows[rows["estimator"].isin(names) & rows["model"].isin(models)]
-    return rows.reindex(
-        columns=list(dict.fromkeys([*rows, *SHARES]))
-    )  # unknown shares mark nothing
+    # Without a column of shares, the shares are NaN and mark no value.
+    return rows.reindex(columns=list(dict.fromkeys([*rows, *SHARES])))
 
 
 def _add_intervals(rows: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Add intervals, and mark suspect values as tables of estimates do."""
+    """Add intervals, and mark suspect values by the rules for tables of estimates."""
     low, high = interval(rows["value"].to_numpy(float), rows[JACKKNIFE_COLUMNS].to_numpy(float))
     conditions = {measure.name: measure.conditions for measure in inputs.measures}
     widths = {model.name: model.width for model in inputs.models}
     rows = rows.assign(low=low, high=high, bare=False, hollow=False)
-    reasons = [
+    reasons_by_row = [
         find_reasons(
             conditions[row.estimator],
             row.value,
@@ -128,11 +132,11 @@ def _add_intervals(rows: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
         )
         for row in rows.itertuples()
     ]
-    return rows.assign(marked=[bool({*found} - {FEW_WINDOWS}) for found in reasons])
+    return rows.assign(marked=[bool({*reasons} - {FEW_WINDOWS}) for reasons in reasons_by_row])
 
 
 def _make_drawing(
-    inputs: FigureInputs, table: pd.DataFrame, x: str, of_model: pd.DataFrame, *sentences: str
+    inputs: FigureInputs, table: pd.DataFrame, x: str, model_rows: pd.DataFrame, *sentences: str
 ) -> Drawing:
     place = ["layer", "depth"] if x == "layer" else []
     table = add_labels(
@@ -146,17 +150,17 @@ def _make_drawing(
     heights = [ROW_HEIGHT] * len(rows)
     logarithmic = find_log_measures(table, inputs.measures)
     if x == "layer":
-        # Panels of differences tell null models from the model where their lines coincide.
+        # Where lines of null models cover the model's, a panel of differences tells them apart.
         table = _compare_with_model(table, logarithmic)
-        compared = table[table["control"] != MODEL]
-        compared = compared.assign(
-            row=compared["estimator"] + COMPARED,
-            kind=compared["control"],
-            value=compared["difference"].fillna(compared["ratio"]),
+        comparison = table[table["control"] != MODEL]
+        comparison = comparison.assign(
+            row=comparison["estimator"] + COMPARED,
+            kind=comparison["control"],
+            value=comparison["difference"].fillna(comparison["ratio"]),
             low=np.nan,
             high=np.nan,
         )
-        lines = pd.concat([lines, compared])
+        lines = pd.concat([lines, comparison])
         both: dict[str, str] = {}
         for name, label in rows.items():
             word = "ratio to" if name in logarithmic else "difference\nfrom"
@@ -168,7 +172,7 @@ def _make_drawing(
     if x == "layer":
         rings += " A ratio or difference has a ring if one of its two values has one."
     notes = [
-        *captions.write_footnote(inputs, of_model),
+        *captions.write_footnote(inputs, model_rows),
         rings if table.loc[is_null, "marked"].astype(bool).any() else "",
         *definitions,
         captions.join_sentences(
@@ -191,12 +195,12 @@ def _make_drawing(
                 scales.set_log_axis(axes, SPAN_OF_RATIOS)
                 if isinstance(powers := axes.yaxis.get_major_locator(), LogLocator):
                     powers.set_params(numticks=MOST_POWERS)  # else a low panel skips 1
-    words = captions.describe_estimates(of_model)
+    words = captions.describe_estimates(model_rows)
     return make_drawing(inputs, figure, table, words, *sentences, purpose)
 
 
 def _describe_steps(table: pd.DataFrame) -> list[str]:
-    """Say where steps begin, and at which of them null models are measured."""
+    """List notes on the x axis, and on null models that are not measured at every step."""
     steps = table.groupby(["model", "control"])["step"].nunique()
     is_sparse = (steps < steps.groupby("model").transform("max")).any()
     has_untrained = (table["control"] == "untrained").any()
@@ -208,18 +212,18 @@ def _describe_steps(table: pd.DataFrame) -> list[str]:
 
 
 def _compare_with_model(table: pd.DataFrame, logarithmic: Collection[str]) -> pd.DataFrame:
-    """Add ``difference`` of null models and the model at each layer, or ``ratio`` for a logarithmic axis."""
+    """Add ``difference``, a null model less the model at each layer, or ``ratio`` for a logarithmic axis."""
     keys = [*CHECKPOINT, "estimator", "layer"]
     is_model = table["control"] == MODEL
-    model = table[is_model].set_index(keys)["value"].rename("of_model")
-    of_model = table.join(model, on=keys)["of_model"].mask(is_model)
+    model_values = table[is_model].set_index(keys)["value"].rename("model_value")
+    model_value = table.join(model_values, on=keys)["model_value"].mask(is_model)
     is_ratio = table["estimator"].isin(logarithmic)
-    suspect = table[is_model].set_index(keys)["marked"].rename("model_is_suspect")
-    of_suspect = table.join(suspect, on=keys)["model_is_suspect"].eq(True)
+    model_marks = table[is_model].set_index(keys)["marked"].rename("model_is_suspect")
+    model_is_suspect = table.join(model_marks, on=keys)["model_is_suspect"].eq(True)
     return table.assign(
-        marked=table["marked"].astype(bool) | of_suspect,
-        difference=(table["value"] - of_model).mask(is_ratio),
-        ratio=(table["value"] / of_model).where(is_ratio),
+        marked=table["marked"].astype(bool) | model_is_suspect,
+        difference=(table["value"] - model_value).mask(is_ratio),
+        ratio=(table["value"] / model_value).where(is_ratio),
     )
 
 
@@ -249,7 +253,7 @@ def draw_line_panels(
     notes : str
         Sentences of the footnote.
     heights : sequence of float
-        The heights of the rows in inches; by default all alike.
+        The heights of the rows in inches; by default :data:`ROW_HEIGHT`.
     """
     looks, labels = kinds
     models = dict([*table.groupby("label", sort=False)])
@@ -265,12 +269,12 @@ def draw_line_panels(
         sharey="row",
     )
     legends: list[dict[str, Line2D]] = [{} for _ in rows]
-    for (row, name), (column, of_model) in product(enumerate(rows), enumerate(models.values())):
+    for (row, name), (column, model_rows) in product(enumerate(rows), enumerate(models.values())):
         axes = grid[row, column]
-        of_row = of_model[of_model["row"] == name]
-        steps = of_row.loc[of_row["kind"] == next(iter(looks)), x]
+        panel_rows = model_rows[model_rows["row"] == name]
+        steps = panel_rows.loc[panel_rows["kind"] == next(iter(looks)), x]
         for kind, look in looks.items():
-            points = of_row[of_row["kind"] == kind].sort_values(x)
+            points = panel_rows[panel_rows["kind"] == kind].sort_values(x)
             if len(points):
                 # A control of fewer steps than the model has points without a line.
                 is_line = x == "layer" or steps.isin(points[x]).all()
@@ -282,13 +286,13 @@ def draw_line_panels(
                         line.set_linestyle("none")  # the legend shows no line either
                     legends[row].setdefault(labels[kind], line)
         if x == "step":
-            scales.set_progress_axis(axes, of_model["step"])
+            scales.set_progress_axis(axes, model_rows["step"])
         else:
             scales.set_whole_ticks(axes.xaxis)
     for label, axes in zip(models, grid[0], strict=True):
         axes.set_title(marks.wrap_panel_title(label, figure, len(models)))
     for axes in grid[-1]:
-        axes.set_xlabel(marks.ALONG[x])
+        axes.set_xlabel(marks.X_LABELS[x])
     for axes, label in zip(grid[:, 0], rows.values(), strict=True):
         axes.set_ylabel(label)
     _add_legends(figure, grid, legends)
@@ -296,7 +300,7 @@ def draw_line_panels(
 
 
 def _add_legends(figure: Figure, grid: np.ndarray, legends: Sequence[Mapping[str, Line2D]]) -> None:
-    """Put one legend above all panels if a row has all kinds of lines, else one beside each row."""
+    """Put one legend above all panels if any row has all kinds of lines, else a legend beside each row."""
     lines = {label: line for legend in legends for label, line in legend.items()}
     if any(len(legend) == len(lines) for legend in legends):
         figure.legend(lines.values(), lines.keys(), loc="outside upper left", ncols=3)
@@ -306,15 +310,15 @@ def _add_legends(figure: Figure, grid: np.ndarray, legends: Sequence[Mapping[str
 
 
 def _describe_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    """Define the controls, name the measures that a Gaussian keeps, and give the purpose of the controls."""
+    """Define the controls, list the measures whose values a Gaussian shares, and state the purpose of the controls."""
     names = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
     definitions = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in names]
-    has_gaussian = set(table.loc[table["control"].str.startswith("gaussian"), "estimator"])
-    without = [m.label for m in inputs.measures if m.name not in has_gaussian]
-    same = f"A Gaussian has the same {enumerate_items(without or [''])}, by its covariance."
+    gaussian_measures = set(table.loc[table["control"].str.startswith("gaussian"), "estimator"])
+    labels_without_gaussian = [m.label for m in inputs.measures if m.name not in gaussian_measures]
+    same = f"A Gaussian has the same {enumerate_items(labels_without_gaussian or [''])}, by its covariance."
     return [
         f"Null models: {'; '.join(definitions)}.",
-        same if has_gaussian and without else "",
+        same if gaussian_measures and labels_without_gaussian else "",
         "Shuffled tokens show what their order adds, untrained weights what training adds"
-        + (", and a Gaussian what is beyond the covariance." if has_gaussian else "."),
+        + (", and a Gaussian what is beyond the covariance." if gaussian_measures else "."),
     ]

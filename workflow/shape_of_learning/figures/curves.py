@@ -1,4 +1,4 @@
-"""Measures by layer and by training step: lines and heat maps."""
+"""Draw measures by layer and by training step: lines and heat maps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,16 +22,18 @@ from shape_of_learning.figures.tables import (
     select_layers,
 )
 
-ROW_HEIGHT = 1.7  # inches, of one of several rows
+ROW_HEIGHT = 1.7  # inches, if there are several rows
 FRAME = 0.4  # inches
-ACROSS = 3  # panels in a row of an overview
+OVERVIEW_COLUMNS = 3  # panels beside each other
 CELL_COLOURS = matplotlib.colormaps["viridis"]
-MOST_SPAN = 2  # times the span of the blocks; layer 0 may not widen the colours more
-WIDE = 10  # a larger ratio of values has a logarithmic scale
-LIGHT = 0.6  # share of the colours; marks on lighter cells are dark
+MOST_SPAN = (
+    2  # layer 0 has no colour if it would widen the span of the blocks by more than this factor
+)
+WIDE = 10  # values whose ratio is larger have a logarithmic scale
+LIGHT = 0.6  # marks are dark on cells above this share of the colours, which are light
 NO_VALUE = "0.9"  # a grey level
 GAP = 3  # points between step 0 and the others
-CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
+CELL_SHARE = 0.6  # the size of a mark over the smaller side of its cell
 LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed
 DOTTED = (0, (1, 1.2))  # the line of a checkpoint that is not ok
@@ -40,7 +42,7 @@ LONG_DASHES = "{} (long dashes: without massive tokens)"
 ONE_LINE = "{} (no massive tokens: one line)"
 WITHOUT_MASSIVE = "_without_massive_tokens"  # suffix of a measure
 MOST_BANDS = 20  # steps with bands; more bands would cover the lines
-MOST_IN_LEGEND = 6  # trained steps; more have a bar of colours
+MOST_IN_LEGEND = 6  # more trained steps have a bar of colours instead of a legend
 ONLY = "the only checkpoint"  # label of a model without steps
 
 
@@ -83,12 +85,12 @@ def draw_columns(
         for axes, measure in zip(column, measures, strict=True):
             legend |= _draw_measure(axes, table, measure, colours, start)
         column[0].set_title(marks.wrap_panel_title(label, column[0].figure, len(models)))
-        column[-1].set_xlabel(marks.ALONG["layer"])
+        column[-1].set_xlabel(marks.X_LABELS["layer"])
     _add_step_legend(grid, colours, legend)
 
 
 def overview(inputs: FigureInputs) -> Drawing:
-    """Draw all measures on one page, with a line per step of one model, or a line per model of several.
+    """Draw all measures on one page, with a line per step of a single model, or else a line per model.
 
     For one model, a measure without massive tokens is dashed in the panel of the same measure with them. Models of
     different depths are drawn by relative depth.
@@ -96,35 +98,35 @@ def overview(inputs: FigureInputs) -> Drawing:
     table = select_layers(inputs)
     is_one = len(inputs.models) == 1
     x = choose_layer_column(table)
-    dashed = _pair_with_massive_tokens(inputs.measures) if is_one else {}
-    measures = [measure for measure in inputs.measures if measure not in dashed.values()]
+    dashed_measures = _pair_with_massive_tokens(inputs.measures) if is_one else {}
+    measures = [measure for measure in inputs.measures if measure not in dashed_measures.values()]
     number = len(measures)
-    across = number // 2 if number == ACROSS + 1 else min(ACROSS, number)
-    rows = -(-number // across)
-    width = style.COLUMN_WIDTH if across == 1 else style.TEXT_WIDTH
+    columns = number // 2 if number == OVERVIEW_COLUMNS + 1 else min(OVERVIEW_COLUMNS, number)
+    rows = -(-number // columns)
+    width = style.COLUMN_WIDTH if columns == 1 else style.TEXT_WIDTH
     notes = _make_footnote(inputs, table)
     if len({measure.axis for measure in measures}) < number:
         notes.append(captions.SCALES_DIFFER)
-    figure, grid = marks.make_panels(rows, across, _choose_height(rows), *notes, width=width)
+    figure, grid = marks.make_panels(rows, columns, _choose_height(rows), *notes, width=width)
     legend: dict[str, Line2D] = {}
     colours = style.choose_step_colours(_list_trained_steps(table))
     for axes, measure in zip(grid.flat, measures, strict=False):
         if is_one:
             legend |= _draw_measure(axes, table, measure, colours)
         else:
-            of_measure = table[table["estimator"] == measure.name]
-            lines = marks.draw_models(axes, of_measure, x, inputs.models)
+            measure_rows = table[table["estimator"] == measure.name]
+            lines = marks.draw_models(axes, measure_rows, x, inputs.models)
             legend |= {str(line.get_label()): line for line in lines}
-        if measure.name in dashed:
-            _draw_measure(axes, table, dashed[measure.name], colours, is_dashed=True)
+        if measure.name in dashed_measures:
+            _draw_measure(axes, table, dashed_measures[measure.name], colours, is_dashed=True)
         title = measure.label
-        if measure.name in dashed:
-            is_same = _have_equal_values(table, measure, dashed[measure.name])
+        if measure.name in dashed_measures:
+            is_same = _have_equal_values(table, measure, dashed_measures[measure.name])
             title = (ONE_LINE if is_same else LONG_DASHES).format(measure.label)
-        axes.set(title=marks.wrap_panel_title(title, figure, across), ylabel=measure.axis)
+        axes.set(title=marks.wrap_panel_title(title, figure, columns), ylabel=measure.axis)
     set_scales([[axes] for axes in grid.flat], table, measures)
-    for axes in grid.flat[max(0, number - across) : number]:
-        axes.set_xlabel(marks.ALONG[x])
+    for axes in grid.flat[max(0, number - columns) : number]:
+        axes.set_xlabel(marks.X_LABELS[x])
     for axes in grid.flat[number:]:
         axes.set_axis_off()
     if not is_one:
@@ -162,19 +164,19 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     for axes, measure in zip(panels, measures, strict=True):
         scales.begin_at_zero(axes, [measure])
     if any(axes.get_ylim()[0] == 0 for axes in panels):
-        # Else the same change would look larger in a panel that begins just below its values.
+        # In a panel that begins just below its values the same change would look larger.
         for axes in panels:
             axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     marks.name_lines(panels[-1:], lines)
-    averaged = AVERAGED_LAYERS_IN_WORDS[average_over]
-    return make_drawing(inputs, figure, table, averaged, captions.describe_estimates(table))
+    averaged_layers = AVERAGED_LAYERS_IN_WORDS[average_over]
+    return make_drawing(inputs, figure, table, averaged_layers, captions.describe_estimates(table))
 
 
 def _pair_with_massive_tokens(measures: Sequence[DrawnMeasure]) -> dict[str, DrawnMeasure]:
-    """Return the measures without massive tokens, by the name of the same measure with them, if it is drawn."""
+    """Map each measure's name to the same measure without massive tokens, if both are drawn."""
     names = {measure.name for measure in measures}
-    ends = [(measure.name.removesuffix(WITHOUT_MASSIVE), measure) for measure in measures]
-    return {name: measure for name, measure in ends if name in names and name != measure.name}
+    pairs = [(measure.name.removesuffix(WITHOUT_MASSIVE), measure) for measure in measures]
+    return {name: measure for name, measure in pairs if name in names and name != measure.name}
 
 
 def _have_equal_values(table: pd.DataFrame, first: DrawnMeasure, second: DrawnMeasure) -> bool:
@@ -189,9 +191,9 @@ def _have_equal_values(table: pd.DataFrame, first: DrawnMeasure, second: DrawnMe
 def heat_maps(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with a cell per layer and training step.
 
-    Steps are on a logarithmic axis. The models of a row share their colours, which span the blocks; the embedding
-    output has cells if its values fit in. Suspect values do not decide the colours, unless all are suspect; then
-    colours begin at 0.
+    Steps are on a logarithmic axis. The models of a row share their colours, which span the values of the blocks. The
+    embedding output has cells if its values hardly widen this span. Suspect values do not decide the colours, unless
+    all are suspect; colours then begin at 0.
     """
     table = select_layers(inputs)
     models = dict(list(table.groupby("label", sort=False)))
@@ -208,14 +210,14 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
         cells = cells_by_measure[measure.name]
         norm = _choose_norm(cells)
         for axes, label in zip(row, models, strict=True):
-            of_model = cells[cells["label"] == label]
-            _draw_cells(axes, of_model, norm)
-            panels.append((axes, of_model, norm))
+            model_cells = cells[cells["label"] == label]
+            _draw_cells(axes, model_cells, norm)
+            panels.append((axes, model_cells, norm))
         has_embeddings = (cells["layer"] == 0).any()
-        row[0].set_ylabel(marks.ALONG["layer"] if has_embeddings else "Layer\n(n: block n)")
-        mapped = ScalarMappable(norm, CELL_COLOURS)
+        row[0].set_ylabel(marks.X_LABELS["layer"] if has_embeddings else "Layer\n(n: block n)")
+        mappable = ScalarMappable(norm, CELL_COLOURS)
         name = scales.name_axis(measure)
-        bar = scales.add_bar(mapped, row[np.newaxis], name, _choose_bar_ends(cells, norm))
+        bar = scales.add_bar(mappable, row[np.newaxis], name, _choose_bar_ends(cells, norm))
         if isinstance(norm, LogNorm):
             bar.set_label(f"{name} (log scale)")
             scales.set_log_ticks(bar.ax.yaxis)
@@ -232,7 +234,7 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
 
 
 def _select_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
-    """Select the rows of a heat map, without layer 0 if its values would leave blocks few of the colours."""
+    """Select the rows of a heat map, without layer 0 if its values would take most of the colours."""
     rows = table[table["estimator"] == measure.name]
     blocks = rows[rows["layer"] > 0]
     if blocks.empty:
@@ -244,19 +246,22 @@ def _select_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
 
 
 def _choose_norm(cells: pd.DataFrame) -> Normalize:
-    """Span the values that are not suspect; if all are, begin at 0, so that their colours differ little."""
+    """Return a norm that spans the values that are not suspect; if all are suspect, it begins at 0.
+
+    The colours of suspect values then differ little.
+    """
     finite = cells[np.isfinite(cells["value"])]
     values = select_trusted(finite)
     if _is_wide(values):
         return LogNorm(values.min(), values.max())
-    least = values.min()
-    if finite["marked"].all() and least > 0:
-        least = 0.0
-    return Normalize(least, values.max())
+    minimum = values.min()
+    if finite["marked"].all() and minimum > 0:
+        minimum = 0.0
+    return Normalize(minimum, values.max())
 
 
 def _choose_bar_ends(cells: pd.DataFrame, norm: Normalize) -> str:
-    """Return the ends of the colours that values exceed, in matplotlib's words."""
+    """Return which ends of the colours values exceed, as matplotlib's `extend` of a colour bar."""
     values = cells.loc[np.isfinite(cells["value"]), "value"]
     is_below, is_above = (values < norm.vmin).any(), (values > norm.vmax).any()
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
@@ -267,7 +272,7 @@ def _choose_bar_ends(cells: pd.DataFrame, norm: Normalize) -> str:
 def _describe_embedding_output(
     table: pd.DataFrame, cells: pd.DataFrame, measure: DrawnMeasure
 ) -> str:
-    """Give the values of the embedding output if it has no cells."""
+    """Return a sentence with the range of the embedding output if it has no cells, else an empty string."""
     values = _select_finite(table[table["layer"] == 0], measure)["value"]
     if values.empty or (cells["layer"] == 0).any():
         return ""
@@ -286,7 +291,7 @@ def _make_line_drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame
 
 
 def _make_footnote(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    """List the sentences below the panels, with the models that have too many steps for bands."""
+    """List the sentences below the panels, with the models whose steps are too many for bands."""
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
     notes = captions.write_footnote(inputs, table, bands=steps.min() <= MOST_BANDS)
@@ -302,7 +307,7 @@ def _draw_measure(
     *,
     is_dashed: bool = False,
 ) -> dict[str, Line2D]:
-    """Draw a measure, and return the lines of the legend."""
+    """Draw one measure by layer, with a line per step, and return the lines of the legend."""
     rows = table[table["estimator"] == measure.name]
     legend = _draw_steps(axes, rows, start, colours, is_dashed=is_dashed)
     scales.set_whole_ticks(axes.xaxis)
@@ -312,7 +317,7 @@ def _draw_measure(
 def set_scales(
     rows: Iterable[Iterable[Axes]], table: pd.DataFrame, measures: Sequence[DrawnMeasure]
 ) -> None:
-    """Make the y axes of each measure's row logarithmic, or let them begin at 0."""
+    """Make the y axes of each measure's row logarithmic, or let them begin at 0 if the values are not wide."""
     logarithmic = find_log_measures(table, measures)
     for row, measure in zip(rows, measures, strict=False):
         for axes in row:
@@ -323,11 +328,12 @@ def set_scales(
 
 
 def find_log_measures(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> set[str]:
-    """Return the names of the measures with a logarithmic axis: all of a quantity if the values of one are wide.
+    """Return the names of the measures with a logarithmic axis.
 
-    Suspect values do not decide, unless most are suspect.
+    If the values of a measure are wide, all measures of its quantity have one. Suspect values do not decide, unless
+    most values are suspect.
     """
-    candidates = [measure for measure in measures if not measure.from_zero]
+    candidates = [measure for measure in measures if not measure.begins_at_zero]
     wide = {
         measure.axis
         for measure in candidates
@@ -341,24 +347,24 @@ def _select_finite(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
 
 
 def select_trusted(rows: pd.DataFrame) -> pd.Series:
-    """Return the values that are not suspect, or all if all are."""
-    trusted = rows[~rows["marked"].astype(bool)]
-    return (rows if trusted.empty else trusted)["value"]
+    """Return the values that are not suspect, or all values if all are suspect."""
+    trusted_rows = rows[~rows["marked"].astype(bool)]
+    return (rows if trusted_rows.empty else trusted_rows)["value"]
 
 
 def _select_deciding(rows: pd.DataFrame) -> pd.Series:
-    """Return the values that are not suspect if these are the most, else all."""
+    """Return the values that are not suspect, or all values if most are suspect."""
     is_suspect = rows["marked"].astype(bool)
     return rows["value"] if is_suspect.mean() > 0.5 else rows.loc[~is_suspect, "value"]
 
 
 def _is_wide(values: pd.Series) -> bool:
-    """Return whether a large value would leave all other values the same height or colour."""
+    """Return whether values differ so much that small ones would share a height or colour on a linear scale."""
     return 0 < WIDE * values.min() < values.max()
 
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
-    """Draw the values of one measure and model; undefined and infinite ones are grey."""
+    """Draw a cell for each value of one measure and model, in grey for undefined and infinite values."""
     # A model without steps has one column.
     rows = rows.assign(step=rows["step"].fillna(0))
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
@@ -374,7 +380,7 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
 
 
 def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
-    """Label steps as far as they fit; mark undefined and suspect cells, and hollow checkpoints."""
+    """Label as many steps as fit, and mark undefined and suspect cells and hollow checkpoints."""
     steps = sorted({int(step) for step in rows["step"].dropna()})
     size = axes.get_window_extent().size / axes.figure.dpi
     centres = scales.place_steps(steps or [0])
@@ -388,7 +394,7 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     is_undefined = ~np.isfinite(rows["value"])
     is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
     ink = pd.Series(np.select([is_undefined, is_light], ["0.4", "0.1"], "1"), rows.index)
-    for label, marked, size in (
+    for label, is_marked, size in (
         (style.UNDEFINED, is_undefined, 1.0),
         (style.NOT_OK, ~is_undefined & rows["hollow"], 1.0),
         (style.SUSPECT, ~is_undefined & rows["marked"], 0.7),
@@ -396,7 +402,7 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
         look = {**style.MARKS[label].look, "markerfacecolor": "none", "rasterized": True}
         look["markersize"] = size * min(LARGEST_MARK, CELL_SHARE * side)
         look["markeredgewidth"] = min(0.7, 0.1 * side)
-        for shade, cells in rows[marked].groupby(ink[marked]):
+        for shade, cells in rows[is_marked].groupby(ink[is_marked]):
             axes.plot(places[cells.index], cells["layer"], color=shade, label=label, **look)
 
 
@@ -441,12 +447,12 @@ def _draw_steps(
 def _add_step_legend(
     panels: np.ndarray, colours: Mapping[int, str], lines: dict[str, Line2D]
 ) -> None:
-    """Add a legend of the steps above the panels, and for many steps a bar of colours at the right."""
+    """Add a legend of the steps above the panels, and a bar of colours at the right if steps are many."""
     if lines:
         order = sorted(lines, key=lambda name: int(name.split()[1].strip(",").replace(",", "")))
         marks.add_legend(panels[0, 0].figure, {name: lines[name] for name in order}, "right")
     if len(colours) > MOST_IN_LEGEND:
         norm = BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours))
-        mapped = ScalarMappable(norm, ListedColormap([*colours.values()]))
-        bar = scales.add_bar(mapped, panels, "Training step")
+        mappable = ScalarMappable(norm, ListedColormap([*colours.values()]))
+        bar = scales.add_bar(mappable, panels, "Training step")
         scales.set_rank_ticks(bar.ax.yaxis, [*colours], scales.MOST_RANKS * len(panels))

@@ -28,10 +28,10 @@ class FigureInputs:
     measures : sequence of DrawnMeasure
         Measures in the order of panels.
     caption : str
-        The beginning of the caption; the function adds sentences about the tables.
+        The beginning of the caption; the drawing function adds sentences about the tables.
     tables : mapping of str to pandas.DataFrame
         Tables by kind, with the rows of all models: ``estimates`` if there are measures, ``verdicts`` if the figure
-        shows a training, and the kinds in `reads`. They may hold further measures and checkpoints.
+        shows a training, and the kinds in `reads` of ``paper.yaml``. Tables may hold further measures and checkpoints.
     note : str
         A note on the drawn checkpoints, below the panels.
     sample : str
@@ -52,7 +52,7 @@ class FigureInputs:
 
 
 def read_tables(files: Mapping[str, Sequence[Path]]) -> dict[str, pd.DataFrame]:
-    """Read tables, by kind one file per model; an empty cell is a missing value."""
+    """Read the tables of each kind from one file per model; an empty cell is a missing value."""
     tables = {}
     for kind, paths in files.items():
         types = COLUMN_TYPES | MEAN_COLUMN_TYPES if kind == "estimates" else COLUMN_TYPES

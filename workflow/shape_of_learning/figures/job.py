@@ -20,13 +20,13 @@ class DrawnModel:
     name : str
         The name in tables.
     label, family, role : str
-        The printed name; the family, which decides the colour; ``decoder`` or ``encoder``.
+        The printed name, the family, which decides the colour, and ``decoder`` or ``encoder``.
     revision : str or None
         The checkpoint that is drawn; None if the figure shows all checkpoints that the verdicts allow.
     width : int
         Coordinates of a hidden state; 0 if unknown.
     seeds_of : str
-        The entry whose seed this model is; empty if the entry has one seed.
+        The entry of which this model is one seed; empty if the entry has one seed only.
     """
 
     name: str
@@ -48,9 +48,9 @@ class DrawnMeasure:
         The name in tables.
     label, axis : str
         The printed names of the measure with its settings, and of its quantity.
-    from_zero : bool
-        Whether the axis begins at 0 or below, as for shares and cosines; other axes may be logarithmic.
-    per_dimension : bool
+    begins_at_zero : bool
+        Whether the axis begins at 0 or below, as for shares and cosines. Other axes may be logarithmic.
+    depends_on_width : bool
         Whether the value depends on the number of vectors per dimension, as scores of fits do.
     parameters : mapping
         The arguments of its function besides the data.
@@ -61,8 +61,8 @@ class DrawnMeasure:
     name: str
     label: str
     axis: str
-    from_zero: bool = True
-    per_dimension: bool = False
+    begins_at_zero: bool = True
+    depends_on_width: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
     conditions: Conditions = field(default_factory=Conditions)
 
@@ -73,14 +73,14 @@ class FigureJob(NamedTuple):
     Attributes
     ----------
     function : str
-        ``"module:function"``, which is given :class:`.FigureInputs` and the options.
+        ``"module:function"``; its arguments are :class:`.FigureInputs` and the options.
     models : tuple of DrawnModel
     measures : tuple of DrawnMeasure
     options : mapping
     caption, note, sample : str
         As in :class:`.FigureInputs`.
     protocol : str
-        How its estimators of the intrinsic dimension are set, at the end of the caption.
+        The settings of its estimators of the intrinsic dimension, for the end of the caption.
     """
 
     function: str
@@ -99,9 +99,9 @@ class TableJob(NamedTuple):
     Attributes
     ----------
     function : str
-        ``"module:function"``, which is given the entries and the tables that the paper's table reads.
+        ``"module:function"``; its arguments are the entries and the tables that the paper's table reads.
     entries : tuple of mapping
-        The columns of each model that its entry states.
+        For each model, the columns that its entry states.
     caption : str
     """
 
@@ -117,8 +117,8 @@ def make_drawn_measures(measures: Iterable[Measure]) -> tuple[DrawnMeasure, ...]
             name=measure.name,
             label=measure.label,
             axis=measure.axis,
-            from_zero=not (measure.depends_on_n and measure.family == "dimension"),
-            per_dimension=measure.depends_on_n and measure.family == "linearity",
+            begins_at_zero=not (measure.depends_on_n and measure.family == "dimension"),
+            depends_on_width=measure.depends_on_n and measure.family == "linearity",
             parameters=measure.arguments,
             conditions=measure.conditions,
         )

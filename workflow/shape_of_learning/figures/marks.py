@@ -26,8 +26,8 @@ from shape_of_learning.figures.style import (
     measure_width,
 )
 
-# Labels of x axes, by the column of the table.
-ALONG = {
+# Labels of x axes by the columns of tables.
+X_LABELS = {
     "layer": "Layer\n(0: embeddings, n: block n)",
     "depth": "Relative depth\n(0: embeddings, 1: last block)",
     "step": "Training step",
@@ -41,25 +41,26 @@ KEY_ROOM = 0.3  # inches, of a mark in the key and the gaps beside it
 BAR_WIDTH = 2.5  # points, of an interval without neighbours to make a band with
 BAR_OPACITY = 0.4
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
-MOST_MARKERS = 40  # points of a line; markers of more would cover each other
+MOST_MARKERS = 40  # points of a line; more markers would cover each other
 LOWER_EDGE = 0.02  # of a panel's height
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
-SAMPLE_ROOM = 0.5  # inches, of a line in a legend and the gaps beside it
-LABEL_ROOM = 1.3  # inches that a figure has for words beside a panel
-TITLE_ROOM = 0.6  # inches of a column's width without its title
-MOST_JOINED = 3  # lines with labels at their ends; the labels of more are a list
+SAMPLE_ROOM = 0.5  # inches of a legend for the sample of a line and the gaps beside it
+LABEL_ROOM = 1.3  # inches that a figure always has for labels beside a panel
+TITLE_ROOM = 0.6  # inches of a column's width that a title cannot take
+MOST_JOINED = (
+    3  # labels of at most so many lines stand at the ends; the labels of more lines are a list
+)
 # The style of footnotes; the contrast of the grey with white is 7 to 1.
 NOTE: dict[str, Any] = {"fontsize": 6, "color": "0.35", "va": "bottom", "linespacing": 1.25}
-SIDE = 0.04  # inches at both sides and below
-ABOVE = 0.07  # inches between the panels and the note
+SIDE = 0.04  # inches around the note, at both sides and below
+NOTE_GAP = 0.07  # inches between the panels and the note
 NON_BREAKING = re.compile(
     r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)|(?<=\bn) (?=\d)|(?<=\d) (?=%)"
 )
 NO_BREAK = "\N{NO-BREAK SPACE}"
-PIXEL_SHARE = (
-    0.036  # a PNG puts letters on whole pixels: half a pixel for a letter of 14 at 300 dpi
-)
-NARROWEST = 8  # characters that every panel has room for
+# A PNG puts letters on whole pixels, which can widen a letter of 14 pixels (at 300 dpi) by half a pixel.
+PIXEL_SHARE = 0.036
+NARROWEST = 8  # characters; every panel has room for them
 NARROW_LETTER = 0.3  # of the type size, about the width of "i"
 
 
@@ -71,9 +72,9 @@ def make_model_panels(
     frame: float = FRAME,
     labels: int | None = None,
     draws_all: bool = False,
-    **shared: Any,
+    **panel_options: Any,
 ) -> tuple[Figure, np.ndarray, dict[Axes, list[Line2D]]]:
-    """Make a figure of panels with a line for each model, as high as the labels of the lines need.
+    """Make a figure of panels with a line for each model, high enough for the labels of the lines.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def make_model_panels(
         The number of labels beside a panel; by default one per model.
     draws_all : bool
         Whether a panel also has lines, without points, for models that its table lacks.
-    shared
+    panel_options
         Further arguments of :func:`make_panels`.
 
     Returns
@@ -101,10 +102,10 @@ def make_model_panels(
         For :func:`label_line_ends`.
     """
     rows, columns = len(panels_by_row), len(panels_by_row[0])
-    least = style.PANEL_HEIGHT if rows == 1 else style.LOW_PANEL_HEIGHT
-    height = choose_height(labels or len(inputs.models), least)
+    minimum = style.PANEL_HEIGHT if rows == 1 else style.LOW_PANEL_HEIGHT
+    height = choose_height(labels or len(inputs.models), minimum)
     height += frame if rows == 1 else 0.7 * frame
-    figure, grid = make_panels(rows, columns, rows * height, *notes, **shared)
+    figure, grid = make_panels(rows, columns, rows * height, *notes, **panel_options)
     names = [model.name for model in inputs.models] if draws_all else None
     panels = [panel for row in panels_by_row for panel in row]
     lines = {}
@@ -112,11 +113,11 @@ def make_model_panels(
         lines[axes] = draw_models(axes, table, x, inputs.models, names=names)
         axes.set_title(title)
         if x in ("step", "tokens"):
-            shares_axis = "sharex" in shared or table.empty
+            shares_axis = "sharex" in panel_options or table.empty
             tables = [table for _, table in panels] if shares_axis else [table]
             scales.set_progress_axis(axes, chain.from_iterable(table[x] for table in tables))
     for axes in grid[-1]:
-        axes.set_xlabel(ALONG.get(x, x))
+        axes.set_xlabel(X_LABELS.get(x, x))
     return figure, grid, lines
 
 
@@ -128,15 +129,15 @@ def draw_models(
     *,
     names: Iterable[str] | None = None,
 ) -> list[Line2D]:
-    """Draw the line and band of each model of a table, in its style among all `models`.
+    """Draw the line and band of each model of a table; `models` decide the styles.
 
-    With `names`, draw the lines of these models, also without points. Except along the depth each point has a marker.
+    With `names`, draw the lines of these models, also without points. Points have markers unless `x` is the depth.
     """
     styles = style.choose_line_styles(models)
-    drawn = set(table["model"] if names is None else names)
+    drawn_names = set(table["model"] if names is None else names)
     lines = []
     for model in models:
-        if model.name in drawn:
+        if model.name in drawn_names:
             rows, look = table[table["model"] == model.name], styles[model.name]
             lines.append(draw_line(axes, rows, x, look, label=model.label, markers=x != "depth"))
     return lines
@@ -157,55 +158,57 @@ def draw_line(
     Parameters
     ----------
     rows : pandas.DataFrame
-        Points in order, with the columns `x` and `y`. Points that are ``hollow``, ``marked`` or ``bare`` have an open
+        Points in order, with the columns `x` and `y`. A point with true ``hollow``, ``marked`` or ``bare`` has an open
         diamond, an open ring or a cross. The line has a gap where `y` is NaN. The columns ``low`` and ``high`` make a
         band, with a gap where they are NaN and a bar for a point between two gaps. An undefined or infinite value has
         a stroke at the lower edge.
     label : str
         The label of the line, which :func:`label_line_ends` writes.
     markers : bool
-        Whether all points have markers, if the line has at most :data:`MOST_MARKERS`. Otherwise only points between
-        two gaps have one.
+        Whether all points have markers, if the line has at most :data:`MOST_MARKERS` points. Otherwise only points
+        between two gaps have markers.
 
     Returns
     -------
     Line2D
-        The line. Its marks are lines of their own, with the labels of :data:`.MARKS`.
+        The line. Marks are separate lines, with the labels of :data:`.MARKS`.
     """
     places, values = rows[[x, y]].to_numpy("float64").T
-    present, colour = np.isfinite(values), look.colour
-    hollow, marked, bare = (
-        present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
+    is_present, colour = np.isfinite(values), look.colour
+    is_hollow, is_marked, is_bare = (
+        is_present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(is_present)
         for mark in ("hollow", "marked", "bare")
     )
     markers = markers and len(rows) <= MOST_MARKERS
-    filled = (present if markers else _find_isolated_points(present)) & ~hollow & ~marked
+    has_marker = (
+        (is_present if markers else _find_isolated_points(is_present)) & ~is_hollow & ~is_marked
+    )
     (line,) = axes.plot(
         places,
         values,
-        marker=look.marker if markers or filled.any() else "",
+        marker=look.marker if markers or has_marker.any() else "",
         color=colour,
         linestyle=look.dashes,
-        markevery=filled,
+        markevery=has_marker,
         label=label,
     )
-    for kind, points in ((NOT_OK, hollow), (SUSPECT, marked), (NO_INTERVAL, bare)):
+    for kind, points in ((NOT_OK, is_hollow), (SUSPECT, is_marked), (NO_INTERVAL, is_bare)):
         if points.any():
             look_of_mark = {"color": colour, "zorder": ABOVE_LINES, **MARKS[kind].look}
             axes.plot(places[points], values[points], label=kind, **look_of_mark)
-    # An undefined value at either end keeps its place on the axis.
+    # Undefined values at the ends of a line also widen the axis.
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
     if "low" in rows:
         low, high = rows[["low", "high"]].to_numpy("float64").T
-        if not present.all():
+        if not is_present.all():
             edge = {"transform": axes.get_xaxis_transform(), "label": UNDEFINED, "color": colour}
-            lowest = np.full(np.count_nonzero(~present), LOWER_EDGE)
-            axes.plot(places[~present], lowest, **MARKS[UNDEFINED].look, **edge)
+            lowest = np.full(np.count_nonzero(~is_present), LOWER_EDGE)
+            axes.plot(places[~is_present], lowest, **MARKS[UNDEFINED].look, **edge)
         axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
-        isolated = _find_isolated_points(np.isfinite(low))
-        if isolated.any():
+        is_isolated = _find_isolated_points(np.isfinite(low))
+        if is_isolated.any():
             bar = {"linewidth": BAR_WIDTH, "alpha": BAR_OPACITY}
-            axes.vlines(places[isolated], low[isolated], high[isolated], colour, **bar)
+            axes.vlines(places[is_isolated], low[is_isolated], high[is_isolated], colour, **bar)
     return line
 
 
@@ -215,9 +218,14 @@ def _find_isolated_points(present: np.ndarray) -> np.ndarray:
 
 
 def make_panels(
-    rows: int, columns: int, height: float, *notes: str, width: float | None = None, **shared: Any
+    rows: int,
+    columns: int,
+    height: float,
+    *notes: str,
+    width: float | None = None,
+    **subplot_options: Any,
 ) -> tuple[Figure, np.ndarray]:
-    """Make a figure with a footnote and an array of panels; a single panel has the width of a column of text.
+    """Make a figure with a footnote and an array of panels; a single column of panels is as wide as a column of text.
 
     The footnote adds to the height, so that panels keep their size.
     """
@@ -225,16 +233,16 @@ def make_panels(
         width = style.COLUMN_WIDTH if columns == 1 else style.TEXT_WIDTH
     figure = Figure(figsize=(width, height))
     add_footnote(figure, *notes)
-    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
+    return figure, figure.subplots(rows, columns, squeeze=False, **subplot_options)
 
 
-def choose_height(labels: int, least: float = style.PANEL_HEIGHT) -> float:
-    """Return the height of a panel in inches: that of its labels, and at least `least`."""
-    return max(least, labels * LABEL_PITCH)
+def choose_height(labels: int, minimum: float = style.PANEL_HEIGHT) -> float:
+    """Return the height of a panel in inches: the height of its labels, or `minimum` if that is larger."""
+    return max(minimum, labels * LABEL_PITCH)
 
 
 def make_room(figure: Figure, labels: Sequence[str]) -> None:
-    """Widen a figure by the width that labels beside a panel need beyond :data:`LABEL_ROOM`."""
+    """Widen a figure by as much as labels beside a panel are longer than :data:`LABEL_ROOM`."""
     longest = max(measure_width(label, style.SIZE_OF_TYPE) for label in labels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + max(0, longest - LABEL_ROOM), height)
@@ -252,19 +260,19 @@ def make_legend_handle(label: str, **look: Any) -> Line2D:
 
 
 def name_lines(
-    panels: Iterable[Axes], lines: Mapping[Axes, Sequence[Line2D]], without_points: str = ""
+    panels: Iterable[Axes], lines: Mapping[Axes, Sequence[Line2D]], reason: str = ""
 ) -> None:
-    """Write labels at the ends of the lines of some panels, or a legend above them if no panel has two lines.
+    """Write labels at the ends of the lines of `panels`, or a legend above them if no panel has two lines.
 
     The parameters are those of :func:`label_line_ends`.
     """
     lines = {axes: lines[axes] for axes in panels}
     if max(len(panel_lines) for panel_lines in lines.values()) > 1:
         for axes, panel_lines in lines.items():
-            label_line_ends(axes, panel_lines, without_points)
+            label_line_ends(axes, panel_lines, reason)
         return
     legend = {
-        _format_line_name(line, without_points): line
+        _format_line_name(line, reason): line
         for panel_lines in lines.values()
         for line in panel_lines
     }
@@ -283,24 +291,24 @@ def _count_columns(figure: Figure, names: Sequence[str], sample_room: float = SA
     return max(1, min(len(names), int(figure.get_size_inches()[0] / widest)))
 
 
-def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "") -> None:
+def label_line_ends(axes: Axes, lines: Sequence[Line2D], reason: str = "") -> None:
     """Write each line's label to the right of the panel, beside a sample of the line without its markers.
 
-    The labels of few lines stand as near to their ends as they can without overlap, and a thin rule joins each label to
-    its line. The labels of many lines are a list from the top, in the order of `lines`. Call this after everything
-    else is drawn.
+    Labels of few lines stand as near to the ends of the lines as they can without overlap, and a thin rule joins each
+    label to its line. Labels of many lines are a list from the top, in the order of `lines`. Call this after
+    everything else is drawn.
 
     Parameters
     ----------
     axes : Axes
         A panel of at least :func:`choose_height`.
     lines : sequence of Line2D
-    without_points : str
-        Words for a line without a defined point; by default ``undefined`` or ``all left out``.
+    reason : str
+        The reason why a line has no defined point; by default ``undefined`` or ``all left out``.
     """
     ends = [_find_last_point(line) for line in lines]
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # rules must not move the limits
-    labels = [_format_line_name(line, without_points) for line in lines]
+    labels = [_format_line_name(line, reason) for line in lines]
     make_room(axes.figure, labels)
     axes.figure.draw_without_rendering()  # fixes the panel's height
     pitch = LABEL_PITCH * axes.figure.dpi / axes.get_window_extent().height
@@ -323,12 +331,12 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
         axes.text(0.43, place, label, transform=margin, va="center_baseline", color=style.INK)
 
 
-def _format_line_name(line: Line2D, without_points: str) -> str:
-    """Return the label of a line, with a reason if it has no point."""
+def _format_line_name(line: Line2D, reason: str) -> str:
+    """Return the label of a line, with the reason if it has no point."""
     if np.isfinite(_find_last_point(line)[1]):
         return str(line.get_label())
-    reason = "undefined" if len(line.get_xdata()) else "all left out"
-    return f"{line.get_label()}: {without_points or reason}"
+    default_reason = "undefined" if len(line.get_xdata()) else "all left out"
+    return f"{line.get_label()}: {reason or default_reason}"
 
 
 def spread_places(heights: np.ndarray, pitch: float) -> np.ndarray:
@@ -352,10 +360,9 @@ def _find_last_point(line: Line2D) -> tuple[float, float]:
 
 
 def add_footnote(figure: Figure, *sentences: str) -> None:
-    """Write sentences below the panels, each on a line of its own, wrapped to the figure's width.
+    """Write sentences below the panels, wrapped to the figure's width, each on a new line.
 
-    The note adds to the figure's height, so that panels keep their size. Call this before labels are placed at the ends
-    of lines.
+    The note adds to the figure's height, so that panels keep their size. Call this before :func:`label_line_ends`.
     """
     note_sentences = [sentence for sentence in sentences if sentence]
     if not note_sentences:
@@ -363,15 +370,15 @@ def add_footnote(figure: Figure, *sentences: str) -> None:
     width = figure.get_size_inches()[0]
     words = wrap_sentences(note_sentences, width - 2 * SIDE, NOTE["fontsize"])
     note = figure.text(SIDE, SIDE, words, transform=figure.dpi_scale_trans, gid="footnote", **NOTE)
-    _add_height(figure, note.get_window_extent().height / figure.dpi + SIDE + ABOVE)
+    _add_height(figure, note.get_window_extent().height / figure.dpi + SIDE + NOTE_GAP)
 
 
-def _add_height(figure: Figure, added: float) -> float:
-    """Add inches below the panels of a figure, and return the share of its height at which the panels begin."""
+def _add_height(figure: Figure, inches: float) -> float:
+    """Add height below the panels of a figure, and return the share of the new height that is below the panels."""
     width, height = figure.get_size_inches()
-    below = height * (figure.get_layout_engine().get()["rect"] or (0, 0))[1] + added
-    figure.set_size_inches(width, height + added)
-    share = below / (height + added)
+    below = height * (figure.get_layout_engine().get()["rect"] or (0, 0))[1] + inches
+    figure.set_size_inches(width, height + inches)
+    share = below / (height + inches)
     figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
     return share
 
@@ -399,10 +406,10 @@ def add_key(figure: Figure) -> None:
 
 def wrap_sentences(sentences: Sequence[str], width: float, size: float) -> str:
     """Wrap sentences into the longest lines that fit into `width` inches; `size` is the type size in points."""
-    most = int(width * 72 / (size * NARROW_LETTER))
+    limit = int(width * 72 / (size * NARROW_LETTER))
     sentences = [NON_BREAKING.sub(NO_BREAK, sentence) for sentence in sentences]
     lines: list[str] = []
-    for characters in range(most, NARROWEST, -1):
+    for characters in range(limit, NARROWEST, -1):
         lines = [
             line.replace(NO_BREAK, " ")
             for sentence in sentences

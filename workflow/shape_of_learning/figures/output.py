@@ -22,7 +22,7 @@ class Drawing:
     table : pandas.DataFrame
         One row per drawn point.
     caption : str
-        A few sentences; stored in the PDF as Subject, in the PNG as Description, and beside them as Markdown.
+        A few sentences, stored in the PDF as Subject, in the PNG as Description, and beside both as Markdown.
     """
 
     figure: Figure
@@ -33,7 +33,10 @@ class Drawing:
 def make_drawing(
     inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str
 ) -> Drawing:
-    """Add a key of the marks to a figure, and its numbers and caption; `sentences` follow the caption of `inputs`."""
+    """Add a key of the marks to a figure and join it with its numbers and caption.
+
+    `sentences` follow the caption of `inputs`.
+    """
     add_key(figure)
     numbers = table.drop(columns=["hollow", "marked", "bare"], errors="ignore")
     return Drawing(figure, numbers, join_sentences(inputs.caption, *sentences))

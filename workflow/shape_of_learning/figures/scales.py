@@ -1,4 +1,4 @@
-"""Axes of measures, and of training progress in steps or tokens, where 0 has no logarithm."""
+"""Set the scales and ticks of axes: of measures, and of training progress, where 0 has no logarithm."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,22 +23,26 @@ from shape_of_learning.figures.job import DrawnMeasure
 from shape_of_learning.figures.style import BEYOND, MARKS, SUSPECT, measure_width
 
 ZERO_GAP = 0.45  # decades between 0 and the first step after it
-BAR_ASPECT = 25  # height over width, of a bar beside one panel
-CROWDED = 0.7  # of the distance between labels
-FEW_POWERS = 1000  # a log axis of a smaller ratio of ends also labels multiples of powers
-NARROW = 5  # a log axis of a smaller ratio of ends has the labels of a linear one
+BAR_ASPECT = 25  # height over width of a bar beside one panel
+CROWDED = (
+    0.7  # the last label but one is dropped if it is nearer to the last than this share of a stride
+)
+FEW_POWERS = 1000  # a log axis whose ends have a smaller ratio also labels multiples of powers
+NARROW = 5  # a log axis whose ends have a smaller ratio has the labels of a linear axis
 MOST_RANKS = 14  # labels of steps along a panel
 MOST_TICKS = 20  # ticks without a label along a panel
-NEAR_ONE = 0.5  # an axis of larger values ends at 1 and need not begin at 0
+NEAR_ONE = 0.5  # an axis whose values are all larger ends at 1 and need not begin at 0
 MARGIN = 0.05  # share of the drawn range
 LABEL_GAP = 0.06  # inches between two labels
-PANEL_SHARE = 0.8  # of a panel's width that is left after the layout
+PANEL_SHARE = 0.8  # the share of a panel's width that the layout leaves
 # Suspect values above this multiple of the largest other value are beyond the axis.
 MOST_BEYOND = 2
-MOST_BELOW = 2  # a log axis ends, for bands, at the least value over this number
+MOST_BELOW = 2  # bands do not extend a log axis below the smallest value over this number
 UPPER_EDGE = 0.97  # of a panel's height
 format_exact = "{:,.0f}".format
-SAME_SIZE = 1.01  # ratio of batch sizes that count as equal, since some models round their tokens
+SAME_SIZE = (
+    1.01  # batch sizes up to this ratio count as equal, since some models round their tokens
+)
 
 
 def choose_progress_column(table: pd.DataFrame) -> str:
@@ -61,16 +65,17 @@ def describe_progress(table: pd.DataFrame, column: str) -> str:
 
 
 def _have_different_batch_sizes(table: pd.DataFrame) -> bool:
-    trained = table[(table["step"] > 0) & table["tokens"].notna()]
-    per_step = trained["tokens"].astype("float64") / trained["step"].astype("float64")
-    sizes = per_step.groupby(trained["model"]).median()
+    trained_rows = table[(table["step"] > 0) & table["tokens"].notna()]
+    tokens = trained_rows["tokens"].astype("float64")
+    batch_sizes = tokens / trained_rows["step"].astype("float64")
+    sizes = batch_sizes.groupby(trained_rows["model"]).median()
     return len(sizes) > 0 and bool(sizes.max() > SAME_SIZE * sizes.min())
 
 
 def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
-    """Make the x axis of steps or tokens logarithmic, with an axis break after 0 if it occurs.
+    """Make the x axis of steps or tokens logarithmic, with an axis break after 0 if 0 occurs.
 
-    Steps have labels as far as these do not touch.
+    As many steps have labels as fit without touching.
     """
     values = [int(step) for step in steps]
     positive = sorted({value for value in values if value > 0})
@@ -90,58 +95,56 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
     length = PANEL_SHARE * axes.get_window_extent().width / axes.figure.dpi
     ticks = _choose_step_labels([0, *positive] if has_zero else positive, places, length)
     axes.set_xticks([*ticks], [*ticks.values()])
-    # A step whose label has no room has a tick alone.
-    others = [step for step in positive if step not in ticks]
-    few = len(others) <= MOST_TICKS
-    axes.xaxis.set_minor_locator(FixedLocator(others) if few else NullLocator())
+    # The other steps have ticks without labels.
+    unlabelled_steps = [step for step in positive if step not in ticks]
+    are_few = len(unlabelled_steps) <= MOST_TICKS
+    axes.xaxis.set_minor_locator(FixedLocator(unlabelled_steps) if are_few else NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
     """Begin the y axis at 0 or below for shares and cosines; end it at 1 if all values are near 1.
 
-    The axis of another measure begins at 0 if its band but no value reaches below 0, and if all values are suspect,
-    so that their differences do not stand out. Suspect values far above the others are beyond the axis, with a mark at
-    its upper edge. A log axis does not change. Call this after everything is drawn.
+    The axis of another measure begins at 0 if its bands reach below 0 but its values do not, and if all values are
+    suspect, so that their differences do not stand out. Suspect values far above the other values are beyond the axis,
+    with a mark at its upper edge. A log axis does not change. Call this after everything is drawn.
     """
     if axes.get_yscale() == "log":
         return
-    sharing = axes.get_shared_y_axes().get_siblings(axes)
-    if not all(measure.from_zero for measure in measures):
-        values, suspect = _list_line_values(sharing)
-        least = min(values, default=0.0)
-        if least >= 0 and (axes.get_ylim()[0] < 0 or (values and len(suspect) == len(values))):
+    panels = axes.get_shared_y_axes().get_siblings(axes)
+    if not all(measure.begins_at_zero for measure in measures):
+        values, suspect_values = _list_line_values(panels)
+        are_suspect = bool(values) and len(suspect_values) == len(values)
+        if min(values, default=0.0) >= 0 and (axes.get_ylim()[0] < 0 or are_suspect):
             axes.set_ylim(bottom=0)
-        _limit_to_trusted(axes, values, suspect)
+        _limit_to_trusted(axes, values, suspect_values)
         return
-    least, most = (
-        min(panel.dataLim.y0 for panel in sharing),
-        max(panel.dataLim.y1 for panel in sharing),
-    )
-    if NEAR_ONE < least <= most <= 1:
-        margin = MARGIN * (1 - least)
-        axes.set_ylim(least - margin, 1 + margin)
+    lowest = min(panel.dataLim.y0 for panel in panels)
+    highest = max(panel.dataLim.y1 for panel in panels)
+    if NEAR_ONE < lowest <= highest <= 1:
+        margin = MARGIN * (1 - lowest)
+        axes.set_ylim(lowest - margin, 1 + margin)
     else:
         low, high = axes.get_ylim()
-        axes.set_ylim(min(0, low), max(high, 1.03 * most))
+        axes.set_ylim(min(0, low), max(high, 1.03 * highest))
 
 
 def _list_line_values(panels: Iterable[Axes]) -> tuple[list[float], list[float]]:
-    """List the values of the lines in some panels, and the suspect ones among them."""
+    """List the values of the lines in some panels, then their suspect values."""
     values: list[float] = []
-    suspect: list[float] = []
+    suspect_values: list[float] = []
     for axes in panels:
         for line in axes.get_lines():
             label, y = str(line.get_label()), np.asarray(line.get_ydata(), dtype=float)
             if line.get_transform() == axes.transData and (label == SUSPECT or label not in MARKS):
-                (suspect if label == SUSPECT else values).extend(y[np.isfinite(y)])
-    return values, suspect
+                (suspect_values if label == SUSPECT else values).extend(y[np.isfinite(y)])
+    return values, suspect_values
 
 
-def _limit_to_trusted(axes: Axes, values: Sequence[float], suspect: Sequence[float]) -> None:
-    """End an axis at :data:`MOST_BEYOND` times the largest value that is not suspect, if it has larger values."""
-    trusted = list((Counter(values) - Counter(suspect)).elements())
-    end = MOST_BEYOND * max(trusted, default=0.0)
+def _limit_to_trusted(axes: Axes, values: Sequence[float], suspect_values: Sequence[float]) -> None:
+    """End an axis at :data:`MOST_BEYOND` times the largest value that is not suspect, if suspect values are larger."""
+    trusted_values = list((Counter(values) - Counter(suspect_values)).elements())
+    end = MOST_BEYOND * max(trusted_values, default=0.0)
     if end <= 0 or max(values) <= end:
         return
     axes.set_ylim(top=end)
@@ -157,18 +160,19 @@ def _limit_to_trusted(axes: Axes, values: Sequence[float], suspect: Sequence[flo
 def set_log_axis(axes: Axes, span: float = FEW_POWERS) -> None:
     """Make the y axis logarithmic; call this after everything is drawn.
 
-    Values decide the lower edge, and bands that reach to 0 end there. `span` is that of :func:`set_log_ticks`.
+    Values decide the lower edge, and bands that reach lower end there. `span` is the argument of
+    :func:`set_log_ticks`.
     """
     axes.set_yscale("log")
     values, _ = _list_line_values(axes.get_shared_y_axes().get_siblings(axes))
-    least = min((value for value in values if value > 0), default=0.0) / MOST_BELOW
-    if axes.get_ylim()[0] < least:
-        axes.set_ylim(bottom=least)
+    lower_edge = min((value for value in values if value > 0), default=0.0) / MOST_BELOW
+    if axes.get_ylim()[0] < lower_edge:
+        axes.set_ylim(bottom=lower_edge)
     set_log_ticks(axes.yaxis, span)
 
 
 def set_log_ticks(axis: Axis, span: float = FEW_POWERS) -> None:
-    """Label powers of ten with plain numbers, and their multiples by 2 and 5 if the ends have a ratio below `span`."""
+    """Label powers of ten with plain numbers, and multiples by 2 and 5 if the ratio of the ends is below `span`."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1,) if high > span * low else (1, 2, 5)))
     if high < NARROW * low:  # such a range may hold no power of ten
@@ -178,38 +182,38 @@ def set_log_ticks(axis: Axis, span: float = FEW_POWERS) -> None:
 
 
 def name_axis(measure: DrawnMeasure) -> str:
-    """Name the quantity of an axis, and on a second line the measure of it if that has another name."""
+    """Return the quantity of an axis, and on a second line the measure if it has another name."""
     is_named = measure.label == measure.axis
     return measure.axis if is_named else f"{measure.axis},\n{measure.label}"
 
 
 def set_whole_ticks(axis: Axis) -> None:
-    """Label whole numbers only, also if there is a single one."""
+    """Label whole numbers only, even if the axis has a single one."""
     axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
-def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
-    """Label places 0, 1, ... of an axis by steps, at most `most` of them.
+def set_rank_ticks(axis: Axis, steps: Sequence[int], limit: int) -> None:
+    """Label places 0, 1, ... of an axis by steps, with at most `limit` labels.
 
-    If two labels would be the same when written short, half as many are written in full.
+    If two short labels would be equal, half as many labels are written in full.
     """
-    ranks, words = _choose_ranks(len(steps) - 1, most), format_short
+    ranks, format_step = _choose_ranks(len(steps) - 1, limit), format_short
     if _have_equal_labels([steps[rank] for rank in ranks]):
-        ranks, words = _choose_ranks(len(steps) - 1, most // 2), format_exact
-    axis.set_ticks(ranks, labels=[words(steps[rank]) for rank in ranks])
+        ranks, format_step = _choose_ranks(len(steps) - 1, limit // 2), format_exact
+    axis.set_ticks(ranks, labels=[format_step(steps[rank]) for rank in ranks])
     axis.set_minor_locator(NullLocator())
 
 
 def place_steps(steps: Sequence[float]) -> np.ndarray:
-    """Return the places of ascending steps on a logarithmic axis in decades, with 0 left of the first other step."""
+    """Return the places of ascending steps on a logarithmic axis in decades; 0 lies left of the first positive step."""
     values = np.asarray(steps, dtype=float)
     positive = values[values > 0]
     if not positive.size:
         return np.zeros(len(values))
-    # 0 is as far from the first step as this is from the second, but at most a decade.
+    # Step 0 is as far from the first positive step as this is from the second, but at most a decade.
     gap = np.clip(np.log10(positive[1] / positive[0]), 0.1, 1) if positive.size > 1 else 0.5
-    before = np.log10(positive[0]) - gap
-    return np.where(values > 0, np.log10(np.maximum(values, positive[0])), before)
+    zero_place = np.log10(positive[0]) - gap
+    return np.where(values > 0, np.log10(np.maximum(values, positive[0])), zero_place)
 
 
 def find_cell_edges(places: np.ndarray) -> np.ndarray:
@@ -221,7 +225,7 @@ def find_cell_edges(places: np.ndarray) -> np.ndarray:
 
 
 def set_step_ticks(axis: Axis, steps: Sequence[int], length: float) -> None:
-    """Label steps at their :func:`place_steps` along an axis of `length` inches, as far as labels do not touch."""
+    """Label steps at their :func:`place_steps` along an axis of `length` inches, as many as fit without touching."""
     places = place_steps(steps)
     edges = find_cell_edges(places)
     share = np.ptp(places) / (edges[-1] - edges[0])
@@ -232,44 +236,44 @@ def set_step_ticks(axis: Axis, steps: Sequence[int], length: float) -> None:
 
 
 def _choose_step_labels(steps: Sequence[int], places: np.ndarray, length: float) -> dict[int, str]:
-    """Choose labels by step along `length` inches: both ends, powers of ten, then all others that fit.
+    """Choose the labels of steps along `length` inches: both ends, powers of ten, then all other steps that fit.
 
-    If two labels would be the same when written short, all are written in full.
+    If two short labels would be equal, all labels are written in full.
     """
     inches = length * (places - places[0]) / (np.ptp(places) or 1)
     powers = [rank for rank, step in enumerate(steps) if step and np.log10(step) % 1 == 0]
     ranks = dict.fromkeys([len(steps) - 1, 0, *powers[::-1], *range(len(steps) - 1, -1, -1)])
     labels: dict[int, str] = {}
-    for words in (format_short, format_exact):
-        widths = [measure_width(words(step)) for step in steps]
-        shown: list[int] = []
+    for format_step in (format_short, format_exact):
+        widths = [measure_width(format_step(step)) for step in steps]
+        shown_ranks: list[int] = []
         for rank in ranks:
             room = [
                 abs(inches[rank] - inches[other]) - (widths[rank] + widths[other]) / 2
-                for other in shown
+                for other in shown_ranks
             ]
             if min(room, default=LABEL_GAP) >= LABEL_GAP:
-                shown.append(rank)
-        labels = {steps[rank]: words(steps[rank]) for rank in sorted(shown)}
+                shown_ranks.append(rank)
+        labels = {steps[rank]: format_step(steps[rank]) for rank in sorted(shown_ranks)}
         if not _have_equal_labels([*labels]):
             break
     return labels
 
 
 def add_bar(
-    mapped: ScalarMappable, panels: np.ndarray, label: str, extend: str = "neither"
+    mappable: ScalarMappable, panels: np.ndarray, label: str, extend: str = "neither"
 ) -> Colorbar:
-    """Put a bar of colours to the right of an array of panels; it ends in arrows where values `extend` beyond it."""
+    """Put a bar of colours to the right of an array of panels, with arrows at the ends that values `extend` beyond."""
     rows, columns = panels.shape
     place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns, "extend": extend}
-    bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
+    bar = panels[0, 0].figure.colorbar(mappable, ax=[*panels.flat], label=label, **place)
     bar.outline.set_visible(False)
     return bar
 
 
-def _choose_ranks(last: int, most: int) -> list[int]:
-    """Choose at most `most` of the places from 0 to `last`, at even distances, with both ends."""
-    stride = max(1, -(-last // max(1, most - 1)))
+def _choose_ranks(last: int, limit: int) -> list[int]:
+    """Choose at most `limit` places from 0 to `last` at even distances, with both ends."""
+    stride = max(1, -(-last // max(1, limit - 1)))
     ranks = [*range(0, last, stride)]
     if ranks and last - ranks[-1] < CROWDED * stride:
         ranks.pop()
@@ -277,12 +281,12 @@ def _choose_ranks(last: int, most: int) -> list[int]:
 
 
 def _have_equal_labels(values: Sequence[float]) -> bool:
-    """Tell whether different numbers are the same when written short."""
+    """Tell whether two different numbers have equal short labels."""
     return len({format_short(value) for value in values}) < len(set(values))
 
 
 def _mark_break(axes: Axes, place: float) -> None:
-    """Break the bottom spine at `place` in data coordinates with two slashes."""
+    """Draw two slashes that break the bottom spine at `place`, in data coordinates."""
     slashes = {"marker": [(-0.4, -1), (0.4, 1)], "markersize": 5, "markeredgewidth": 0.6}
     ink = axes.spines["bottom"].get_edgecolor()
     transform = axes.get_xaxis_transform()

@@ -1,4 +1,4 @@
-"""Specification curves: a claim under every combination of choices, by effect, and the choices below.
+"""Draw specification curves: the effects of a claim under all combinations of choices, above these choices.
 
 Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4 (2020).
 """
@@ -38,23 +38,23 @@ LOOKS = {
     ClaimVerdict.NOT_MEASURED: {"color": "0.85", "marker": "."},
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
-LABEL_WIDTH = 1.75  # inches, of the names of options
-SIZES = (1.2, 4)  # points, of dots
-MOST_DOTS = 130  # more specifications have strokes, since dots would overlap
+LABEL_WIDTH = 1.75  # inches for the names of options
+SIZES = (1.2, 4)  # points: the smallest and the largest dot
+MOST_DOTS = 130  # more specifications are strokes, since dots would overlap
 
 
-def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "") -> Drawing:
-    """Draw the estimates of a claim above their choices; without estimates, the choices and the reason.
+def draw_specification_curve(grid: ClaimGrid, judgements: Specified, sample: str = "") -> Drawing:
+    """Draw the estimates of a claim above their choices, or without estimates the choices and the reason.
 
     Parameters
     ----------
     grid : ClaimGrid
-    judged : mapping of tuple of str to Judgement
+    judgements : mapping of tuple of str to Judgement
         The result of :func:`.judge_specifications`.
     sample : str
         The windows and the text of the run, for the last line.
     """
-    table = _tabulate_specifications(grid, judged)
+    table = _tabulate_specifications(grid, judgements)
     has_curve = bool(table["estimate"].notna().any())
     title = textwrap.wrap(grid.claim.sentence, 120) + ([f"With {grid.less}."] if grid.less else [])
     if not has_curve:
@@ -63,7 +63,7 @@ def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(grid.free_choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     note = marks.wrap_sentences(
-        _write_footnote(grid, judged, table, sample),
+        _write_footnote(grid, judgements, table, sample),
         TEXT_WIDTH - 2 * marks.SIDE,
         marks.NOTE["fontsize"],
     )
@@ -72,19 +72,20 @@ def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "
     height = above + curve_height + matrix_height + 0.1 + below
     figure = Figure(figsize=(TEXT_WIDTH, height))
     figure.set_layout_engine("none")  # labels of options stand in a column of their own
-    left, across = LABEL_WIDTH / TEXT_WIDTH, 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
-    matrix = figure.add_axes((left, below / height, across, matrix_height / height))
+    left_edge = LABEL_WIDTH / TEXT_WIDTH
+    width = 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
+    matrix = figure.add_axes((left_edge, below / height, width, matrix_height / height))
     panels = [matrix]
     if has_curve:
         bottom = (below + 0.1 + matrix_height) / height
-        panels.append(figure.add_axes((left, bottom, across, curve_height / height)))
+        panels.append(figure.add_axes((left_edge, bottom, width, curve_height / height)))
     reference = table[table["is_reference"] == "yes"]
     for axes in panels:
         if not grid.less:
             axes.axvline(reference["rank"].item(), color="0.85", linewidth=0.8, zorder=0)
         axes.set(xlim=(0.3, len(table) + 0.7), xticks=[])
-    points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
-    size = float(np.clip(0.75 * points, *SIZES))
+    pitch = 72 * width * TEXT_WIDTH / len(table)  # points between neighbours, which must not touch
+    size = float(np.clip(0.75 * pitch, *SIZES))
     if has_curve:
         _draw_curve(panels[1], table, grid.claim, size)
     handles = [
@@ -104,25 +105,23 @@ def draw_specification_curve(grid: ClaimGrid, judged: Specified, sample: str = "
             marks.make_legend_handle("reference", linestyle="", marker="o", markersize=6, **ring)
         )
     _draw_matrix(matrix, table, grid, size)
-    figure.text(
-        *(marks.SIDE, marks.SIDE, note),
-        **{"transform": figure.dpi_scale_trans, "gid": "footnote", **marks.NOTE},
-    )
+    inches = figure.dpi_scale_trans
+    figure.text(marks.SIDE, marks.SIDE, note, transform=inches, gid="footnote", **marks.NOTE)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), **spaces)
-    return Drawing(figure, table, _write_caption(grid, judged, table))
+    return Drawing(figure, table, _write_caption(grid, judgements, table))
 
 
-def _tabulate_specifications(grid: ClaimGrid, judged: Specified) -> pd.DataFrame:
-    """Make a table with a row per specification, by ascending estimate, those without an estimate last."""
-    options = pd.DataFrame(list(judged), columns=[*grid.choices])[[*grid.free_choices]]
-    judgements = pd.DataFrame([vars(judgement) for judgement in judged.values()])
-    verdicts = judgements[["verdict", "estimate", "low", "high"]].assign(
-        n=judgements["n"].map(";".join)
+def _tabulate_specifications(grid: ClaimGrid, judgements: Specified) -> pd.DataFrame:
+    """Make a table with a row per specification, by ascending estimate; rows without an estimate come last."""
+    options = pd.DataFrame(list(judgements), columns=[*grid.choices])[[*grid.free_choices]]
+    judgement_table = pd.DataFrame([vars(judgement) for judgement in judgements.values()])
+    verdicts = judgement_table[["verdict", "estimate", "low", "high"]].assign(
+        n=judgement_table["n"].map(";".join)
     )
-    table = pd.concat([verdicts, options, judgements["because"]], axis=1)
+    table = pd.concat([verdicts, options, judgement_table["because"]], axis=1)
     table.insert(0, "is_reference", np.where(table.index, "no", "yes"))
     table = table.sort_values("estimate", kind="stable", ignore_index=True)
     table.insert(0, "rank", table.index + 1)
@@ -130,14 +129,14 @@ def _tabulate_specifications(grid: ClaimGrid, judged: Specified) -> pd.DataFrame
     return table
 
 
-def _write_caption(grid: ClaimGrid, judged: Specified, table: pd.DataFrame) -> str:
+def _write_caption(grid: ClaimGrid, judgements: Specified, table: pd.DataFrame) -> str:
     claim, counts = grid.claim, table["verdict"].value_counts()
     verdicts = enumerate_items(
         [f"{counts[verdict]:,} {verdict}" for verdict in LOOKS if verdict in counts]
     )
     return join_sentences(
         claim.sentence,
-        f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(grid, judged)}",
+        f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(grid, judgements)}",
         "The verdict on the page of claims is that of all windows and vectors."
         if grid.less
         else "Ring: the verdict on the page of claims.",
@@ -145,25 +144,25 @@ def _write_caption(grid: ClaimGrid, judged: Specified, table: pd.DataFrame) -> s
     )
 
 
-def _describe_bars(grid: ClaimGrid, judged: Specified) -> str:
-    """Name the units over which intervals are taken."""
-    over = "pairs" if grid.claim.statistic == "twins_less_originals" else "windows"
-    numbers = (number for judgement in judged.values() for number in judgement.numbers)
+def _describe_bars(grid: ClaimGrid, judgements: Specified) -> str:
+    """Say over which units intervals are taken."""
+    units = "pairs" if grid.claim.statistic == "twins_less_originals" else "windows"
+    numbers = (number for judgement in judgements.values() for number in judgement.numbers)
     if any(OTHER_SEEDS in number.unit for number in numbers):
-        over = "seeds and windows"
-    return f"Bars: 95 % intervals over {over}."
+        units = "seeds and windows"
+    return f"Bars: 95 % intervals over {units}."
 
 
 def _write_footnote(
-    grid: ClaimGrid, judged: Specified, table: pd.DataFrame, sample: str
+    grid: ClaimGrid, judgements: Specified, table: pd.DataFrame, sample: str
 ) -> list[str]:
-    """List the sentences below the choices: bars and level lines, the text, and the number of vectors."""
+    """List the sentences below the choices: on bars and level lines, the text, and the number of vectors."""
     n = [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
     vectors = f"; {format_counts(n)} vectors a batch" if n else ""
     text = f"Text: {sample}{vectors}." if sample else ""
     if table["estimate"].isna().all():
         return [text]
-    return [f"{_describe_bars(grid, judged)} Level lines: where the verdict changes.", text]
+    return [f"{_describe_bars(grid, judgements)} Level lines: where the verdict changes.", text]
 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> None:
@@ -218,7 +217,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, grid: ClaimGrid, size: float) 
             for verdict, look in LOOKS.items():
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
-                # Smaller marks distinguish `not measured` from the other grey verdict.
+                # Smaller marks distinguish `not measured` from `undecided`, which is grey, too.
                 mark["markersize"] = size / 2 if verdict == ClaimVerdict.NOT_MEASURED else size
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
             labels[height] = format_option(choice, option)

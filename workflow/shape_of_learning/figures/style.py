@@ -1,4 +1,4 @@
-"""The look of all figures: sizes, type, colours, line styles."""
+"""Define the look of all figures: sizes, type, colours, line styles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from shape_of_learning.figures.job import DrawnModel
 COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
 TEXT_WIDTH = 6.9  # inches, both columns
 PANEL_HEIGHT = 2.1  # inches
-LOW_PANEL_HEIGHT = 1.5  # where panels stand above each other
+LOW_PANEL_HEIGHT = 1.5  # inches, if there are several rows of panels
 
 # seaborn's colour-blind palette without yellow and pale pink, which are too faint on paper. Neighbours in the list
 # also differ in lightness, for greyscale.
@@ -99,10 +99,10 @@ class LineStyle:
 
 
 def choose_line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
-    """Choose a colour per family, from light to dark in it; keys are the models' names.
+    """Choose a colour per family, with shades from light to dark for its models; keys are the models' names.
 
-    If there are enough dashes each model has its own; otherwise each family has, and lightness distinguishes its
-    models. So a figure can be read without colours.
+    If there are enough dashes, each model has its own dashes. Otherwise each family has, and lightness distinguishes
+    its models. So a figure can be read without colours.
     """
     families: dict[str, list[str]] = {}
     for model in models:
@@ -120,9 +120,9 @@ def choose_line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
 
 
 def choose_step_colours(steps: Sequence[int]) -> dict[int, str]:
-    """Choose a colour per step, from light to dark, evenly by rank, so that all steps can be distinguished.
+    """Choose a colour per step, from light to dark, evenly by rank, so that readers can distinguish all steps.
 
-    The colours are even in perception and in greyscale, without the palest end, which would be too faint on paper.
+    The colours are even in perception and in greyscale. The palest end is left out, since it is too faint on paper.
     """
     ranks = np.linspace(1, 0.08, len(steps))[::-1]
     shades = matplotlib.colormaps["viridis_r"](ranks)
@@ -136,7 +136,7 @@ def measure_width(line: str, size: float = SIZE_OF_TYPE) -> float:
 
 
 def _choose_shades(colour: str, members: int) -> list[str]:
-    """Choose the shades of a family, the last one darkest; a single member has the plain colour."""
+    """Choose a shade per member of a family, the last one darkest; a single member has the plain colour."""
     light, dark = seaborn.light_palette(colour, 6)[3], seaborn.dark_palette(colour, 5)[2]
     blend = [light, colour, dark] if members > 1 else [colour, colour]
     return seaborn.blend_palette(blend, members).as_hex()

@@ -1,4 +1,4 @@
-"""The rows that a figure draws: values by layer, averages over layers, and means over seeds."""
+"""Select the rows that a figure draws: values by layer, averages over layers, and means over seeds."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 CHECKPOINT = ["model", "revision"]
 SHOWN = ("yes", "hollow", "no")  # from best to worst
-SEED_KEYS = ["model", "step", "layer", "estimator"]
+SEED_KEYS = ["model", "step", "layer", "estimator"]  # of values that are averaged over seeds
 AVERAGED_LAYERS_IN_WORDS = {
     "block_outputs": "Averages are over block outputs.",
     "all_layers": "Averages are over block outputs and the embedding output.",
@@ -34,10 +34,10 @@ def select_layers(inputs: FigureInputs) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The columns of estimates and ``label``, after the model; ``marked``: the value is suspect for another reason
-        than few windows; ``bare``: it has no interval although others of its measure have one; ``hollow``: the
-        verdict is not ok; if there are verdicts, ``verdict``. The figure's CSV is without `marked`, `bare` and
-        `hollow`. Rows are in the order of the models of `inputs`, then of steps, then of measures.
+        The columns of estimates, after the model its ``label``, if there are verdicts the ``verdict``, and three
+        marks that the figure's CSV lacks: ``marked`` (the value is suspect, and not only for few windows), ``bare``
+        (it has no interval, but other values of its measure have one) and ``hollow`` (the verdict is not ok). Rows are
+        in the order of the models of `inputs`, then of steps, then of measures.
 
     Raises
     ------
@@ -55,26 +55,25 @@ def select_averages(inputs: FigureInputs, average_over: str = "block_outputs") -
     ----------
     inputs : FigureInputs
     average_over : {"block_outputs", "all_layers"}
-        Layers 1 to L, or 0 to L. In models that do not add positions to the embeddings, layer 0 depends on the token
-        alone.
+        Layers 1 to L, or 0 to L. If a model adds no positions to its embeddings, layer 0 depends on the token alone.
 
     Returns
     -------
     pandas.DataFrame
         The columns of :func:`select_layers` without ``layer`` and ``depth``, and the numbers of averaged, undefined
-        and suspect layers: ``layers``, ``layers_left_out``, ``suspect_layers``. An average is ``marked`` if one of its
-        layers is.
+        and suspect layers: ``layers``, ``layers_left_out``, ``suspect_layers``. An average is ``marked`` if a layer of
+        it is suspect.
     """
     estimates = select_estimates(inputs)
     layers = _mark_suspects(estimates, first=AVERAGED_LAYERS[average_over])
-    defined = layers["value"].notna()
-    counted = {
-        "layers": defined,
-        "layers_left_out": ~defined,
-        "suspect_layers": defined & layers["marked"],
+    is_defined = layers["value"].notna()
+    flags = {
+        "layers": is_defined,
+        "layers_left_out": ~is_defined,
+        "suspect_layers": is_defined & layers["marked"],
     }
     keys = [*CHECKPOINT, "estimator"]
-    counts = layers.assign(**counted).groupby(keys, sort=False)[[*counted]].sum()
+    counts = layers.assign(**flags).groupby(keys, sort=False)[[*flags]].sum()
     averages = estimates[estimates["layer"].isna()].drop(columns=["layer", "depth"])
     table = averages.join(counts, on=keys).assign(marked=lambda rows: rows["suspect_layers"] > 0)
     return add_labels_and_verdicts(table, inputs)
@@ -97,14 +96,14 @@ def lacks_interval(rows: pd.DataFrame) -> pd.Series:
 
 
 def list_shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
-    """List ``model`` and ``revision`` of the drawn checkpoints: one of each model, or all that the verdicts show."""
+    """List ``model`` and ``revision`` of the drawn checkpoints: one per model, or all that the verdicts show."""
     names = [model.name for model in inputs.models]
     if inputs.verdicts is None:
         revisions = [model.revision for model in inputs.models]
         return pd.DataFrame({"model": names, "revision": revisions}, dtype="str")
-    judged = inputs.verdicts[inputs.verdicts["model"].isin(names)]
-    shown = judged[judged["shown"] != "no"]
-    return require(shown, inputs, "the verdicts leave out every checkpoint")[CHECKPOINT]
+    verdicts = inputs.verdicts[inputs.verdicts["model"].isin(names)]
+    shown_verdicts = verdicts[verdicts["shown"] != "no"]
+    return require(shown_verdicts, inputs, "the verdicts leave out every checkpoint")[CHECKPOINT]
 
 
 def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFrame:
@@ -116,13 +115,13 @@ def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFr
 
 
 def add_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Add the column ``hollow``, after ``tokens`` the column ``verdict`` if there are verdicts, and labels."""
+    """Add labels, the column ``hollow``, and if there are verdicts the column ``verdict`` after ``tokens``."""
     table = table.assign(hollow=False)
     if inputs.verdicts is not None:
         verdicts = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
-        judged = table[CHECKPOINT].join(verdicts, on=CHECKPOINT)
-        table = table.assign(hollow=judged["shown"] == "hollow")
-        table.insert(table.columns.get_loc("tokens") + 1, "verdict", judged["verdict"])
+        checkpoint_verdicts = table[CHECKPOINT].join(verdicts, on=CHECKPOINT)
+        table = table.assign(hollow=checkpoint_verdicts["shown"] == "hollow")
+        table.insert(table.columns.get_loc("tokens") + 1, "verdict", checkpoint_verdicts["verdict"])
     return add_labels(table, inputs)
 
 
@@ -138,22 +137,22 @@ def add_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
 
 def _mark_suspects(estimates: pd.DataFrame, first: int) -> pd.DataFrame:
     rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
-    # A missing interval has a mark of its own.
+    # Few windows do not mark a value, since its missing interval has another mark.
     return rows.assign(
         marked=rows["reason"].fillna("").map(lambda cell: bool(read_visible_reasons(cell)))
     )
 
 
 def read_visible_reasons(cell: str) -> list[Reason]:
-    """Read the reasons of a cell without few windows, which a missing interval shows."""
+    """Read the reasons of a cell except few windows, which the missing interval already shows."""
     return [reason for reason in read_reasons(cell) if reason is not FEW_WINDOWS]
 
 
 def join_seeds(inputs: FigureInputs) -> FigureInputs:
     """Replace the seeds of a training by their mean, as one model.
 
-    Intervals are Student's over the seeds; errors of windows, which all seeds share, are not in them. Only steps that
-    all seeds have are kept. A figure that reads tables besides estimates keeps the seeds one by one.
+    Intervals are Student's over the seeds; they lack the errors of windows, which all seeds share. Steps that a seed
+    lacks are dropped. A figure that reads tables besides estimates keeps the seeds as separate models.
     """
     groups: dict[str, list[DrawnModel]] = {}
     for model in inputs.models:
@@ -179,31 +178,31 @@ def join_seeds(inputs: FigureInputs) -> FigureInputs:
 def _average_seeds(
     inputs: FigureInputs, first: Mapping[str, str], numbers: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Average over seeds; `first` maps each seed to its first one, and `numbers` counts the seeds of each first one."""
+    """Average over seeds; `first` maps each seed to the first of its entry, `numbers` counts the seeds by the first."""
     from scipy.special import stdtrit
 
     rows = inputs.tables["estimates"]
-    shown = rows.merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
-    seeds = shown[shown["model"].isin(first)].assign(seed=lambda rows: rows["model"])
+    shown_rows = rows.merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
+    seeds = shown_rows[shown_rows["model"].isin(first)].assign(seed=lambda rows: rows["model"])
     seeds = seeds.assign(model=seeds["model"].map(first))
-    grouped = seeds.groupby(SEED_KEYS, dropna=False, sort=False)
-    means = grouped.first()
-    number, deviation = grouped["value"].count(), grouped["value"].std(ddof=1)
+    groups = seeds.groupby(SEED_KEYS, dropna=False, sort=False)
+    means = groups.first()
+    number, deviation = groups["value"].count(), groups["value"].std(ddof=1)
     error = deviation / np.sqrt(number)
     half = stdtrit(number.clip(2) - 1, (1 + LEVEL) / 2) * error
-    value = grouped["value"].mean()
+    value = groups["value"].mean()
     means = means.assign(
         value=value,
         standard_error=error,
         low=value - half,
         high=value + half,
-        near_duplicates=grouped["near_duplicates"].max(),
-        suspect=grouped["suspect"].max(),
-        reason=grouped["reason"].agg(_merge_reasons),
+        near_duplicates=groups["near_duplicates"].max(),
+        suspect=groups["suspect"].max(),
+        reason=groups["reason"].agg(_merge_reasons),
     )
-    of_model = means.index.get_level_values("model").map(dict(numbers))
+    seed_numbers = means.index.get_level_values("model").map(dict(numbers))
     means = (
-        means[number.to_numpy() == of_model.to_numpy()]
+        means[number.to_numpy() == seed_numbers.to_numpy()]
         .reset_index()
         .drop(columns="seed")[list(rows.columns)]
     )
@@ -218,13 +217,13 @@ def _merge_reasons(cells: pd.Series) -> str:
 def _merge_verdicts(
     verdicts: pd.DataFrame, estimates: pd.DataFrame, first: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Keep the verdicts of the first seed, shown as the worst of all seeds at the step."""
+    """Keep the verdicts of the first seed, with the worst ``shown`` of all seeds at the step."""
     rows = verdicts.assign(model=verdicts["model"].replace(dict(first)), seed=verdicts["model"])
     rank = rows["shown"].map(SHOWN.index)
     worst = rank.groupby([rows["model"], rows["step"]], dropna=False).transform("max")
     rows = rows.assign(shown=worst.map(SHOWN.__getitem__))
     rows = rows[rows["seed"].eq(rows["model"])].drop(columns="seed")
-    averaged = estimates[CHECKPOINT].drop_duplicates().apply(tuple, axis=1)
+    averaged_checkpoints = estimates[CHECKPOINT].drop_duplicates().apply(tuple, axis=1)
     is_joined = rows["model"].isin(set(first.values()))
-    has_average = rows[CHECKPOINT].apply(tuple, axis=1).isin(averaged)
+    has_average = rows[CHECKPOINT].apply(tuple, axis=1).isin(averaged_checkpoints)
     return rows[~is_joined | has_average | rows["shown"].eq("no")].reset_index(drop=True)
