@@ -77,7 +77,7 @@ AT_EDGE, NO_CURVES = (
 )
 TARGETS = [
     target
-    for target in sorted({*RUN.shown} & {*FIGURES})
+    for target in sorted({*RUN.shown_models} & {*FIGURES})
     if FIGURES[target].draw.partition(":")[2] not in NO_CURVES
 ]
 JACKKNIFE_COLUMNS = ("model", "step", "estimator", "layer", "value")
@@ -194,9 +194,9 @@ FURTHER = {
 
 def given(target):
     """What the function of a figure is told, and the tables that it reads."""
-    figure, names = FIGURES[target], RUN.shown[target]
+    figure, names = FIGURES[target], RUN.shown_models[target]
     models = [RUN.models[name] for name in names]
-    measures = [RUN.every_measure[name] for name in figure.estimators]
+    measures = [RUN.all_measures[name] for name in figure.estimators]
     last = not figure.draws_every_checkpoint
     revisions = {m.name: f"step{steps_of(m)[-1]}" for m in models if last}
     tables = {kind: further(kind, models, measures) for kind in figure.reads}

@@ -247,18 +247,20 @@ EMPTY = {name for name, of in read_yaml(CONFIG / "demo.yaml")["figures"].items()
 def test_the_paper_and_the_demo_draw_every_figure():
     run = planned(paper())
     (first,) = (paper for paper in PAPERS if paper.name == "shape_of_learning")
-    assert {*run.shown} & {*run.figures} == set(first.figures)
+    assert {*run.shown_models} & {*run.figures} == set(first.figures)
     assert run.notices == []
     demo = run_of({})
     of_sequences = {"phases_figure_1"}  # the demo has too few windows for one vector of each
-    assert {*demo.shown} & {*demo.figures} == {*collect_figures(PAPERS)} - EMPTY - of_sequences
+    assert {*demo.shown_models} & {*demo.figures} == {
+        *collect_figures(PAPERS)
+    } - EMPTY - of_sequences
 
 
 def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
     for paper in PAPERS:
-        shown = run_of({"papers": [paper.name]}).shown
+        shown = run_of({"papers": [paper.name]}).shown_models
         assert {*shown} == {*paper.figures, *paper.tables} - EMPTY
-    assert run_of({"papers": []}).shown == {}
+    assert run_of({"papers": []}).shown_models == {}
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():
@@ -298,14 +300,14 @@ def test_one_model_is_drawn_by_all_figures_that_can_and_one_note_names_the_other
     run = planned(paper(models=["gpt2"]), say=said.append)
     (first,) = (each for each in PAPERS if each.name == "shape_of_learning")
     able = {name for name, each in first.figures.items() if each.checkpoints != "training"}
-    assert set(run.shown) == able
+    assert set(run.shown_models) == able
     assert {"overview", "heat_map", "dimension_by_depth"} <= able
     (note,) = said
     assert all(name in note for name in {*first.figures, *first.tables} - able)
     # An empty list is no list of other models.
     said.clear()
     empty = planned(paper(models=["gpt2"], figures={"overview": []}), say=said.append)
-    assert "overview" not in empty.shown
+    assert "overview" not in empty.shown_models
     assert not any("overview" in line for line in said)  # who leaves it empty knows
 
 
@@ -321,7 +323,7 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     own = read_yaml(file if file.exists() else CONFIG / "config.yaml")
     run = planned(add_defaults(own, CONFIG / "config.yaml"))
     for claim in paper.claims.values():
-        assert set(claim.estimators) <= set(run.every_measure)
+        assert set(claim.estimators) <= set(run.all_measures)
         named = [] if isinstance(claim.models, str) else claim.models
         of_states = [e for e in claim.estimators if e in run.measures]
         # At every checkpoint, or at the last one alone.
@@ -359,10 +361,10 @@ def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_a
 def test_a_target_that_is_left_out_is_refused_with_the_reason():
     paper, other = PAPERS[:2]
     run = run_of({"papers": [paper.name]})
-    shown.require_shown(run, next(iter(run.shown)))
+    shown.require_target(run, next(iter(run.shown_models)))
     target = next(iter(other.figures))
     with pytest.raises(InputError, match=f"{target} belongs to the paper `{other.name}`"):
-        shown.require_shown(run, target)
+        shown.require_target(run, target)
 
 
 def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkeypatch):

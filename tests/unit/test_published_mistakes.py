@@ -70,19 +70,19 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     }
     lock = tmp_path / f"{name}.yaml"
     write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
-    series = resolve_checkpoints(model, lock, unreachable="no network")
-    assert not series.unasked
-    assert {each.name for each in series.list_measured(flagged=False)} == {
-        name for name, each in series.judged.items() if each.is_good
+    series = resolve_checkpoints(model, lock, known_failure="no network")
+    assert not series.hub_failure
+    assert {each.name for each in series.list_measured_checkpoints(include_flagged=False)} == {
+        name for name, each in series.judgements.items() if each.is_good
     }
-    return {each.step: format_verdict(each.verdict) for each in series.judged.values()}
+    return {each.step: format_verdict(each.verdict) for each in series.judgements.values()}
 
 
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     written = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     papers = read_papers(ROOT / "workflow/papers")
     paper = read_run(written, ROOT / "config/models", papers=papers)
-    assert paper.shown["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
+    assert paper.shown_models["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
     steps = [checkpoint.step for checkpoint in paper.models["pythia-2.8b"].checkpoints]
     verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
     assert set(verdicts.values()) == {"ok"}

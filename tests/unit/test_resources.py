@@ -14,7 +14,12 @@ ENTRIES = read_entries(REPOSITORY / "config/models")
 RECIPE = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "seed": 0, "threads": 8}
 ENTRIES["tuned"] = "", {"finetuning": {"of": "llama-2-7b@main", "task": "sst2", **RECIPE}}
 MODEL, TUNED = read_models(ENTRIES, ["llama-2-7b", "tuned"]).values()
-JOBS = [needs.forward, needs.estimate_layer, needs.estimate_checkpoint, needs.estimate_training]
+JOBS = [
+    needs.estimate_forward,
+    needs.estimate_layer,
+    needs.estimate_checkpoint,
+    needs.estimate_training,
+]
 
 
 def of_shape(model: Entry, **shape: int) -> Entry:
@@ -48,6 +53,6 @@ def test_a_wide_model_has_more_windows_where_vectors_per_dimension_are_asked_for
 
 
 def test_each_attempt_asks_for_more():
-    asked = needs.forward(MODEL, SETTINGS, 8)
+    asked = needs.estimate_forward(MODEL, SETTINGS, 8)
     assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory
     assert asked.runtime(2) == 2 * asked.runtime(1) > 2 * asked.minutes

@@ -91,7 +91,7 @@ def ask_plan(function, *wildcards, **options):
 
     def call(values):
         if {"model", "revision"} <= {*wildcards}:
-            exit_on_input_error(RUN.require_measured, values["model"], values["revision"])
+            exit_on_input_error(RUN.require_checkpoint, values["model"], values["revision"])
         return exit_on_input_error(function, *(values[name] for name in wildcards), **options)
 
     return call
@@ -150,7 +150,7 @@ def suggest_target(target):
         for rule in find_makers(folder):
             wildcards = rule.get_wildcards(folder)
             try:
-                RUN.require_measured(wildcards["model"], wildcards["revision"])
+                RUN.require_checkpoint(wildcards["model"], wildcards["revision"])
             except (InputError, KeyError) as error:
                 return str(error) if isinstance(error, InputError) else ""
             return f"{problem} alone; ask for all of `{folder}`"
@@ -290,7 +290,7 @@ def make_measuring_protocol(model):
 
 
 # The measures of a checkpoint's own matrices.
-WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
+WEIGHT_MEASURES = [RUN.all_measures[name] for name in RUN.weight_measures]
 CHECKPOINT_TABLE_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
     for folder in dict.fromkeys(CHECKPOINT_TABLES.values())

@@ -57,7 +57,7 @@ rule draw_explorer:
     input:
         estimates="<results>/tables/estimates.csv",
         findings=FINDINGS,
-        verdicts=expand("<results>/tables/verdicts/{model}.csv", model=RUN.measured),
+        verdicts=expand("<results>/tables/verdicts/{model}.csv", model=RUN.measured_models),
         further=ask_plan(list_further_tables),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
         choices=ask_plan(list_shown_choices),

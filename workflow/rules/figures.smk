@@ -10,8 +10,8 @@ STEPS: draw_figure, write_table. The figures and tables in workflow/papers/*/pap
 
 from shape_of_learning.plan import jobs as plan_jobs
 
-DRAWN = [target for target in RUN.shown if target in RUN.figures]
-WRITTEN = [target for target in RUN.shown if target in RUN.tables]
+DRAWN = [target for target in RUN.shown_models if target in RUN.figures]
+WRITTEN = [target for target in RUN.shown_models if target in RUN.tables]
 
 
 def show_in_report(file, kind, page="figure"):
@@ -102,7 +102,7 @@ def list_requested_files(target):
     """Return a function that lists the files of a target, and refuses a target that the configuration leaves out."""
 
     def list_files(wildcards):
-        exit_on_input_error(plan_jobs.require_shown, RUN, target)
+        exit_on_input_error(plan_jobs.require_target, RUN, target)
         return list_target_files(target)
 
     return list_files

@@ -84,7 +84,7 @@ if SETTINGS["embeddings"]["dump"]:
         threads: forward_threads
         resources:
             **RUNTIME_PARAMS,
-            **request_resources(needs.forward),
+            **request_resources(needs.estimate_forward),
         params:
             code=digest_measures("dump_embeddings", WEIGHT_MEASURES),
             job=ask_job(make_dump_job, "model", "revision"),

@@ -51,7 +51,7 @@ def make_provenance_job():
             f"corpus/{source}/alphabet.json",
             *(
                 f"checkpoints/{model}/{checkpoint.name}.tensors.csv"
-                for model in RUN.measured
+                for model in RUN.measured_models
                 for checkpoint in RUN.list_checkpoints(model)
             ),
         ),

@@ -105,10 +105,10 @@ def explain_failure(error: BaseException) -> str | None:
 
 def _list_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, each once."""
-    visited: set[int] = set()
+    visited_ids: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in visited:
-        visited.add(id(cause))
+    while cause is not None and id(cause) not in visited_ids:
+        visited_ids.add(id(cause))
         yield cause
         cause = cause.__cause__ or cause.__context__
 

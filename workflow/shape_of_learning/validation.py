@@ -78,8 +78,8 @@ def read_number(value: Any) -> Any:
 
 
 # For floats with bounds: `Field` stands before it, so that schemas state the bounds.
-with_exponent = BeforeValidator(read_number)
-Number = Annotated[float, with_exponent]
+number_reader = BeforeValidator(read_number)
+Number = Annotated[float, number_reader]
 
 
 def _refuse_repetition(values: list[Any]) -> list[Any]:

@@ -69,10 +69,10 @@ def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     chosen = {"linear_figure_4": "all", "linear_figure_9": ["minilm-l6", "demo-decoder"]}
     run = run_of({"figures": chosen})
-    assert run.shown["linear_figure_9"] == ("demo-decoder",)
+    assert run.shown_models["linear_figure_9"] == ("demo-decoder",)
     without = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
     assert without in map(str, run.notices)
-    assert run.shown["linear_figure_4"] == ("demo-decoder", "demo-twin")
+    assert run.shown_models["linear_figure_4"] == ("demo-decoder", "demo-twin")
 
 
 def test_figures_of_changed_blocks_say_how_many_windows_these_read():

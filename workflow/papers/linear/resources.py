@@ -8,8 +8,8 @@ from shape_of_learning.plan.resources import (
     Needs,
     Work,
     count_window_tokens,
+    estimate_forward,
     estimate_updates,
-    forward,
 )
 
 
@@ -28,4 +28,4 @@ def estimate_editing(model: Entry, settings: Mapping[str, Any], threads: int) ->
     memory, minutes = estimate_updates(
         work, editing["distillation_windows"] * window_tokens, windows * window_tokens, threads
     )
-    return Needs(work.states_mb + forward(model, settings, 1).memory + memory, minutes)
+    return Needs(work.states_mb + estimate_forward(model, settings, 1).memory + memory, minutes)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import model_validator
 
-from shape_of_learning.plan.settings import Count, some
+from shape_of_learning.plan.settings import Count, nonempty_unique
 from shape_of_learning.training.recipe import Positive, Threads
 from shape_of_learning.validation import Section, make_validation_error
 
@@ -44,8 +44,8 @@ class BlockEditing(Section):
     fitting_windows: Count = 512
     evaluation_windows: Count = 256
     most_blocks: Threads = 8
-    orders: Annotated[list[Order], *some] = [*get_args(Order)]
-    kinds: Annotated[list[Change], *some] = [*get_args(Change)]
+    orders: Annotated[list[Order], *nonempty_unique] = [*get_args(Order)]
+    kinds: Annotated[list[Change], *nonempty_unique] = [*get_args(Change)]
     distillation_steps: Count = 200
     distillation_windows: Count = 8
     learning_rate: Positive = 0.0001

@@ -1,4 +1,4 @@
-"""Section ``choices`` of the configuration: which specifications claims are judged under."""
+"""Plan the specifications under which claims are judged, from section ``choices`` of the configuration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,42 +23,53 @@ from shape_of_learning.validation import make_unknown_name_error
 
 # Names of other choices, and of columns of the tables of specifications.
 TAKEN = (
-    *(*ROW_CHOICES, "average_over", "last_layer"),
-    *("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n", "because"),
+    *ROW_CHOICES,
+    "average_over",
+    "last_layer",
+    "claim",
+    "rank",
+    "is_reference",
+    "verdict",
+    "estimate",
+    "low",
+    "high",
+    "n",
+    "because",
 )
 
 
 class SpecificationGrid:
-    """The options of section ``choices``, checked.
+    """The checked options of section ``choices``.
 
     Parameters
     ----------
     settings : mapping
-        The configuration, which the schema allows.
+        The configuration, validated by its schema.
 
     Attributes
     ----------
     rows, last_layer : mapping of str to sequence of str, sequence of str
-        Options of the choices of :class:`.SampleVariant`, and of what the last layer is; the run's own one is the
-        first, where it is listed.
+        Options of each choice of :class:`.SampleVariant`, and of the last layer. If the run's own option is listed, it
+        comes first.
     families : dict of str to dict of str to str
-        Name of a choice -> estimators of which one can take the place of another, with parameters of their
-        own in their names -> the name of each in the registry.
+        Name of a choice -> its estimators, which can replace one another -> the name of each in the registry.
+        An estimator with parameters of its own has them in its name.
     variants : dict of str to Measure
-        All these estimators.
+        The measures of all these estimators, by the same names.
 
     Raises
     ------
     InputError
-        One sentence that names the key: a text, an estimator or a parameter that there is not, or one text
-        under two names.
+        If a text, an estimator or a parameter is unknown, or if a text has two names. The sentence names the key.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._choices, self._measurement = settings["choices"], settings["measurement"]
         _check_samples(settings)
-        own = {"text": "own", "windows_share": "1", "batch_share": "1", **self._measurement}
-        self.rows = {name: _list_options(self._choices[name], own[name]) for name in ROW_CHOICES}
+        run_options = {"text": "own", "windows_share": "1", "batch_share": "1", **self._measurement}
+        self.rows = {
+            name: _list_options(self._choices[name], run_options[name]) for name in ROW_CHOICES
+        }
         last_layer = settings["forward"]["last_layer"].replace("both", AFTER)
         self.last_layer = _list_options(self._choices["last_layer"], last_layer)
         self.variants: dict[str, Measure] = {}
@@ -70,35 +81,44 @@ class SpecificationGrid:
             self.families[family] = self._find_family(key, entries)
 
     def _find_family(self, key: str, entries: Sequence[Any]) -> dict[str, str]:
-        """Look up the estimators of a family, each with its own parameters; equal ones once.
+        """Look up the estimators of a family, each with its own parameters; list equal estimators once.
 
-        Those that ask for more neighbours than the run searches are left out.
+        Estimators that need more neighbours than the run searches are left out.
         """
-        elsewhere = {base: name for name, of in self.families.items() for base in of.values()}
-        found: dict[str, str] = {}
+        families = {
+            base: family for family, names in self.families.items() for base in names.values()
+        }
+        bases: dict[str, str] = {}
         for entry in entries:
-            base, own = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
-            of_run = self._measurement["parameters"].get(base, {})
-            given = {**self._measurement, "parameters": {base: {**of_run, **own}}}
-            if not _is_searched(base, given):
+            base, parameters = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+            run_parameters = self._measurement["parameters"].get(base, {})
+            measurement = {
+                **self._measurement,
+                "parameters": {base: {**run_parameters, **parameters}},
+            }
+            if not _is_searched(base, measurement):
                 continue
             try:
-                chosen = choose_measures(given, [base])[base]
+                measure = choose_measures(measurement, [base])[base]
             except InputError as error:
                 raise InputError(f"{key}: {error}") from None
-            if base in elsewhere:
+            if base in families:
                 raise InputError(
-                    f"{key} names `{base}`, which is in `{elsewhere[base]}`; remove one"
+                    f"{key} names `{base}`, which `{families[base]}` names, too; remove one"
                 )
-            defaults = {**find_measure(base).parameters, **of_run}
-            words = ", ".join(f"{name}={value}" for name, value in own.items())
-            differs = any(defaults[name] != value for name, value in own.items())
-            alike = [self.variants[name] for name, other in found.items() if other == base]
-            if all(measure.arguments != chosen.arguments for measure in alike):
-                name = f"{base}({words})" if differs else base
-                found[name] = base
-                self.variants[name] = replace(chosen, name=name)
-        return found
+            defaults = {**find_measure(base).parameters, **run_parameters}
+            words = ", ".join(f"{name}={value}" for name, value in parameters.items())
+            is_default = all(defaults[name] == value for name, value in parameters.items())
+            is_new = all(
+                self.variants[name].arguments != measure.arguments
+                for name, other_base in bases.items()
+                if other_base == base
+            )
+            if is_new:
+                name = base if is_default else f"{base}({words})"
+                bases[name] = base
+                self.variants[name] = replace(measure, name=name)
+        return bases
 
     def list_row_sets(self) -> list[SampleVariant]:
         """List all combinations of the choices of rows."""
@@ -107,36 +127,37 @@ class SpecificationGrid:
     def make_claim_grid(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimGrid:
         """Choose the options that can change a claim on some measures.
 
-        A choice of rows does, unless all of its measures make that choice for themselves; the size of
-        batches, unless all take all vectors together; whose neighbours count, if one is of neighbours; whether
-        layer 0 counts, unless all are of blocks; and
-        an estimator, if another one is in its family. Where the claim itself names several of a family, each
-        has its own parameters to choose.
+        A choice that cannot change the claim keeps its first option. This is so for rows if every measure decides
+        that choice itself, for the size of batches if every measure takes all vectors together, for neighbours in
+        the same window if no measure searches neighbours, and for layer 0 if every measure is of blocks. An
+        estimator can be replaced by the others of its family. If the claim names several estimators of a family,
+        only the parameters of each are a choice.
         """
-        listed = measures.values()
-        untouched = {name for name in TAKEN if all(name in measure.rows for measure in listed)}
-        if all(measure.family in WHOLE for measure in listed):
-            untouched.add("batch_share")
-        if not any(measure.family == "dimension" for measure in listed):
-            untouched.add("same_window")
-        if all(measure.first_layer == 1 for measure in listed) or claim.of_blocks:
-            untouched.add("average_over")
+        fixed_choices = {
+            name for name in TAKEN if all(name in measure.rows for measure in measures.values())
+        }
+        if all(measure.family in WHOLE for measure in measures.values()):
+            fixed_choices.add("batch_share")
+        if not any(measure.family == "dimension" for measure in measures.values()):
+            fixed_choices.add("same_window")
+        if claim.of_blocks or all(measure.first_layer == 1 for measure in measures.values()):
+            fixed_choices.add("average_over")
         choices, decided_by = dict(self.rows), {}
         for family, variants in self.families.items():
-            named = [name for name in measures if name in variants.values()]
-            for name in named:
-                is_alone = len(named) == 1
+            family_estimators = [name for name in measures if name in variants.values()]
+            for name in family_estimators:
+                is_alone = len(family_estimators) == 1
                 decided_by[name] = family if is_alone else name
-                others = [other for other, base in variants.items() if is_alone or base == name]
-                choices[decided_by[name]] = _put_own_first(name, others)
-        choices["average_over"] = _put_own_first(claim.average_over, self._choices["average_over"])
+                options = [option for option, base in variants.items() if is_alone or base == name]
+                choices[decided_by[name]] = _put_first(name, options)
+        choices["average_over"] = _put_first(claim.average_over, self._choices["average_over"])
         choices["last_layer"] = self.last_layer
-        for name in untouched & choices.keys():
+        for name in fixed_choices & choices.keys():
             choices[name] = choices[name][:1]
         return ClaimGrid(claim, choices, decided_by)
 
     def plan_claim(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimGrid | None:
-        """Plan a claim on hidden states alone, for which a run has enough models and searched neighbours."""
+        """Plan a claim; None if the run has too few models or neighbours, or if the claim reads other tables."""
         claim = claim.restrict_to_run(run)
         models = claim.list_models(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
@@ -149,61 +170,60 @@ class SpecificationGrid:
         measures = choose_measures(self._measurement, claim.estimators, "both")
         if any(measure.family == WEIGHTS for measure in measures.values()):
             return None
-        planned = self.make_claim_grid(claim, measures)
-        options = {
-            option for name in planned.decided_by.values() for option in planned.choices[name]
-        }
+        grid = self.make_claim_grid(claim, measures)
+        options = {option for name in grid.decided_by.values() for option in grid.choices[name]}
         measures |= {name: m for name, m in self.variants.items() if name in options}
-        with_originals = dict.fromkeys([*models, *(name for name in originals if name in run)])
-        return replace(planned, models=list(with_originals), measures=measures)
+        grid_models = dict.fromkeys([*models, *(name for name in originals if name in run)])
+        return replace(grid, models=list(grid_models), measures=measures)
 
 
 def _check_samples(settings: Mapping[str, Any]) -> None:
     choices, measurement = settings["choices"], settings["measurement"]
-    known = ("own", "resampled", *settings["corpus"]["sources"])
+    text_names = ("own", "resampled", *settings["corpus"]["sources"])
     for text in choices["text"]:
-        if text not in known:
-            raise make_unknown_name_error(text, known, "text", "configuration key `choices.text`")
+        if text not in text_names:
+            raise make_unknown_name_error(
+                text, text_names, "text", "configuration key `choices.text`"
+            )
     if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
         raise InputError(
-            f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove "
-            "one"
+            f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove one"
         )
-    share, searched = min(choices["batch_share"]), measurement["neighbours"]
-    if (smallest := share * measurement["batch_vectors"]) <= searched:
+    share, neighbours = min(choices["batch_share"]), measurement["neighbours"]
+    if (smallest := share * measurement["batch_vectors"]) <= neighbours:
         raise InputError(
             f"configuration key `choices.batch_share` has {share:g}, which makes batches of {smallest:.0f} "
-            f"vectors, but the neighbour search looks for {searched} others (`measurement.neighbours`); raise it"
+            f"vectors, but the neighbour search looks for {neighbours} others (`measurement.neighbours`); raise it"
         )
 
 
-def _list_options(listed: Sequence[Any], own: str) -> list[str]:
-    written = [option if isinstance(option, str) else f"{option:g}" for option in listed]
-    return sorted(dict.fromkeys(written), key=lambda option: option != own)
+def _list_options(options: Sequence[Any], run_option: str) -> list[str]:
+    names = [option if isinstance(option, str) else f"{option:g}" for option in options]
+    return sorted(dict.fromkeys(names), key=lambda option: option != run_option)
 
 
-def _put_own_first(own: str, options: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([own, *options]))
+def _put_first(first: str, options: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([first, *options]))
 
 
 def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
-    """Return whether the run searches as many neighbours as an estimator asks for."""
+    """Return whether the run searches as many neighbours as an estimator needs."""
     if name not in list_measure_names():
         return True
     measure = find_measure(name)
-    needed: Any = measure.neighbours
-    if isinstance(needed, str):
-        needed = {**measure.parameters, **measurement["parameters"].get(name, {})}[needed]
-    return not isinstance(needed, int) or needed <= measurement["neighbours"]
+    neighbours: Any = measure.neighbours
+    if isinstance(neighbours, str):
+        neighbours = {**measure.parameters, **measurement["parameters"].get(name, {})}[neighbours]
+    return not isinstance(neighbours, int) or neighbours <= measurement["neighbours"]
 
 
 class RunGrid:
-    """The claims that a run judges under other specifications, and the checkpoints and measures that they need.
+    """The claims that a run judges under other specifications, with the checkpoints and measures that they need.
 
     Raises
     ------
     InputError
-        As :class:`SpecificationGrid`, or if `choices.papers` names one that there is not.
+        As :class:`SpecificationGrid`, or if `choices.papers` names an unknown paper.
     """
 
     def __init__(self, run: Run) -> None:
@@ -238,7 +258,7 @@ class RunGrid:
         self._estimators: dict[str, dict[str, list[str]]] = {}
 
     def list_estimators(self, model: str) -> dict[str, list[str]]:
-        """List the estimators that claims need of each checkpoint of a model, in the order of training."""
+        """List the estimators that claims need at each checkpoint of a model, in the order of training."""
         if model not in self._estimators:
             estimators: dict[str, set[str]] = {
                 checkpoint.name: set() for checkpoint in self.run.list_checkpoints(model)
@@ -257,7 +277,7 @@ class RunGrid:
         return [self.measures[name] for name in self.list_estimators(model)[revision]]
 
     def make_grid(self, claim: str) -> ClaimGrid:
-        """Return the grid of a claim without models and measures, which the job that judges does not read.
+        """Return the grid of a claim, without the models and measures, which the judging job does not read.
 
         Raises
         ------
@@ -266,23 +286,23 @@ class RunGrid:
         """
         if claim not in self.claims:
             raise InputError(
-                f"claim `{claim}` has no specification curve in this run: its paper is not in `choices.papers`, it "
-                "reads other tables than those of hidden states, or the run has too few models or neighbours for it; "
-                f"there are curves of {', '.join(self.claims) or 'no claims'}"
+                f"claim `{claim}` has no specification curve in this run: its paper is not in `choices.papers`, the "
+                "claim needs more than tables of hidden states, or the run has too few models or neighbours; "
+                f"claims with a curve: {', '.join(self.claims) or 'none'}"
             )
         grid = self.claims[claim]
         return replace(grid, models=(), measures={}, less=self._describe_reduction(grid))
 
     def _describe_reduction(self, grid: ClaimGrid) -> str:
-        """Describe by how much the first specification of a claim is smaller than the claim's page."""
+        """Describe how much less data the first specification of a claim uses than the claim's page."""
         first = grid.list_specifications()[0]
         shares = {"windows": first["windows_share"], "vectors of a batch": first["batch_share"]}
-        less = [
+        reductions = [
             f"{100 * float(share):g} % of the {rows}"
             for rows, share in shares.items()
             if share != "1"
         ]
-        sound = {
+        sound_checkpoints = {
             name: [
                 c.name
                 for c in self.run.list_checkpoints(name)
@@ -292,23 +312,23 @@ class RunGrid:
         }
         if any(
             len(self._choose_checkpoints(grid.claim, name)) < len(checkpoints)
-            for name, checkpoints in sound.items()
+            for name, checkpoints in sound_checkpoints.items()
         ):
-            less.append(
+            reductions.append(
                 f"{self.run.settings['choices']['checkpoints']} checkpoints of a model at most"
             )
-        return " and ".join(less)
+        return " and ".join(reductions)
 
     def _choose_checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
-        """Choose the checkpoints of a model at which a claim is judged; some, of a long training."""
+        """Choose the checkpoints of a model at which a claim is judged; of a long training, only some."""
         if claim.checkpoints == "last":
             return [self.run.find_last_checkpoint(model)]
         bad = self.run.list_bad(model)
-        sound = [
+        sound_checkpoints = [
             c for c in self.run.list_checkpoints(model) if c.step is not None and c.name not in bad
         ]
         return (
-            thin_checkpoints(sound, self.run.settings["choices"]["checkpoints"])
-            if len(sound) > 1
+            thin_checkpoints(sound_checkpoints, self.run.settings["choices"]["checkpoints"])
+            if len(sound_checkpoints) > 1
             else []
         )

@@ -60,7 +60,7 @@ from shape_of_learning.validation import (
 Precision = Literal["float32", "bfloat16", "float16"]
 # Characters that the figures' font has and that stand side by side; with =, +, - or @ a spreadsheet would
 # begin a formula.
-Printed = Annotated[
+PrintedText = Annotated[
     str,
     Field(
         pattern=r"^(?![ =+@-])[ -~\u00a1-\u00ac\u00ae-\u024f\u0370-\u037e\u0384-\u03ff"
@@ -104,7 +104,7 @@ Folder = Annotated[
 
 
 # A number of steps, evenly spaced.
-Spaced = Annotated[
+StepSpacing = Annotated[
     dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
     Field(min_length=1, max_length=1),
 ]
@@ -156,7 +156,7 @@ class Training(Section):
     revision: Revision | None = None
     steps: (
         Annotated[
-            Literal["all", "log"] | Spaced | Steps,
+            Literal["all", "log"] | StepSpacing | Steps,
             must_be("`all`, `log`, `log: N`, `linear: N` or a list of steps, each once"),
         ]
         | None
@@ -240,13 +240,13 @@ class Table1(Section):
     batch_size: int = Field(ge=1)
     learning_rate: Positive
     training_tokens: int = Field(ge=1)
-    activation: Printed | None = None
+    activation: PrintedText | None = None
     context: int | None = Field(None, ge=1)
-    position_embedding: Printed | None = None
+    position_embedding: PrintedText | None = None
     tied_embeddings: bool | None = None
     warmup_tokens: int | None = Field(None, ge=0)
     minimum_learning_rate: float | None = Field(None, ge=0)
-    published: dict[Table1Row, int | float | Printed] = {}
+    published: dict[Table1Row, int | float | PrintedText] = {}
 
 
 STEP = "{step}"  # in a `path`
@@ -295,8 +295,8 @@ class Entry(Section):
     input_rule: ClassVar[str] = ""  # makes its weights; none for folders
     training_keys: ClassVar[frozenset[str]] = frozenset({"steps", "note"})
 
-    stated_label: Printed | None = Field(None, alias="label")
-    stated_family: Printed | None = Field(None, alias="family")
+    stated_label: PrintedText | None = Field(None, alias="label")
+    stated_family: PrintedText | None = Field(None, alias="family")
     role: Literal["encoder", "decoder"] | None = None
     layers: int | None = Field(None, ge=1, le=10_000)
     hidden_size: Million | None = None
@@ -311,19 +311,19 @@ class Entry(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_keys_of_other_sources(cls, given: Any) -> Any:
+    def _refuse_keys_of_other_sources(cls, values: Any) -> Any:
         for key, sources in KEYS_OF_SOURCES.items():
-            if isinstance(given, dict) and key in given and cls.kind not in sources:
-                needed = " or ".join(f"`{source}`" for source in sources)
+            if isinstance(values, dict) and key in values and cls.kind not in sources:
+                source_names = " or ".join(f"`{source}`" for source in sources)
                 raise make_validation_error(
-                    f"has `{key}`, which needs {needed}; add it, or remove `{key}`"
+                    f"has `{key}`, which needs {source_names}; add it, or remove `{key}`"
                 )
-        return given
+        return values
 
     @model_validator(mode="after")
     def _check_training_keys(self) -> Self:
-        stated = self.training.model_fields_set if self.training else set()
-        if meaningless := sorted(stated - self.training_keys):
+        keys = self.training.model_fields_set if self.training else set()
+        if meaningless := sorted(keys - self.training_keys):
             raise make_validation_error(
                 f"has `training.{meaningless[0]}`, which means nothing of `{self.kind}`; remove it"
             )
@@ -452,13 +452,13 @@ class Entry(Section):
     def count_windows(self, sampling: Mapping[str, Any]) -> int:
         """Count the windows of the model by section `sampling`: a wide one has more."""
         vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
-        needed = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
-        return max(sampling["windows"], math.ceil(needed))
+        windows = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
+        return max(sampling["windows"], math.ceil(windows))
 
-    def complete_shape(self, own: Shape) -> Self:
+    def complete_shape(self, checkpoint_shape: Shape) -> Self:
         """Fill in what the entry leaves out by the shape of a checkpoint; refuse a contradiction."""
         where = f"model `{self.name}`"
-        return self.model_copy(update=vars(complete_shape(self.shape, own, where)))
+        return self.model_copy(update=vars(complete_shape(self.shape, checkpoint_shape, where)))
 
     def complete(self, find_model: "FindModel") -> Self:
         """Complete the entry by what the disk and other entries say; refuse what does not fit.
@@ -519,14 +519,16 @@ class HubEntry(Entry):
             return None
         self._check_templates()
         revisions, folders = RevisionTemplate(training.revision or ""), RevisionTemplate(subfolder)
-        per_step = training.tokens_per_step
+        tokens_per_step = training.tokens_per_step
         if folders.has_step:
             steps = training.steps
-            return OfferedSteps(self.repository, "", folders, steps, per_step, revisions.pattern)
+            return OfferedSteps(
+                self.repository, "", folders, steps, tokens_per_step, revisions.pattern
+            )
         if RevisionTemplate(self.repository).has_step:
             return None
         steps = sorted(training.steps) if isinstance(training.steps, list) else training.steps
-        return OfferedSteps(self.repository, subfolder, revisions, steps, per_step)
+        return OfferedSteps(self.repository, subfolder, revisions, steps, tokens_per_step)
 
     @cached_property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -534,7 +536,7 @@ class HubEntry(Entry):
         if training is None:
             revision = self.revision or "main"
             return (Checkpoint(name_folder(revision), revision, self.repository, subfolder),)
-        per_step = training.tokens_per_step
+        tokens_per_step = training.tokens_per_step
         found = [
             Checkpoint(
                 listed.name or name_folder(listed.revision),
@@ -542,7 +544,9 @@ class HubEntry(Entry):
                 listed.repository or self.repository,
                 listed.subfolder or subfolder,
                 listed.step,
-                per_step and listed.step * per_step if listed.tokens is None else listed.tokens,
+                tokens_per_step and listed.step * tokens_per_step
+                if listed.tokens is None
+                else listed.tokens,
             )
             for listed in training.checkpoints or ()
         ]
@@ -552,7 +556,10 @@ class HubEntry(Entry):
             for step in training.steps:
                 revision = revisions.name(step)
                 name = name_folder(revision) if revisions.has_step else name_step(step)
-                repository, tokens = repositories.name(step), per_step and step * per_step
+                repository, tokens = (
+                    repositories.name(step),
+                    tokens_per_step and step * tokens_per_step,
+                )
                 found.append(Checkpoint(name, revision, repository, subfolder, step, tokens))
         return sort_checkpoints(found)
 
@@ -563,16 +570,18 @@ class HubEntry(Entry):
         revisions, repositories = RevisionTemplate(pattern), RevisionTemplate(self.repository)
         folders = RevisionTemplate(self.subfolder or "")
         placeholders = re.findall(r"\{(.*?)\}", f"{pattern}{self.repository}{folders.pattern}")
-        listed = training.steps if isinstance(training.steps, list) else []
+        step_list = training.steps if isinstance(training.steps, list) else []
         problem = ""
         if len({*placeholders} & PLACEHOLDERS) < len(placeholders):
-            known = ", ".join(f"`{{{placeholder}}}`" for placeholder in sorted(PLACEHOLDERS))
-            problem = f"`{pattern}` or `repository` may have each of {known} once, and no other"
+            placeholder_names = ", ".join(
+                f"`{{{placeholder}}}`" for placeholder in sorted(PLACEHOLDERS)
+            )
+            problem = f"`{pattern}` or `repository` may have each of {placeholder_names} once, and no other"
         elif revisions.has_step + repositories.has_step + folders.has_step != 1:
             problem = "needs `{step}`, there, or in `repository` or `subfolder`, where each step has one of its own"
-        elif repositories.has_step and not listed:
+        elif repositories.has_step and not step_list:
             problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
-        elif "kilosteps" in placeholders and any(step % 1000 for step in listed):
+        elif "kilosteps" in placeholders and any(step % 1000 for step in step_list):
             problem = "has `{kilosteps}`, but a step is no whole number of thousands"
         if problem:
             raise InputError(f"{self._where}: `training.revision` {problem}; correct the entry")
@@ -582,17 +591,17 @@ class HubEntry(Entry):
         repositories = {checkpoint.repository for checkpoint in self.checkpoints}
         if self.hub_steps is not None:
             repositories.add(self.hub_steps.repository)
-        stated = (self.training.known_bad if self.training else None) or ()
-        return (*stated, *list_reported_mistakes(repositories, self.last_step))
+        mistakes = (self.training.known_bad if self.training else None) or ()
+        return (*mistakes, *list_reported_mistakes(repositories, self.last_step))
 
     def weights_identity(self, revision: str, lock: Lock) -> str:
         """Return the pinned commit and hashes of a checkpoint, and the tokenizer's commit."""
         if revision not in lock.revisions:
             return ""
-        locked = lock.revisions[revision]
+        pinned_revision = lock.revisions[revision]
         tokenizer = lock.tokenizer.commit if lock.tokenizer else ""
-        hashes = [file.hash for file in locked.files.values()]
-        return " ".join([locked.commit, locked.subfolder, *hashes, tokenizer])
+        hashes = [file.hash for file in pinned_revision.files.values()]
+        return " ".join([pinned_revision.commit, pinned_revision.subfolder, *hashes, tokenizer])
 
 
 class FolderEntry(Entry):
@@ -613,7 +622,7 @@ class FolderEntry(Entry):
     stated_tokenizer: Folder | None = Field(None, alias="tokenizer")
 
     @model_validator(mode="after")
-    def _has_steps(self) -> Self:
+    def _check_steps(self) -> Self:
         if self.training is not None and self.training.steps is None:
             raise make_validation_error("needs `training.steps`; write `training: {steps: all}`")
         return self
@@ -644,7 +653,7 @@ class FolderEntry(Entry):
         """The folders of a path with ``{step}`` that hold a checkpoint, by step."""
         parts = f"{expand_home(self.path)}/{CONFIGURATION}".split(STEP)
         expression = re.compile("([0-9]+)".join(map(re.escape, parts)))
-        found: dict[int, str] = {}
+        folders: dict[int, str] = {}
         for file in sorted(glob("*".join(map(escape, parts)))):  # noqa: PTH207 (no absolute path)
             match, folder = expression.fullmatch(file), str(Path(file).parent)
             if match is None:
@@ -655,12 +664,12 @@ class FolderEntry(Entry):
                     f"{self._where}: {folder} would be a step beyond {LAST_STEP:.0e}; rename it, or correct "
                     "`path`"
                 )
-            if step in found:
+            if step in folders:
                 raise InputError(
-                    f"{self._where}: {found[step]} and {folder} are both step {step}; rename one of them"
+                    f"{self._where}: {folders[step]} and {folder} are both step {step}; rename one of them"
                 )
-            found[step] = folder
-        return found
+            folders[step] = folder
+        return folders
 
     def _find_folder(self, path: str) -> str:
         try:
@@ -724,8 +733,8 @@ class TrainedEntry(Entry):
 
     @cached_property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        wanted = (self.training.steps if self.training else None) or "all"
-        steps = choose_steps(wanted, self.saved_steps, self._where, "the recipe saves")
+        step_choice = (self.training.steps if self.training else None) or "all"
+        steps = choose_steps(step_choice, self.saved_steps, self._where, "the recipe saves")
         return tuple(make_checkpoint(step, self.tokens_per_step) for step in steps)
 
     @property
@@ -749,7 +758,7 @@ class PretrainingEntry(TrainedEntry):
     pretraining: Pretraining
 
     @model_validator(mode="after")
-    def _has_a_shape(self) -> Self:
+    def _check_shape(self) -> Self:
         for key in ("role", "layers", "hidden_size"):
             if getattr(self, key) is None:
                 raise make_validation_error(
@@ -764,8 +773,8 @@ class PretrainingEntry(TrainedEntry):
 
     @cached_property
     def recipe(self) -> Mapping[str, Any]:
-        written = self.pretraining.model_dump(exclude_defaults=True)
-        return {"layers": self.layers, "hidden_size": self.hidden_size, **written}
+        pretraining = self.pretraining.model_dump(exclude_defaults=True)
+        return {"layers": self.layers, "hidden_size": self.hidden_size, **pretraining}
 
     def make_recipe(self, seed: int) -> PretrainingRecipe:
         """Make the recipe with the seed of a run; InputError if its settings do not fit together."""
@@ -909,7 +918,7 @@ KEYS_OF_SOURCES = {
 }
 
 
-def read_entry(written: Any, where: str, name: str = "") -> Entry:
+def read_entry(content: Any, where: str, name: str = "") -> Entry:
     """Check one entry of the model list.
 
     Raises
@@ -917,25 +926,25 @@ def read_entry(written: Any, where: str, name: str = "") -> Entry:
     InputError
         One sentence: `where`, which names the entry, the first offending key, and what to do.
     """
-    keys = written.keys() if isinstance(written, dict) else set()
-    sources = [source for source in SOURCES if source in keys and written[source] is not None]
-    if isinstance(written, dict) and len(sources) != 1:
-        known = [
+    keys = content.keys() if isinstance(content, dict) else set()
+    sources = [source for source in SOURCES if source in keys and content[source] is not None]
+    if isinstance(content, dict) and len(sources) != 1:
+        key_names = [
             field.alias or name
             for source in SOURCES.values()
             for name, field in source.model_fields.items()
         ]
-        for key in keys - {*known}:
-            raise make_unknown_name_error(str(key), {*known}, "key", where)
-        needed = " or ".join(f"`{source}`" for source in SOURCES)
-        raise InputError(f"{where}: the entry needs exactly one of {needed}")
-    if isinstance(written, dict):  # a source without a value is as if it were not there
-        written = {
+        for key in keys - {*key_names}:
+            raise make_unknown_name_error(str(key), {*key_names}, "key", where)
+        source_names = " or ".join(f"`{source}`" for source in SOURCES)
+        raise InputError(f"{where}: the entry needs exactly one of {source_names}")
+    if isinstance(content, dict):  # a source without a value is as if it were not there
+        content = {
             key: value
-            for key, value in written.items()
+            for key, value in content.items()
             if value is not None or key not in (*SOURCES, "tokenizer")
         }
-    entry = validate_yaml(SOURCES[sources[0]] if sources else HubEntry, written, where)
+    entry = validate_yaml(SOURCES[sources[0]] if sources else HubEntry, content, where)
     entry._name, entry._where = name, where
     return entry
 
@@ -996,14 +1005,14 @@ def expand_seeds(
         If `seeds` is no list of different whole numbers, or nothing in the entry has `{seed}`.
     """
     seeds: dict[str, list[str]] = {}
-    expanded: WrittenEntries = {}
+    new_entries: WrittenEntries = {}
     for name, (file, entry) in entries.items():
         if not isinstance(entry, dict) or "seeds" not in entry:
-            expanded[name] = file, entry
+            new_entries[name] = file, entry
             continue
         numbers, training = entry["seeds"], entry.get("training")
-        of_training = training.get("revision") if isinstance(training, dict) else None
-        places = (entry.get("repository"), of_training)
+        revision = training.get("revision") if isinstance(training, dict) else None
+        places = (entry.get("repository"), revision)
         is_list = isinstance(numbers, list) and all(type(number) is int for number in numbers)
         has_seed = any("{seed}" in str(place) for place in places)
         if not is_list or len({*numbers}) < max(len(numbers), 2) or not has_seed:
@@ -1012,13 +1021,16 @@ def expand_seeds(
                 "`repository` or `training.revision` have `{seed}`; correct the entry"
             )
         for seed in numbers:
-            own = {**_fill_in_seed(entry, str(seed)), "seeds_of": name}
-            own |= {"label": f"{entry.get('label', name)}, seed {seed}"}
+            seed_entry = {**_fill_in_seed(entry, str(seed)), "seeds_of": name}
+            seed_entry |= {"label": f"{entry.get('label', name)}, seed {seed}"}
             if f"{name}-{seed}" in entries:
                 raise InputError(
                     f"model `{name}-{seed}` is an entry, and a seed of `{name}` in {file}; rename one"
                 )
-            expanded[f"{name}-{seed}"] = file, {k: v for k, v in own.items() if k != "seeds"}
+            new_entries[f"{name}-{seed}"] = (
+                file,
+                {k: v for k, v in seed_entry.items() if k != "seeds"},
+            )
             seeds.setdefault(name, []).append(f"{name}-{seed}")
 
     def rename_models(value: Any) -> Any:
@@ -1033,7 +1045,7 @@ def expand_seeds(
         return value
 
     keys = ("models", "figures", "training_steps")
-    return expanded, {k: rename_models(v) if k in keys else v for k, v in settings.items()}
+    return new_entries, {k: rename_models(v) if k in keys else v for k, v in settings.items()}
 
 
 def read_models(entries: WrittenEntries, names: Iterable[str]) -> dict[str, Entry]:
@@ -1055,9 +1067,9 @@ def read_models(entries: WrittenEntries, names: Iterable[str]) -> dict[str, Entr
         if name not in entries:
             raise make_unknown_name_error(name, entries, "model", where)
         if name not in models:
-            file, written = entries[name]
+            file, content = entries[name]
             open_names.append(name)
-            entry = read_entry(written, f"model `{name}` in {file}", name).complete(read_model)
+            entry = read_entry(content, f"model `{name}` in {file}", name).complete(read_model)
             _refuse_odd_steps(entry, f"model `{name}` in {file}")
             models[name] = entry
             open_names.pop()
@@ -1075,8 +1087,8 @@ def _refuse_odd_steps(model: Entry, where: str) -> None:
                 f"{where}: two checkpoints have the {key} `{twice[0]}`; give one another, or remove it"
             )
     steps = {checkpoint.step or 0 for checkpoint in model.checkpoints}
-    if model.hub_steps is not None and isinstance(model.hub_steps.wanted, list):
-        steps.update(model.hub_steps.wanted)
+    if model.hub_steps is not None and isinstance(model.hub_steps.step_choice, list):
+        steps.update(model.hub_steps.step_choice)
     if model.last_step is not None and max(steps, default=0) > model.last_step:
         raise InputError(
             f"{where}: `training.last_step` is {model.last_step}, but step {max(steps)} is asked for; "
@@ -1086,8 +1098,8 @@ def _refuse_odd_steps(model: Entry, where: str) -> None:
 
 def find_origins(models: Iterable[Entry]) -> dict[str, Entry]:
     """Collect the models from which others are trained further, each after its own origin."""
-    found: dict[str, Entry] = {}
+    origins: dict[str, Entry] = {}
     for model in models:
         if model.origin is not None:
-            found |= {**find_origins([model.origin]), model.origin.name: model.origin}
-    return found
+            origins |= {**find_origins([model.origin]), model.origin.name: model.origin}
+    return origins

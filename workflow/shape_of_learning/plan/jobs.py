@@ -120,13 +120,16 @@ def _list_labels(labels: Sequence[str]) -> str:
 
 def describe_protocol(run: Run) -> list[str]:
     """Describe what all figures of a run share: sample, rows, batches, intervals, definitions of measures."""
-    measurement, models = run.settings["measurement"], [run.models[name] for name in run.measured]
+    measurement, models = (
+        run.settings["measurement"],
+        [run.models[name] for name in run.measured_models],
+    )
     last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
-    dropped = [words for key, words in DROPPED_TOKENS.items() if measurement[key] == "drop"]
+    dropped_tokens = [words for key, words in DROPPED_TOKENS.items() if measurement[key] == "drop"]
     tokens = "All tokens are measured, special ones and first ones, too."
-    if dropped:
-        tokens = f"Left out of the tokens: {' and '.join(dropped)}."
+    if dropped_tokens:
+        tokens = f"Left out of the tokens: {' and '.join(dropped_tokens)}."
     if measurement["same_window"] == "drop":
         tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
@@ -139,11 +142,11 @@ def describe_protocol(run: Run) -> list[str]:
         f"{measurement['batch_vectors']:,}; fewer than twice as many vectors are one batch. Intervals are of 95 %, "
         f"from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over batches, "
         "in the column batch_sd where there are several.",
-        describe_measures(run.every_measure.values()),
+        describe_measures(run.all_measures.values()),
         *(
             f"{paper.title}: {paper.protocol.format(**_name_text(run.settings))}"
             for paper in run.papers
-            if paper.protocol and {*paper.figures, *paper.tables} & {*run.shown}
+            if paper.protocol and {*paper.figures, *paper.tables} & {*run.shown_models}
         ),
     ]
 
@@ -168,14 +171,14 @@ def list_models_by_table(run: Run, target: str) -> dict[str, list[str]]:
         kinds = [*figure.reads, *(["estimates"] if run.list_estimators(figure) else [])]
         if figure.draws_every_checkpoint:
             kinds.append("verdicts")
-    return {kind: list(run.shown[target]) for kind in kinds}
+    return {kind: list(run.shown_models[target]) for kind in kinds}
 
 
 def make_figure_job(run: Run, target: str) -> FigureJob:
     """Make the job of a figure."""
-    figure, names = run.figures[target], run.shown[target]
+    figure, names = run.figures[target], run.shown_models[target]
     models = [run.models[name] for name in names]
-    measures = [run.every_measure[name] for name in figure.estimators]
+    measures = [run.all_measures[name] for name in figure.estimators]
     sample = _fill_in_settings("sample", figure.sample, run.settings)
     last = {}
     if not figure.draws_every_checkpoint:
@@ -216,16 +219,16 @@ def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -
 def make_table_job(run: Run, target: str) -> TableJob:
     """Make the job of a table."""
     table, entries = run.tables[target], []
-    for model in (run.models[name] for name in run.shown[target]):
+    for model in (run.models[name] for name in run.shown_models[target]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
-        named = {"name": model.name, "family": model.family} if table.reads else {}
-        entries.append({"model": model.label, **shape, **named, **(model.table_columns or {})})
+        names = {"name": model.name, "family": model.family} if table.reads else {}
+        entries.append({"model": model.label, **shape, **names, **(model.table_columns or {})})
     return TableJob(table.write, tuple(entries), table.caption)
 
 
-def require_shown(run: Run, target: str) -> None:
+def require_target(run: Run, target: str) -> None:
     """Refuse a figure or table that the configuration leaves out, with the reason."""
-    if target in run.shown:
+    if target in run.shown_models:
         return
     for notice in run.notices:
         if notice.target == target:
@@ -239,18 +242,18 @@ def require_shown(run: Run, target: str) -> None:
 def make_explorer_job(run: Run) -> ExplorerJob:
     """Describe a run for the explorer, beside its tables."""
     main_paper_first = sorted(run.papers, key=lambda paper: paper.prefix != "")
-    models = [run.models[name] for name in run.measured]
+    models = [run.models[name] for name in run.measured_models]
     return ExplorerJob(
         models=tuple(
             ShownModel(m.name, m.label, "fine-tuning" if m.kind == "finetuning" else "")
             for m in models
         ),
-        measures=make_shown_measures(run.every_measure.values()),
+        measures=make_shown_measures(run.all_measures.values()),
         sample=describe_sample(models, run.settings),
         papers=tuple(
             _describe_paper(run, paper)
             for paper in main_paper_first
-            if paper.name in run.claims or {*paper.figures} & {*run.shown}
+            if paper.name in run.claims or {*paper.figures} & {*run.shown_models}
         ),
         claims={
             (paper, name): _describe_claim(run, claim)
@@ -269,20 +272,22 @@ def collect_curves(papers: Iterable[Paper]) -> dict[str, dict[str, str]]:
 
 def make_findings_job(run: Run) -> FindingsJob:
     """Name the last checkpoints of the models that others have trained, or of all models if there are none."""
-    published = [name for name in run.measured if run.models[name].kind in ("repository", "path")]
+    published_models = [
+        name for name in run.measured_models if run.models[name].kind in ("repository", "path")
+    ]
     return FindingsJob(
         tuple(
             NamedCheckpoint(name, run.models[name].label, run.find_last_checkpoint(name).name)
-            for name in published or run.measured
+            for name in published_models or run.measured_models
         )
     )
 
 
 def _describe_paper(run: Run, paper: Paper) -> ShownPaper:
     """Describe the models, measures and further tables in the figures of a paper."""
-    drawn = [name for name in paper.figures if name in run.shown]
-    models = {model for name in drawn for model in run.shown[name]}
-    figures = [run.figures[name] for name in drawn]
+    figure_names = [name for name in paper.figures if name in run.shown_models]
+    models = {model for name in figure_names for model in run.shown_models[name]}
+    figures = [run.figures[name] for name in figure_names]
     measures = {name for figure in figures for name in figure.estimators}
     tables = {kind for figure in figures for kind in figure.reads if not figure.estimators}
     if any(figure.draws_every_checkpoint for figure in figures):
@@ -290,16 +295,18 @@ def _describe_paper(run: Run, paper: Paper) -> ShownPaper:
     return ShownPaper(
         name=paper.name,
         title=paper.title,
-        models=tuple(name for name in run.measured if name in models),
-        measures=tuple(name for name in run.every_measure if name in measures),
+        models=tuple(name for name in run.measured_models if name in models),
+        measures=tuple(name for name in run.all_measures if name in measures),
         tables=tuple(sorted(tables)),
     )
 
 
 def _describe_claim(run: Run, claim: Claim) -> ShownClaim:
     """Describe the measures or tables of a claim, and the figures that show them."""
-    read = set(claim.reads)
-    figures = [n for n in run.shown if n in run.figures and read & {*run.figures[n].reads}]
+    table_kinds = set(claim.reads)
+    figures = [
+        n for n in run.shown_models if n in run.figures and table_kinds & {*run.figures[n].reads}
+    ]
     return ShownClaim(
         measures=tuple(claim.estimators),
         tables=() if claim.estimators else tuple(claim.reads),
@@ -331,10 +338,10 @@ def digest_code(script: str, *modules: str) -> str:
         Sixteen hexadecimal digits.
     """
     digest = hashlib.sha256()
-    own = [name for name in modules if _find_file(name)]
-    for file in list_files(script if "." in script else f"scripts.{script}", *own):
+    own_modules = [name for name in modules if _find_file(name)]
+    for file in list_files(script if "." in script else f"scripts.{script}", *own_modules):
         digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_dump_syntax(file)}\0".encode())
-    for name in sorted(set(modules) - set(own)):
+    for name in sorted(set(modules) - set(own_modules)):
         digest.update("".join(map(_dump_syntax, _list_foreign_files(name))).encode())
     return digest.hexdigest()[:16]
 
@@ -344,16 +351,16 @@ def digest_measures(script: str, measures: Iterable[Measure]) -> str:
     return digest_code(script, *sorted({measure.module for measure in measures}))
 
 
-def list_files(*named: str) -> list[Path]:
+def list_files(*modules: str) -> list[Path]:
     """List these files and all modules of ours that they import, also in functions."""
-    found: set[Path] = set()
-    waiting = [_find_file(name) for name in named]
-    while waiting:
-        file = waiting.pop()
-        if file is not None and file not in found:
-            found.add(file)
-            waiting.extend(map(_find_file, _list_imports(file)))
-    return sorted(found)
+    files: set[Path] = set()
+    queue = [_find_file(name) for name in modules]
+    while queue:
+        file = queue.pop()
+        if file is not None and file not in files:
+            files.add(file)
+            queue.extend(map(_find_file, _list_imports(file)))
+    return sorted(files)
 
 
 def _find_file(name: str) -> Path | None:
@@ -392,13 +399,13 @@ def _dump_syntax(file: Path) -> str:
 
 @cache
 def _list_imports(file: Path) -> list[str]:
-    found: list[str] = []
+    modules: list[str] = []
     for node in ast.walk(_parse_file(file)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            modules += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-    return found
+            modules += [alias.name for alias in node.names]
+    return modules
 
 
 class ReportText(str):

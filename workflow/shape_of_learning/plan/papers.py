@@ -103,7 +103,7 @@ class RuleEntry(CriterionEntry):
         return self
 
     @model_validator(mode="after")
-    def _check_that_it_shows_something(self) -> "RuleEntry":
+    def _check_hurdles(self) -> "RuleEntry":
         criteria = self.all_of or self.any_of or [self]
         hurdles = [criterion.is_hurdle for criterion in criteria]
         if all(hurdles) or (self.any_of is not None and any(hurdles)):
@@ -172,12 +172,19 @@ class ClaimEntry(Section):
                 f"shape_of_learning.claims.statistics; {suggest_name(self.statistic, [*statistics])}"
             )
         arguments = statistics[self.statistic].args
-        taken = [argument.arg for argument in arguments.args[1:]]  # the first is the run's numbers
-        needed = taken[: len(taken) - len(arguments.defaults)]
-        given = {*self.arguments, *(["estimators"] if self.estimators else [])}
-        if wrong := sorted(given.symmetric_difference(needed) - given.intersection(taken)):
-            gives, remedy = ("gives", "remove") if wrong[0] in given else ("does not give", "add")
-            takes = f"`{self.statistic}`, which takes {' and '.join(taken) or 'nothing'}"
+        parameters = [
+            argument.arg for argument in arguments.args[1:]
+        ]  # the first is the run's numbers
+        required_parameters = parameters[: len(parameters) - len(arguments.defaults)]
+        argument_names = {*self.arguments, *(["estimators"] if self.estimators else [])}
+        if wrong := sorted(
+            argument_names.symmetric_difference(required_parameters)
+            - argument_names.intersection(parameters)
+        ):
+            gives, remedy = (
+                ("gives", "remove") if wrong[0] in argument_names else ("does not give", "add")
+            )
+            takes = f"`{self.statistic}`, which takes {' and '.join(parameters) or 'nothing'}"
             raise make_validation_error(f"{gives} `{wrong[0]}` to {takes}; {remedy} it")
         return self
 
@@ -224,13 +231,15 @@ def read_claims(file: Path) -> dict[str, Claim]:
     """
     if not file.exists():
         return {}
-    written = read_yaml(file)
-    own = file.with_name(STATISTICS)
-    statistics = list_functions(SHARED_STATISTICS) | (list_functions(own) if own.exists() else {})
-    validate_yaml(ClaimsFile, {"claims": written}, str(file), statistics)
+    entries = read_yaml(file)
+    own_file = file.with_name(STATISTICS)
+    statistics = list_functions(SHARED_STATISTICS) | (
+        list_functions(own_file) if own_file.exists() else {}
+    )
+    validate_yaml(ClaimsFile, {"claims": entries}, str(file), statistics)
     paper = file.parent.name
     claims = {}
-    for name, entry in written.items():
+    for name, entry in entries.items():
         conditions = {verdict: read_condition(entry[verdict]) for verdict in DECIDED}
         claims[name] = Claim(**{"name": name, "paper": paper, **entry, **conditions})
     return claims
@@ -385,13 +394,13 @@ def collect_sections(papers: Sequence[Paper]) -> dict[str, type[Section]]:
 
 def check_names(paper: Paper, measures: Collection[str], models: Collection[str]) -> None:
     """Refuse figures and claims on unknown measures and models; InputError as above."""
-    named: dict[str, Any] = {
+    estimators_by_place: dict[str, Any] = {
         f"paper.yaml, figure `{name}`": figure.estimators for name, figure in paper.figures.items()
     }
-    named |= {
+    estimators_by_place |= {
         f"{CLAIMS}, claim `{name}`": claim.all_estimators for name, claim in paper.claims.items()
     }
-    for where, estimators in named.items():
+    for where, estimators in estimators_by_place.items():
         for estimator in () if estimators == ALL else estimators:
             if estimator not in measures:
                 raise make_unknown_name_error(
@@ -435,15 +444,17 @@ def _read_sections(file: Path) -> dict[str, type[Section]]:
 def _find_function(name: str, folder: Path) -> str:
     """Return ``module:name`` of a function of a paper's own files, or of a module that papers share."""
     module, _, name = name.rpartition(".")
-    own = folder / f"{module or 'figures'}.py"
-    is_own = own.exists() or not module
-    file = own if is_own else SHARED / f"{module}.py"
-    known = list_functions(file) if file.exists() else {}
-    if name not in known:
+    own_file = folder / f"{module or 'figures'}.py"
+    is_own = own_file.exists() or not module
+    file = own_file if is_own else SHARED / f"{module}.py"
+    functions = list_functions(file) if file.exists() else {}
+    if name not in functions:
         where = f"{folder / 'paper.yaml'}, which names a function of {file}"
-        raise make_unknown_name_error(name, known, "function", where)
+        raise make_unknown_name_error(name, functions, "function", where)
     return (
-        f"papers.{folder.name}.{own.stem}:{name}" if is_own else f"{SHARED_MODULES}.{module}:{name}"
+        f"papers.{folder.name}.{own_file.stem}:{name}"
+        if is_own
+        else f"{SHARED_MODULES}.{module}:{name}"
     )
 
 
@@ -460,7 +471,7 @@ class Notice(NamedTuple):
 
 
 def check_targets(
-    wanted: Mapping[str, Any], targets: Collection[str], entries: WrittenEntries
+    models_by_target: Mapping[str, Any], targets: Collection[str], entries: WrittenEntries
 ) -> None:
     """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
 
@@ -469,12 +480,12 @@ def check_targets(
     InputError
         One sentence that names the key.
     """
-    for target, listed in wanted.items():
+    for target, models in models_by_target.items():
         if target not in targets:
             raise make_unknown_name_error(
                 target, (*targets, *Figures.model_fields), "key", "key `figures`"
             )
-        for name in listed if isinstance(listed, list) else ():
+        for name in models if isinstance(models, list) else ():
             if name not in entries:
                 raise make_unknown_name_error(
                     name, entries, "model", f"configuration key `figures.{target}`"
@@ -482,7 +493,7 @@ def check_targets(
 
 
 def choose_papers(
-    names: Sequence[str] | None, wanted: Mapping[str, Any], papers: Sequence[Paper]
+    names: Sequence[str] | None, models_by_target: Mapping[str, Any], papers: Sequence[Paper]
 ) -> list[Paper]:
     """Choose the papers whose figures and tables a run has.
 
@@ -500,21 +511,27 @@ def choose_papers(
         If there is no paper of a name.
     """
     if names is None:
-        return [paper for paper in papers if {*paper.figures, *paper.tables} & wanted.keys()]
-    known = {paper.name: paper for paper in papers}
+        return [
+            paper for paper in papers if {*paper.figures, *paper.tables} & models_by_target.keys()
+        ]
+    papers_by_name = {paper.name: paper for paper in papers}
     for name in names:
-        if name not in known:
-            raise make_unknown_name_error(name, known, "paper", "configuration key `papers`")
-    return [known[name] for name in names]
+        if name not in papers_by_name:
+            raise make_unknown_name_error(
+                name, papers_by_name, "paper", "configuration key `papers`"
+            )
+    return [papers_by_name[name] for name in names]
 
 
 def choose_figure_measures(
     figures: Mapping[str, FigureEntry], estimators: Sequence[str]
 ) -> dict[str, FigureEntry]:
     """Give figures of `all` measures those of layers in ``measurement.estimators``."""
-    known = list_measure_names()
-    of_layers = [n for n in estimators if n in known and find_measure(n).family != WEIGHTS]
-    every = {"estimators": of_layers}
+    measure_names = list_measure_names()
+    layer_estimators = [
+        n for n in estimators if n in measure_names and find_measure(n).family != WEIGHTS
+    ]
+    every = {"estimators": layer_estimators}
     return {
         target: figure.model_copy(update=every) if figure.estimators == ALL else figure
         for target, figure in figures.items()
@@ -523,18 +540,18 @@ def choose_figure_measures(
 
 def sort_by_family_and_size(models: Iterable[Entry]) -> list[Entry]:
     """Order models as figures name them: families as they come, in each the smaller ones first."""
-    listed = list(models)
-    families = list(dict.fromkeys(model.family for model in listed))
+    model_list = list(models)
+    families = list(dict.fromkeys(model.family for model in model_list))
 
     def place(model: Entry) -> tuple[int, int]:
         layers, width = model.shape.layers or 0, model.shape.hidden_size or 0
         return families.index(model.family), layers * width**2  # about a twelfth of its parameters
 
-    return sorted(listed, key=place)
+    return sorted(model_list, key=place)
 
 
 def choose_target_models(
-    wanted: Mapping[str, Any],
+    models_by_target: Mapping[str, Any],
     targets: Mapping[str, TargetEntry],
     models: Mapping[str, Entry],
     notices: list[Notice],
@@ -557,44 +574,44 @@ def choose_target_models(
     InputError
         If two models of a figure have the same label, or it names more than there is room for.
     """
-    found = {}
-    for target, shown in targets.items():
-        listed = wanted.get(target, ALL)
-        is_open = target not in wanted or (
-            listed not in (ALL, []) and models.keys().isdisjoint(listed)
+    shown_models = {}
+    for target, entry in targets.items():
+        choice = models_by_target.get(target, ALL)
+        is_open = target not in models_by_target or (
+            choice not in (ALL, []) and models.keys().isdisjoint(choice)
         )
-        listed = ALL if is_open else listed
-        of_run = [name for name in (models if listed == ALL else listed) if name in models]
-        kind, can_be_drawn = _find_demand(shown)
-        names = [name for name in of_run if can_be_drawn(models[name])]
-        if shown.draws == "twins":
+        choice = ALL if is_open else choice
+        run_names = [name for name in (models if choice == ALL else choice) if name in models]
+        kind, can_be_drawn = _find_demand(entry)
+        names = [name for name in run_names if can_be_drawn(models[name])]
+        if entry.draws == "twins":
             names = _find_twins(names, models)
         curves = _list_curves(models[name] for name in names)
-        if is_open and len(curves) > (most := shown.most_models or len(curves)):
-            kept = ", ".join(f"`{curve}`" for curve in curves[:most])
+        if is_open and len(curves) > (most := entry.most_models or len(curves)):
+            kept_curves = ", ".join(f"`{curve}`" for curve in curves[:most])
             notices.append(
-                Notice(f"draws {kept} alone; key `figures.{target}` chooses others", target)
+                Notice(f"draws {kept_curves} alone; key `figures.{target}` chooses others", target)
             )
             names = [name for name in names if _list_curves([models[name]])[0] in curves[:most]]
         if names:
-            _check_drawn(target, [models[name] for name in names], shown)
-            found[target] = tuple(names)
-        asked = "no model" if listed == ALL else f"none of {', '.join(f'`{n}`' for n in listed)}"
-        others = ", ".join(f"`{name}`" for name in of_run if name not in names)
-        if names and others and listed != ALL:
-            notices.append(Notice(f"is drawn without {others}: it shows models{kind}", target))
-        elif listed == []:
+            _check_drawn(target, [models[name] for name in names], entry)
+            shown_models[target] = tuple(names)
+        request = "no model" if choice == ALL else f"none of {', '.join(f'`{n}`' for n in choice)}"
+        other_names = ", ".join(f"`{name}`" for name in run_names if name not in names)
+        if names and other_names and choice != ALL:
+            notices.append(Notice(f"is drawn without {other_names}: it shows models{kind}", target))
+        elif choice == []:
             why = f"key `figures.{target}` is an empty list"
             notices.append(Notice(why, target, is_left_out=True, is_chosen=True))
         elif not names:
-            why = f"key `models` names {asked}{kind}"
+            why = f"key `models` names {request}{kind}"
             notices.append(Notice(why, target, is_left_out=True))
-    return found
+    return shown_models
 
 
-def _find_demand(shown: TargetEntry) -> tuple[str, Callable[[Entry], bool]]:
+def _find_demand(entry: TargetEntry) -> tuple[str, Callable[[Entry], bool]]:
     """Return what a figure demands of its models, in the words of a notice, and a test of one model."""
-    needs_steps, role = shown.checkpoints == "training", shown.role
+    needs_steps, role = entry.checkpoints == "training", entry.role
 
     def has_both_ends(model: Entry) -> bool:
         ends = {0, model.last_step}
@@ -606,11 +623,11 @@ def _find_demand(shown: TargetEntry) -> tuple[str, Callable[[Entry], bool]]:
         return model.has_training_steps or not needs_steps
 
     has: tuple[str, Callable[[Entry], bool]]
-    if shown.draws == "twins":
+    if entry.draws == "twins":
         has = " together with a twin, both at the last step", has_steps
-    elif shown.draws == "fine_tunings":
+    elif entry.draws == "fine_tunings":
         has = " with `finetuning`, measured at the first and the last step", has_both_ends
-    elif shown.is_of_entries:
+    elif entry.is_of_entries:
         has = " whose entry has `table_1`", lambda model: model.table_columns is not None
     else:
         has = " with training steps" if needs_steps else "", has_steps
@@ -629,8 +646,8 @@ def _find_twins(names: list[str], models: Mapping[str, Entry]) -> list[str]:
         and models[name].checkpoints[-1].step == models[name].last_step
     }
     pairs = [(name, recipe.get("twin_of")) for name, recipe in recipes.items()]
-    paired = {name for pair in pairs if pair[1] in recipes for name in pair}
-    return [name for name in names if name in paired]
+    paired_names = {name for pair in pairs if pair[1] in recipes for name in pair}
+    return [name for name in names if name in paired_names]
 
 
 def _list_curves(models: Iterable[Entry]) -> list[str]:
@@ -638,20 +655,20 @@ def _list_curves(models: Iterable[Entry]) -> list[str]:
     return list(dict.fromkeys(model.seeds_of or model.name for model in models))
 
 
-def _check_drawn(target: str, models: Sequence[Entry], shown: TargetEntry) -> None:
+def _check_drawn(target: str, models: Sequence[Entry], entry: TargetEntry) -> None:
     """Refuse more models than a figure has room for, and two of one label."""
-    most, curves = shown.most_models, _list_curves(models)
+    most, curves = entry.most_models, _list_curves(models)
     if most is not None and len(curves) > most:
-        such = ", ".join(curves[:most])
+        example = ", ".join(curves[:most])
         raise InputError(
             f"{target} has room for {most} of the {len(curves)} models that it would draw; say which in "
-            f"configuration key `figures.{target}`, such as [{such}]"
+            f"configuration key `figures.{target}`, such as [{example}]"
         )
-    seen: dict[str, str] = {}
-    for model in models if isinstance(shown, FigureEntry) else ():
-        if model.label in seen:
+    names_by_label: dict[str, str] = {}
+    for model in models if isinstance(entry, FigureEntry) else ():
+        if model.label in names_by_label:
             raise InputError(
-                f"models `{seen[model.label]}` and `{model.name}` both have the label `{model.label}`, by "
+                f"models `{names_by_label[model.label]}` and `{model.name}` both have the label `{model.label}`, by "
                 f"which {target} could not tell them apart; give one another `label` in its entry"
             )
-        seen[model.label] = model.name
+        names_by_label[model.label] = model.name

@@ -87,7 +87,9 @@ def estimate_cleaning(threads: int) -> Needs:
     return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
 
 
-def forward(model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+def estimate_forward(
+    model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
+) -> Needs:
     """A forward pass, whose states are written.
 
     The weights, twice as they are read, and of each window batch its states; two operations per weight and token.
@@ -95,10 +97,10 @@ def forward(model: Entry, settings: Mapping[str, Any], threads: int, tokens: int
     loaded, in host memory. Masked text is run twice.
     """
     work = Work.make_work(model, settings, tokens)
-    of_batch = (work.layers + 2) * WINDOWS_AT_ONCE * count_window_tokens(settings) * work.width
-    values = 2 * work.weights + 3 * (threads + 1) * of_batch
-    moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
-    seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved
+    batch_values = (work.layers + 2) * WINDOWS_AT_ONCE * count_window_tokens(settings) * work.width
+    values = 2 * work.weights + 3 * (threads + 1) * batch_values
+    transfer_seconds = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
+    seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + transfer_seconds
     return Needs(TORCH_MB + CUDA_MB + 4 * values / MB, seconds / 60)
 
 
@@ -110,11 +112,11 @@ def estimate_layer(
     In memory: the layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists
     of neighbours, of a batch some times.
     """
-    work, measured = Work.make_work(model, settings, tokens), settings["measurement"]
-    d, size = work.width, measured["batch_vectors"]
+    work, measurement = Work.make_work(model, settings, tokens), settings["measurement"]
+    d, size = work.width, measurement["batch_vectors"]
     vectors, side, batches = min(work.tokens, 2 * size), min(d, size), max(1, work.tokens // size)
     products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
-    lists = (36 * work.tokens + 96 * vectors) * count_searched_neighbours(measured["neighbours"])
+    lists = (36 * work.tokens + 96 * vectors) * count_searched_neighbours(measurement["neighbours"])
     searches = 2 * work.tokens * size * d
     spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
     fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
@@ -130,31 +132,35 @@ def estimate_checkpoint(
     `threads` layers are measured at a time, when the weights are gone.
     """
     work = Work.make_work(model, settings, tokens)
-    run, one = (job(model, settings, threads, tokens) for job in (forward, estimate_layer))
+    run, layer = (
+        job(model, settings, threads, tokens) for job in (estimate_forward, estimate_layer)
+    )
     rounds = math.ceil((work.layers + 1) / threads)
-    memory = work.states_mb + max(run.memory, TORCH_MB + threads * one.memory)
-    return Needs(memory, run.minutes + rounds * one.minutes)
+    memory = work.states_mb + max(run.memory, TORCH_MB + threads * layer.memory)
+    return Needs(memory, run.minutes + rounds * layer.minutes)
 
 
 def estimate_controls(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
     """The same of each null model, one after the other."""
-    one = estimate_checkpoint(model, settings, threads)
-    return one._replace(minutes=(1 + len(settings["controls"]["kinds"])) * one.minutes)
+    checkpoint = estimate_checkpoint(model, settings, threads)
+    return checkpoint._replace(
+        minutes=(1 + len(settings["controls"]["kinds"])) * checkpoint.minutes
+    )
 
 
 def estimate_training(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
     """A pretraining or a fine-tuning, which is evaluated at each step that it saves."""
     recipe = model.recipe
     if isinstance(model, PretrainingEntry):
-        of_step = recipe["batch_size"] * recipe["context"]
+        step_tokens = recipe["batch_size"] * recipe["context"]
         return estimate_updates(
-            Work.make_work(model, settings), of_step, recipe["last_step"] * of_step, threads
+            Work.make_work(model, settings), step_tokens, recipe["last_step"] * step_tokens, threads
         )
     examples = count_examples(model, settings)
-    shown = recipe["epochs"] * examples["train"] + len(model.saved_steps) * examples["held_out"]
-    of_step = recipe["batch_size"] * EXAMPLE_TOKENS
+    passes = recipe["epochs"] * examples["train"] + len(model.saved_steps) * examples["held_out"]
+    step_tokens = recipe["batch_size"] * EXAMPLE_TOKENS
     return estimate_updates(
-        Work.make_work(model, settings), of_step, shown * EXAMPLE_TOKENS, threads
+        Work.make_work(model, settings), step_tokens, passes * EXAMPLE_TOKENS, threads
     )
 
 

@@ -67,113 +67,115 @@ from shape_of_learning.words import capitalise
 
 @dataclass(frozen=True)
 class CheckpointSeries:
-    """The checkpoints of a model, by step, each with a verdict and, from the Hub, its lock.
+    """The checkpoints of a model, by step, with their verdicts and, for a model of the Hub, the lock.
 
     Attributes
     ----------
     model : Entry
-        With its whole shape, from its entry, its lock or the Hub; with that of its entry if no revision can be used.
+        With the whole shape, from the entry, the lock or the Hub; with the entry's shape if no revision is usable.
     checkpoints : tuple of Checkpoint
-    judged : mapping of str to JudgedCheckpoint
-        Name of a checkpoint -> its verdict by :func:`.judge_listing`. Only reports condemn a checkpoint without a
-        listing: it is not from the Hub, or the Hub could not be asked.
+    judgements : mapping of str to JudgedCheckpoint
+        Name of a checkpoint -> its verdict by :func:`.judge_listing`. Without a listing from the Hub only published
+        reports condemn a checkpoint.
     lock : Lock
-        The commits and files of their revisions; empty for a model that is not from the Hub.
+        The commits and files of the revisions; empty for a model that is not from the Hub.
     is_new : bool
-        Whether the lock file does not hold all of it yet.
-    unasked : str
-        The reason why the Hub could not be asked for revisions that the lock lacks; empty if it has all.
+        Whether the lock holds more than its file.
+    hub_failure : str
+        The reason why the Hub could not be asked for revisions that the lock lacks; empty if the lock has all.
     """
 
     model: Entry
     checkpoints: tuple[Checkpoint, ...]
-    judged: Mapping[str, JudgedCheckpoint]
+    judgements: Mapping[str, JudgedCheckpoint]
     lock: Lock = EMPTY
     is_new: bool = False
-    unasked: str = ""
+    hub_failure: str = ""
 
     def list_bad(self) -> dict[str, str]:
-        """Return the verdicts on the checkpoints that are known to be bad, by name."""
+        """Return the verdicts on the bad checkpoints, by name."""
         return {
             name: format_verdict(checkpoint.verdict)
-            for name, checkpoint in self.judged.items()
+            for name, checkpoint in self.judgements.items()
             if checkpoint.is_condemned
         }
 
     def format_bad(self) -> str:
-        """Write these names and verdicts in a row."""
+        """Write the names of the bad checkpoints and their verdicts in a row."""
         return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_bad().items())
 
-    def list_measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
-        """List the checkpoints that a run measures: the good ones, and if `flagged` the readable bad ones."""
-        locked = self.lock.revisions
-        unusable = {name for name in self.judged if name in locked and locked[name].problem}
-        bad = unusable if flagged else {*self.list_bad()}
+    def list_measured_checkpoints(self, *, include_flagged: bool) -> tuple[Checkpoint, ...]:
+        """List the checkpoints that a run measures: the good ones, and if `include_flagged` the readable bad ones."""
+        revisions = self.lock.revisions
+        unusable = {
+            name for name in self.judgements if name in revisions and revisions[name].problem
+        }
+        bad = unusable if include_flagged else {*self.list_bad()}
         return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
 
     def make_listing_job(self) -> ListingJob:
         """Make the job that lists the checkpoints with their files and verdicts."""
         checkpoints = []
         for checkpoint in self.checkpoints:
-            locked = self.lock.revisions.get(checkpoint.name)
-            pinned = PinnedCheckpoint(
+            pinned_revision = self.lock.revisions.get(checkpoint.name)
+            pinned_checkpoint = PinnedCheckpoint(
                 revision=checkpoint.revision,
                 step=checkpoint.step,
                 tokens=checkpoint.tokens,
-                commit=locked.commit if locked else None,
-                files=dict(sorted(locked.files.items())) if locked else {},
-                verdict=self.judged[checkpoint.name].verdict,
+                commit=pinned_revision.commit if pinned_revision else None,
+                files=dict(sorted(pinned_revision.files.items())) if pinned_revision else {},
+                verdict=self.judgements[checkpoint.name].verdict,
             )
-            checkpoints.append(pinned)
+            checkpoints.append(pinned_checkpoint)
         return ListingJob(self.model.name, tuple(checkpoints))
 
 
 def resolve_checkpoints(
-    model: Entry, lock_file: Path, *, unreachable: str = "", say: Callable[[str], None] = print
+    model: Entry, lock_file: Path, *, known_failure: str = "", say: Callable[[str], None] = print
 ) -> CheckpointSeries:
-    """Resolve and judge the checkpoints of a model; writes nothing.
+    """Resolve and judge the checkpoints of a model, without writing a file.
 
     Parameters
     ----------
     model : Entry
     lock_file : Path
-        The Hub is asked only for revisions that it lacks.
-    unreachable : str
-        Why the Hub need not be tried, if it has been found out already.
+        The Hub is asked only for revisions that this file lacks.
+    known_failure : str
+        The reason why an earlier question to the Hub failed, so that it is not asked again.
     say : callable
         Shows a line on the terminal when the Hub is asked.
 
     Raises
     ------
     InputError
-        If the lock is damaged, if the Hub refuses, or if it cannot be asked which steps there are or what
-        the model is like.
+        If the lock is damaged, if the Hub refuses, or if the Hub cannot be reached and neither the lock nor the
+        entry tells the steps and the shape of the model.
     """
     if model.kind != "repository":
         return _judge_model(model, EMPTY)
     lock = old = read_lock(lock_file) or EMPTY
-    is_pinned, unasked = _is_pinned(model, old), ""
+    is_pinned, hub_failure = _is_pinned(model, old), ""
     if not is_pinned or _list_main_branches(list_checkpoints(model, old) or [], old):
         try:
-            if unreachable:
-                raise UnreachableError(unreachable)
+            if known_failure:
+                raise UnreachableError(known_failure)
             say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
             lock = pin_model(model, old)
         except UnreachableError as error:
-            unasked = error.reason
+            hub_failure = error.reason
             lock = old if is_pinned else EMPTY
             is_unknown = model.hub_steps is not None and not model.hub_steps.is_list
             if not is_pinned and (is_unknown or not model.shape.is_whole()):
                 raise InputError(
-                    f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
+                    f"model `{model.name}`: {hub_failure}; without the Hub its entry must state its steps and "
                     "its shape"
                 ) from error
     series = _judge_model(model, lock)
-    return replace(series, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
+    return replace(series, lock=lock, is_new=lock not in (old, EMPTY), hub_failure=hub_failure)
 
 
 def is_closed(model: Entry) -> bool:
-    """Return whether the Hub hides a gated model from us: there is no token, or it has no access."""
+    """Return whether the Hub hides a gated model from this user, who has no token or no access."""
     from shape_of_learning.checkpoints import hub
 
     place = model.checkpoints[-1] if model.checkpoints else model.hub_steps
@@ -182,28 +184,28 @@ def is_closed(model: Entry) -> bool:
 
 
 def list_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
-    """List the checkpoints of a model by step; None if a lock does not say which they are."""
+    """List the checkpoints of a model by step; None if that needs the Hub, since the lock lacks revisions."""
     checkpoints = list(model.checkpoints)
     if model.hub_steps is not None and model.hub_steps.is_list:
         place = model.hub_steps.repository, model.hub_steps.subfolder
-        at_place = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
-        names = [revision.revision for revision in at_place]
+        revisions = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
+        names = [revision.revision for revision in revisions]
         if not model.hub_steps.has_all(names):
             return None
         checkpoints = model.hub_steps.name_steps(checkpoints, names)
     elif model.hub_steps is not None:
-        chosen = lock.chosen.get(str(model.hub_steps))
-        if chosen is None or not set(chosen) <= set(lock.revisions):
+        chosen_names = lock.chosen.get(str(model.hub_steps))
+        if chosen_names is None or not set(chosen_names) <= set(lock.revisions):
             return None
-        places = (lock.revisions[name].place for name in chosen)
-        in_folders = model.hub_steps.folders_of
-        names = [place.subfolder if in_folders else place.revision for place in places]
+        places = (lock.revisions[name].place for name in chosen_names)
+        are_folders = model.hub_steps.folder_revision
+        names = [place.subfolder if are_folders else place.revision for place in places]
         checkpoints += map(model.hub_steps.make_checkpoint, names)
     return list(sort_checkpoints(checkpoints))
 
 
 def _is_pinned(model: Entry, lock: Lock) -> bool:
-    """Return whether a lock holds all that a plan must know of a model."""
+    """Return whether a lock holds all facts about a model that a plan needs from the Hub."""
     checkpoints = list_checkpoints(model, lock)
     return (
         checkpoints is not None
@@ -214,84 +216,93 @@ def _is_pinned(model: Entry, lock: Lock) -> bool:
 
 
 def pin_model(model: Entry, old: Lock) -> Lock:
-    """Ask the Hub for what an old lock does not hold, and add it.
+    """Return a lock with the revisions, shape and tokenizer that an old lock lacks, from the Hub.
 
     Raises
     ------
     InputError
-        If the Hub refuses, or offers no such steps.
+        If the Hub refuses, or if it offers no steps like those of the entry.
     UnreachableError
-        If it cannot be asked.
+        If the Hub cannot be asked.
     """
     # Imported here, since a plan with locks does not need the Hub's client.
     from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
-    checkpoints, chosen, offered = list_checkpoints(model, old), old.chosen, model.hub_steps
+    checkpoints = list_checkpoints(model, old)
+    chosen_names = old.chosen
+    hub_steps = model.hub_steps
     if checkpoints is None:
-        assert offered is not None
-        commits = hub.list_commits(offered.repository, where=where)
-        names = list_offered_names(offered, commits, where)
-        if offered.is_list:
-            checkpoints = offered.name_steps(model.checkpoints, names)
-        elif new := [offered.make_checkpoint(branch) for branch in offered.choose(names)]:
-            checkpoints = list(sort_checkpoints([*model.checkpoints, *new]))
-            chosen = {**chosen, str(offered): [checkpoint.name for checkpoint in new]}
+        assert hub_steps is not None
+        commits = hub.list_commits(hub_steps.repository, where=where)
+        names = list_offered_names(hub_steps, commits, where)
+        if hub_steps.is_list:
+            checkpoints = hub_steps.name_steps(model.checkpoints, names)
+        elif new_checkpoints := [
+            hub_steps.make_checkpoint(name) for name in hub_steps.choose(names)
+        ]:
+            checkpoints = list(sort_checkpoints([*model.checkpoints, *new_checkpoints]))
+            chosen_names = {**chosen_names, str(hub_steps): [c.name for c in new_checkpoints]}
         else:
             raise InputError(
-                f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
+                f"{where}: `{hub_steps.repository}` has no branch like `{hub_steps.template.pattern}`; correct "
                 "`repository` or `training.revision`"
             )
-    asked, repositories = _list_places(checkpoints, old), _list_main_branches(checkpoints, old)
-    revisions, mains = dict(old.revisions), dict(old.mains)
-    if asked or repositories:
-        found, of_mains = hub.resolve(asked, repositories, where=where)
-        revisions |= found
-        mains |= of_mains
+    new_places = _list_places(checkpoints, old)
+    repositories = _list_main_branches(checkpoints, old)
+    revisions = dict(old.revisions)
+    mains = dict(old.mains)
+    if new_places or repositories:
+        new_revisions, new_mains = hub.resolve(new_places, repositories, where=where)
+        revisions |= new_revisions
+        mains |= new_mains
     tokenizer = old.tokenizer if model.tokenizer else None
     if model.tokenizer and (tokenizer is None or tokenizer.repository != model.tokenizer):
-        found, _ = hub.resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
-        if not found[""].commit:
+        revisions_by_name, _ = hub.resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
+        main = revisions_by_name[""]
+        if not main.commit:
             raise InputError(
                 f"{where}: `{model.tokenizer}` has no main branch; correct `tokenizer`"
             )
         # The weights beside a tokenizer are not compared.
-        tokenizer = found[""].model_copy(update={"files": {}, "other_format": {}, "problem": ""})
+        tokenizer = main.model_copy(update={"files": {}, "other_format": {}, "problem": ""})
     usable = [
         revisions[checkpoint.name]
         for checkpoint in checkpoints
         if not revisions[checkpoint.name].problem
     ]
     shape = old.shape
-    if usable and (asked or not shape.layers):
+    if usable and (new_places or not shape.layers):
         shape = hub.read_listed_shape(usable[-1], where=where)
-    return Lock(shape=shape, chosen=chosen, revisions=revisions, mains=mains, tokenizer=tokenizer)
+    return Lock(
+        shape=shape, chosen=chosen_names, revisions=revisions, mains=mains, tokenizer=tokenizer
+    )
 
 
 def list_offered_names(
-    offered: OfferedSteps, commits: Mapping[str, str], where: str
+    hub_steps: OfferedSteps, commits: Mapping[str, str], where: str
 ) -> Iterable[str]:
-    """List the branches and tags among which steps are chosen, or the folders of one of them."""
+    """List the branches and tags of a repository, or the folders of one revision, among which steps are chosen."""
     from shape_of_learning.checkpoints import hub
 
-    if not offered.folders_of:
+    if not hub_steps.folder_revision:
         return commits
-    if offered.folders_of not in commits:
+    if hub_steps.folder_revision not in commits:
         return []
-    commit = commits[offered.folders_of]
-    files = hub.list_files(offered.repository, offered.folders_of, commit, where=where)
+    commit = commits[hub_steps.folder_revision]
+    files = hub.list_files(hub_steps.repository, hub_steps.folder_revision, commit, where=where)
     return {f"{PurePath(path).parent}" for path in files if is_weight_file(path)}
 
 
 def _list_places(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
     """List the places of the checkpoints that a lock does not hold."""
     places = {c.name: Place(c.repository, c.revision, c.subfolder) for c in checkpoints}
-    known = {name: revision.place for name, revision in lock.revisions.items()}
-    return {name: place for name, place in places.items() if known.get(name) != place}
+    pinned_places = {name: revision.place for name, revision in lock.revisions.items()}
+    return {name: place for name, place in places.items() if pinned_places.get(name) != place}
 
 
 def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
-    """List the repositories whose main branch should be compared and is not in the lock."""
+    """List the repositories whose main branch has to be compared but is not in the lock."""
     return {
         checkpoint.repository for checkpoint in checkpoints if checkpoint.revision != MAIN
     } - set(lock.mains)
@@ -304,26 +315,26 @@ def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
     if (
         last is None
         and model.hub_steps is not None
-        and not isinstance(model.hub_steps.wanted, list)
+        and not isinstance(model.hub_steps.step_choice, list)
     ):
-        # A rule takes the last that there is.
+        # Unlike a list of steps, `all`, `log` and `linear` include the last step of the Hub.
         last = max(
             (checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None),
             default=None,
         )
-    judged = judge_listing(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
+    judgements = judge_listing(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
     if lock.shape.layers or any(not revision.problem for revision in lock.revisions.values()):
         model = model.complete_shape(lock.shape)
     return CheckpointSeries(
-        model, tuple(checkpoints), {checkpoint.name: checkpoint for checkpoint in judged}
+        model, tuple(checkpoints), {checkpoint.name: checkpoint for checkpoint in judgements}
     )
 
 
-LEAST_STEPS = 1000  # of a pretraining of this run on which claims are judged
-# Families of measures that are also taken of null models.
+# Claims are not judged on a pretraining of this run with fewer steps.
+MIN_STEPS_FOR_CLAIMS = 1000
+# Families of measures that null models get, too.
 CONTROLLED = ("isotropy", "dimension", "linearity")
-# Tables that figures read, tables/{kind}/{model}.csv, each gathered from one file per checkpoint in this folder: of
-# weights, and the massive tokens of hidden states, which the same jobs find.
+# Kind of a table that figures read, tables/{kind}/{model}.csv -> the folder with its file for each checkpoint.
 CHECKPOINT_TABLES = {
     "weights": "weights",
     "last_weights": "weights",
@@ -341,23 +352,23 @@ class Run:
     settings : mapping
         The sections of the configuration, as plain values.
     papers : sequence of Paper
-        All that there are.
+        All papers, whether the run has their figures or not.
     models : dict of str to Entry
         First the models that others are fine-tuned from, then the models of this run.
-    measured : list of str
+    measured_models : list of str
         The names of the models of this run.
     figures, tables : mapping of str to FigureEntry or TableEntry
-        Of all papers, the figures with the measures that they draw.
-    shown : mapping of str to tuple of str
-        Figures and tables of this run -> the models that they show.
-    every_measure : mapping of str to Measure
-        Those of ``measurements.csv``, and what figures draw besides, with their settings.
+        The figures and tables of all papers; each figure has the measures that it draws.
+    shown_models : mapping of str to tuple of str
+        Figure or table of this run -> the models that it shows.
+    all_measures : mapping of str to Measure
+        The configured measures of ``measurements.csv`` and of the figures of this run.
     tasks : mapping of str to TaskEntry
         Section ``tasks`` of the configuration.
     claims : mapping of str to mapping of str to Claim
-        Those of each paper of the run that has any.
+        Paper of this run with claims -> its claims, by name.
     notices : list of Notice
-        What is left out, and why.
+        The models, figures and tables that are left out, with reasons.
     locks : Path
         Folder of the files that pin the revisions of models.
     say : callable
@@ -367,11 +378,11 @@ class Run:
     settings: Mapping[str, Any]
     papers: Sequence[Paper]
     models: dict[str, Entry]
-    measured: list[str]
+    measured_models: list[str]
     figures: Mapping[str, FigureEntry]
     tables: Mapping[str, TableEntry]
-    shown: Mapping[str, tuple[str, ...]]
-    every_measure: Mapping[str, Measure]
+    shown_models: Mapping[str, tuple[str, ...]]
+    all_measures: Mapping[str, Measure]
     tasks: Mapping[str, TaskEntry]
     claims: Mapping[str, Mapping[str, Claim]]
     notices: list[Notice]
@@ -380,13 +391,13 @@ class Run:
 
     def __post_init__(self) -> None:
         self.estimators: list[str] = self.settings["measurement"]["estimators"]
-        self.flagged = self.settings["bad_checkpoints"] == "flag"
-        measures = self.every_measure
+        self.includes_flagged = self.settings["bad_checkpoints"] == "flag"
+        measures = self.all_measures
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
         self.weight_measures = sorted(n for n, m in measures.items() if m.family == WEIGHTS)
         self._series: dict[str, CheckpointSeries] = {}
         self._estimators: dict[str, dict[str, list[str]]] = {}
-        self._unreachable = ""
+        self._hub_failure = ""
         for name, model in self.models.items():
             if not model.shape.is_whole():
                 self.models[name] = self._complete_shape(name)
@@ -396,7 +407,7 @@ class Run:
         return next(p for p in self.papers if target in p.figures or target in p.tables)
 
     def name_in_paper(self, target: str) -> str:
-        """Name a figure or a table as readers do: Figure 1, Loss by step."""
+        """Return the name of a figure or a table in its paper, such as Figure 1 or Loss by step."""
         return capitalise(target.removeprefix(self.find_paper(target).prefix).replace("_", " "))
 
     # --- checkpoints
@@ -406,17 +417,21 @@ class Run:
         return self.locks / f"{model}.yaml"
 
     def resolve_checkpoints(self, name: str) -> CheckpointSeries:
-        """Return the checkpoints of a model with their verdicts; ask the Hub for what the lock lacks."""
+        """Return the checkpoints of a model with their verdicts; ask the Hub if the lock lacks some."""
         if name not in self._series:
             series = resolve_checkpoints(
-                self.models[name], self.lock_file(name), unreachable=self._unreachable, say=self.say
+                self.models[name],
+                self.lock_file(name),
+                known_failure=self._hub_failure,
+                say=self.say,
             )
             self._series[name] = series
             self._announce(name, series)
-            if series.unasked and not self._unreachable:
-                self._unreachable = series.unasked
-                so = "models without a lock are planned from their entries and not checked"
-                self.say(f"NOTE: {self._unreachable}; {so}")
+            if series.hub_failure and not self._hub_failure:
+                self._hub_failure = series.hub_failure
+                self.say(
+                    f"NOTE: {self._hub_failure}; models without a lock are planned from their entries and not checked"
+                )
         return self._series[name]
 
     def write_locks(self) -> None:
@@ -427,21 +442,27 @@ class Run:
                 self.say(f"{self.lock_file(name)} is written: commit it with your results")
 
     def resolve(self) -> list[str]:
-        """Resolve all models of the Hub, for which no file is needed; InputError if it cannot be asked."""
+        """Resolve all models of the Hub; return an empty list, so that a rule can have this as its input.
+
+        Raises
+        ------
+        InputError
+            If the Hub cannot be asked.
+        """
         for name in self.list_models("repository"):
-            if reason := self.resolve_checkpoints(name).unasked:
+            if reason := self.resolve_checkpoints(name).hub_failure:
                 raise InputError(reason)
         return []
 
     def _complete_shape(self, name: str) -> Entry:
-        """Complete the shape of a model by its lock, the Hub, or the model that it begins with."""
+        """Complete the shape of a model from its lock, the Hub, or the model that it is fine-tuned from."""
         origin = self.models[name].origin
         if origin is None:
             return self.resolve_checkpoints(name).model
         return self.models[name].complete_shape(self._complete_shape(origin.name).shape)
 
     def list_models(self, *kinds: str) -> list[str]:
-        """List the models of some sources."""
+        """List the models whose weights come from some kinds of sources."""
         return [name for name, model in self.models.items() if model.kind in kinds]
 
     def list_bad(self, model: str) -> dict[str, str]:
@@ -451,46 +472,51 @@ class Run:
     def list_checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
         """List the checkpoints of a model that are measured."""
         series = self.resolve_checkpoints(name)
-        measured = series.list_measured(flagged=self.flagged)
-        if not measured:
-            remedy = "" if self.flagged else ", or set key `bad_checkpoints` to `flag`"
+        checkpoints = series.list_measured_checkpoints(include_flagged=self.includes_flagged)
+        if not checkpoints:
+            remedy = "" if self.includes_flagged else ", or set key `bad_checkpoints` to `flag`"
             raise InputError(
-                f"model `{name}`: none of its {len(series.checkpoints)} revisions is what it should be: "
+                f"model `{name}`: all {len(series.checkpoints)} of its revisions are bad: "
                 f"{series.format_bad()}; correct the entry, or remove it from key `models`{remedy}"
             )
-        return measured
+        return checkpoints
 
     def find_checkpoint(self, name: str, revision: str) -> Checkpoint:
-        """Find a checkpoint of a model that is measured."""
+        """Find a measured checkpoint of a model by its name."""
         return next(c for c in self.list_checkpoints(name) if c.name == revision)
 
-    def require_measured(self, name: str, revision: str) -> None:
-        """Refuse a checkpoint that is asked for by name and not measured."""
-        measured = [checkpoint.name for checkpoint in self.list_checkpoints(name)]
-        if revision in measured:
+    def require_checkpoint(self, name: str, revision: str) -> None:
+        """Refuse the name of a checkpoint that the run does not measure."""
+        names = [checkpoint.name for checkpoint in self.list_checkpoints(name)]
+        if revision in names:
             return
-        if judged := self.resolve_checkpoints(name).judged.get(revision):
-            verdict = format_verdict(judged.verdict)
+        if judgement := self.resolve_checkpoints(name).judgements.get(revision):
+            verdict = format_verdict(judgement.verdict)
             raise InputError(f"model `{name}`: `{revision}` is left out: {verdict}")
         kind = f"revision of model `{name}`"
-        raise make_unknown_name_error(
-            revision, measured, kind, "the target, or what it is made from"
-        )
+        raise make_unknown_name_error(revision, names, kind, "the target, or what it is made from")
 
     def _announce(self, name: str, series: CheckpointSeries) -> None:
-        """Say which revisions of a model are left out, and that it is not pinned yet."""
-        if left_out := len(series.checkpoints) - len(series.list_measured(flagged=self.flagged)):
-            total = f"{left_out} of {len(series.checkpoints)} revisions are left out"
-            self.say(f"NOTE: model `{name}`: {total}; bad ones are {series.format_bad()}")
+        """Say how many revisions of a model are left out, and whether it is not pinned yet."""
+        total = len(series.checkpoints)
+        measured_checkpoints = series.list_measured_checkpoints(
+            include_flagged=self.includes_flagged
+        )
+        if missing := total - len(measured_checkpoints):
+            self.say(
+                f"NOTE: model `{name}`: {missing} of {total} revisions are left out; bad ones are "
+                f"{series.format_bad()}"
+            )
         if series.is_new:
-            pins = f"a run writes {self.lock_file(name)} as it starts"
-            self.say(f"NOTE: model `{name}` is not pinned yet; {pins}")
+            self.say(
+                f"NOTE: model `{name}` is not pinned yet; a run writes {self.lock_file(name)} as it starts"
+            )
 
     def find_last_checkpoint(self, name: str) -> Checkpoint:
-        """Find the last good checkpoint of a model; a flagged one if there is no other."""
-        measured, bad = self.list_checkpoints(name), self.list_bad(name)
-        good = [checkpoint for checkpoint in measured if checkpoint.name not in bad]
-        return (good or measured)[-1]
+        """Find the last good checkpoint of a model; the last flagged checkpoint if none is good."""
+        checkpoints, bad = self.list_checkpoints(name), self.list_bad(name)
+        good = [checkpoint for checkpoint in checkpoints if checkpoint.name not in bad]
+        return (good or checkpoints)[-1]
 
     def find_origin(self, name: str) -> tuple[str, str]:
         """Find the model and the revision that a fine-tuning begins with."""
@@ -525,14 +551,14 @@ class Run:
     def make_download_job(self, name: str, revision: str) -> DownloadJob:
         """Make the job that downloads a checkpoint as its lock pins it."""
         lock = self.resolve_checkpoints(name).lock
-        pinned = lock.revisions.get(revision)
-        return DownloadJob(name, revision, pinned, lock.tokenizer, self.models[name].shape)
+        pinned_revision = lock.revisions.get(revision)
+        return DownloadJob(name, revision, pinned_revision, lock.tokenizer, self.models[name].shape)
 
     def make_checkpoint_judgement_job(self, name: str) -> CheckpointJudgementJob:
         """Make the job that judges the checkpoints of a model when they have been measured."""
         return CheckpointJudgementJob(
             name,
-            checkpoints=tuple(self.resolve_checkpoints(name).judged.values()),
+            checkpoints=tuple(self.resolve_checkpoints(name).judgements.values()),
             measured=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
             policy=self.settings["bad_checkpoints"],
             # A user's own folders may hold a pretraining or a fine-tuning.
@@ -540,48 +566,54 @@ class Run:
         )
 
     def identify_weights(self, name: str, revision: str) -> str:
-        """Return what decides the weights of a checkpoint; nothing if a job of this run makes them."""
+        """Return the commit and hashes that identify the weights of a checkpoint; empty if this run makes them."""
         return self.models[name].weights_identity(revision, self.resolve_checkpoints(name).lock)
 
-    # --- what is measured
+    # --- measures of hidden states
 
     @cached_property
     def measurement_scope(self) -> dict[tuple[str, str], bool]:
-        """Entry and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
-        asked = [name for name in self.estimators if name in self.measures]
-        wanted = dict.fromkeys(product(self.measured, asked), True)
+        """Model and estimator -> whether the run measures it at every checkpoint, or only at the last one."""
+        estimators = [name for name in self.estimators if name in self.measures]
+        scope = dict.fromkeys(product(self.measured_models, estimators), True)
         for figure, models in self.list_drawn_figures():
             for pair in product(models, self.list_estimators(figure)):
-                wanted[pair] = wanted.get(pair, False) or figure.draws_every_checkpoint
-        return wanted
+                scope[pair] = scope.get(pair, False) or figure.draws_every_checkpoint
+        return scope
 
     def list_drawn_figures(self) -> list[tuple[FigureEntry, tuple[str, ...]]]:
         """List the figures of the run, each with its models."""
-        return [(self.figures[n], models) for n, models in self.shown.items() if n in self.figures]
+        return [
+            (self.figures[n], models)
+            for n, models in self.shown_models.items()
+            if n in self.figures
+        ]
 
     def list_estimators(self, figure: FigureEntry) -> list[str]:
-        """List the estimators of a figure that are in tables of estimates."""
+        """List the estimators of a figure that are measured of hidden states, and so are in tables of estimates."""
         return [name for name in figure.estimators if name in self.measures]
 
     def list_estimators_by_checkpoint(self, model: str) -> dict[str, list[str]]:
-        """List the estimators of each checkpoint of a model, sorted by name."""
+        """List the estimators at each checkpoint of a model, sorted by name."""
         if model not in self._estimators:
             last = self.find_last_checkpoint(model).name
-            own = sorted(
+            model_estimators = sorted(
                 (name, always) for (m, name), always in self.measurement_scope.items() if m == model
             )
             self._estimators[model] = {
-                checkpoint.name: [name for name, always in own if always or checkpoint.name == last]
+                checkpoint.name: [
+                    name for name, always in model_estimators if always or checkpoint.name == last
+                ]
                 for checkpoint in self.list_checkpoints(model)
             }
         return self._estimators[model]
 
     def list_measures(self, model: str, revision: str, family: str = "") -> list[Measure]:
-        """List the measures of a checkpoint, of one family or of all."""
-        found = [
+        """List the measures of a checkpoint; of one family, or of all if `family` is empty."""
+        measures = [
             self.measures[name] for name in self.list_estimators_by_checkpoint(model)[revision]
         ]
-        return [measure for measure in found if family in ("", measure.family)]
+        return [measure for measure in measures if family in ("", measure.family)]
 
     def make_model_tables_job(self, name: str, folder: str) -> ModelTablesJob:
         """Describe a model, and each of its estimators with the checkpoints at which it is measured."""
@@ -599,7 +631,7 @@ class Run:
                 estimator=estimator,
                 family=self.measures[estimator].family,
                 conditions=self.measures[estimator].conditions,
-                revisions=tuple(r for r, measured in estimators.items() if estimator in measured),
+                revisions=tuple(r for r, names in estimators.items() if estimator in names),
             )
             for measured_model, estimator in self.measurement_scope
             if measured_model == name
@@ -610,38 +642,43 @@ class Run:
 
     def list_control_checkpoints(self, name: str) -> list[Checkpoint]:
         """List the checkpoints of a model that figures draw beside its null models."""
-        drawn = [
+        control_figures = [
             figure
             for figure, models in self.list_drawn_figures()
             if "controls" in figure.reads and name in models
         ]
-        if not drawn:
+        if not control_figures:
             return []
         last = self.find_last_checkpoint(name)
-        if not any(figure.draws_every_checkpoint for figure in drawn):
+        if not any(figure.draws_every_checkpoint for figure in control_figures):
             return [last]
-        sound = [
+        sound_checkpoints = [
             checkpoint
             for checkpoint in self.list_checkpoints(name)
             if checkpoint.name not in self.list_bad(name)
         ]
-        return thin_checkpoints(sound, self.settings["controls"]["checkpoints"]) or [last]
+        return thin_checkpoints(sound_checkpoints, self.settings["controls"]["checkpoints"]) or [
+            last
+        ]
 
     def list_control_measures(self, model: str, revision: str) -> list[Measure]:
-        """List the measures of null models: the estimators of figures that draw them."""
-        drawn = {
+        """List the measures of the null models of a checkpoint, for the figures that draw these."""
+        estimators = {
             name
             for figure, models in self.list_drawn_figures()
             if "controls" in figure.reads and model in models
             for name in figure.estimators
         }
-        found = [m for m in self.list_measures(model, revision) if m.family in CONTROLLED]
-        return [measure for measure in found if measure.name in drawn]
+        measures = [m for m in self.list_measures(model, revision) if m.family in CONTROLLED]
+        return [measure for measure in measures if measure.name in estimators]
 
-    # --- what is measured of models themselves, and further tables
+    # --- measures of weights, and further tables
 
     def list_table_models(self, kind: str) -> list[str]:
-        """List the models with a table of this kind: those of figures that read it, or all if a key asks."""
+        """List the models that have a table of a kind, because a figure or a table of the run reads it.
+
+        If `measurement.estimators` lists a measure of weights, all models have a table of weights.
+        """
         if kind == "weights" and any(name in self.weight_measures for name in self.estimators):
             return list(self.models)
         return [name for name in self.models if name in self._find_readers(kind)]
@@ -649,10 +686,15 @@ class Run:
     def _find_readers(self, kind: str) -> set[str]:
         """Find the models of the figures and tables that read tables of a kind."""
         targets = {**self.figures, **self.tables}
-        return {n for target, of in self.shown.items() if kind in targets[target].reads for n in of}
+        return {
+            n
+            for target, models in self.shown_models.items()
+            if kind in targets[target].reads
+            for n in models
+        }
 
     def list_table_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
-        """List the checkpoints of a model that are in its table of this kind."""
+        """List the checkpoints of a model that are in its table of a kind."""
         if name not in self.list_table_models(kind):
             return []
         if kind in ("weights", "massive"):
@@ -660,13 +702,17 @@ class Run:
         last = self.find_last_checkpoint(name)
         if kind == "last_weights":
             return [last]
-        shown = [c for c in self.list_checkpoints(name) if c.name not in self.list_bad(name)] or [
-            last
-        ]
-        return list(dict.fromkeys([shown[0], shown[len(shown) // 2], last]))
+        sound_checkpoints = [
+            c for c in self.list_checkpoints(name) if c.name not in self.list_bad(name)
+        ] or [last]
+        return list(
+            dict.fromkeys(
+                [sound_checkpoints[0], sound_checkpoints[len(sound_checkpoints) // 2], last]
+            )
+        )
 
     def make_matrix_protocol(self, model: str, revision: str) -> MatrixProtocol:
-        """List the measures of a checkpoint itself, beside those of its hidden states."""
+        """Choose the measures of a checkpoint's own matrices, and whether its massive tokens are listed."""
 
         def is_in(*kinds: str) -> bool:
             checkpoints = (c for kind in kinds for c in self.list_table_checkpoints(kind, model))
@@ -674,14 +720,14 @@ class Run:
 
         names = self.weight_measures if is_in("weights", "last_weights") else []
         return MatrixProtocol(
-            measures=drop_labels_and_rules(self.every_measure[name] for name in names),
+            measures=drop_labels_and_rules(self.all_measures[name] for name in names),
             points=is_in("weight_points"),
             massive=is_in("massive"),
             seed=self.settings["seed"],
         )
 
     def list_weight_tables(self) -> list[tuple[str, str]]:
-        """List kind and model of the tables of weights: all checkpoints of a model if a figure reads them."""
+        """List kind and model of the tables of weights, of all checkpoints if a figure or a key needs these."""
         whole, last = self.list_table_models("weights"), self.list_table_models("last_weights")
         return [
             ("weights" if name in whole else "last_weights", name)
@@ -691,47 +737,49 @@ class Run:
 
     def list_tables_read(self, kinds: Iterable[str]) -> list[tuple[str, str]]:
         """List kind and model of the tables of some kinds that figures or tables of the run read."""
-        found: list[tuple[str, str]] = []
+        tables: list[tuple[str, str]] = []
         for kind in kinds:
-            others = [(kind, name) for name in self.models if name in self._find_readers(kind)]
-            found += self.list_weight_tables() if kind == "weights" else others
-        return found
+            kind_tables = [(kind, name) for name in self.models if name in self._find_readers(kind)]
+            tables += self.list_weight_tables() if kind == "weights" else kind_tables
+        return tables
 
     # --- claims
 
     def list_claimed_models(self, paper: str) -> list[str]:
-        """List the models with an estimator of a paper's claims."""
+        """List the models on which the run measures an estimator of a paper's claims."""
         claims = self.claims[paper].values()
         estimators = {name for claim in claims for name in claim.all_estimators}
-        measured = {model for model, estimator in self.measurement_scope if estimator in estimators}
-        return [name for name in self.models_for_claims if name in measured]
+        measured_models = {
+            model for model, estimator in self.measurement_scope if estimator in estimators
+        }
+        return [name for name in self.models_for_claims if name in measured_models]
 
     @cached_property
     def models_for_claims(self) -> list[str]:
         """Models that claims are judged on: not those of a short pretraining of this run."""
-        return [name for name in self.measured if not is_short(self.models[name])]
+        return [name for name in self.measured_models if not is_short(self.models[name])]
 
     def list_claimed_tables(self, paper: str) -> list[tuple[str, str]]:
-        """List kind and model of further tables that the run makes and claims read."""
+        """List kind and model of the further tables that claims of a paper read."""
         kinds = {kind for c in self.claims[paper].values() for kind in c.reads}
         models = set(self.list_claimed_models(paper))
         models.update(self.list_table_models("weights") if "weights" in kinds else ())
-        judged = [("verdicts", name) for name in self.models_for_claims if name in models]
-        read = [
+        verdict_tables = [("verdicts", name) for name in self.models_for_claims if name in models]
+        read_tables = [
             (k, m) for k, m in self.list_tables_read(sorted(kinds)) if m in self.models_for_claims
         ]
-        return [*read, *judged]
+        return [*read_tables, *verdict_tables]
 
     def list_evidence_models(self) -> tuple[EvidenceModel, ...]:
-        """List the models that claims are asked of."""
+        """List the models that claims are judged on."""
         return tuple(self.models[name].make_evidence() for name in self.models_for_claims)
 
 
 def is_short(model: Entry) -> bool:
-    """Return whether this run pretrains a model, or its origin, for fewer steps than claims need."""
+    """Return whether this run pretrains the model, or its origin, for fewer steps than claims need."""
     if model.origin is not None:
         return is_short(model.origin)
-    return model.kind == "pretraining" and (model.last_step or 0) < LEAST_STEPS
+    return model.kind == "pretraining" and (model.last_step or 0) < MIN_STEPS_FOR_CLAIMS
 
 
 def thin_checkpoints(checkpoints: Sequence[Any], most: int) -> list[Any]:
@@ -751,19 +799,19 @@ def collect_near_duplicate_limits(measures: Mapping[str, Measure]) -> dict[str, 
     }
 
 
-def add_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
-    """Add the keys of a file with all keys, section by section; lists are replaced."""
-    return merge_settings(read_yaml(defaults), given)
+def add_defaults(settings: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
+    """Add missing keys, also within sections, from a file of defaults; lists are not merged."""
+    return merge_settings(read_yaml(defaults), settings)
 
 
-def merge_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace defaults by the given values, key by key."""
+def merge_settings(defaults: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace defaults by settings, key by key."""
     both = {
         key: merge_settings(defaults[key], value)
-        for key, value in given.items()
+        for key, value in settings.items()
         if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
     }
-    return {**defaults, **given, **both}
+    return {**defaults, **settings, **both}
 
 
 def read_run(
@@ -781,15 +829,15 @@ def read_run(
     settings : mapping
         The merged configuration files and command line.
     *model_folders : Path
-        Folders of the model list. Of two entries of one name that of the later folder is taken.
+        Folders of model entries. Of two entries with one name the later folder's counts.
     papers : sequence of Paper
-        All that there are: their figures and tables are keys of ``figures``.
+        All papers, whose figures and tables are keys of ``figures``.
     locks : Path
         Folder of the files that pin the revisions of models.
     say : callable
         Shows a line on the terminal: the models and targets that are left out, with reasons, and the progress.
     is_closed : callable
-        Whether the Hub does not show a gated model to us. By default it is not asked.
+        Tells whether the Hub hides a gated model from this user. By default the Hub is not asked.
 
     Raises
     ------
@@ -801,9 +849,9 @@ def read_run(
         entries |= read_entries(folder)
     entries, settings = expand_seeds(entries, settings)
     sections = collect_sections(papers)
-    typed = validate_yaml(add_sections(sections), settings, "configuration")
-    settings = typed.model_dump(exclude_unset=True)
-    settings |= {key: getattr(typed, key).model_dump() for key in sections}
+    configuration = validate_yaml(add_sections(sections), settings, "configuration")
+    settings = configuration.model_dump(exclude_unset=True)
+    settings |= {key: getattr(configuration, key).model_dump() for key in sections}
     source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
     if source not in sources:
         raise make_unknown_name_error(source, sources, "source", "key `corpus.source`")
@@ -812,12 +860,12 @@ def read_run(
     figures = choose_figure_measures(collect_figures(papers), settings["measurement"]["estimators"])
     tables = collect_tables(papers)
     targets = {**figures, **tables}
-    check_targets(typed.figures.targets, targets, entries)
-    chosen = choose_papers(settings["papers"], settings["figures"], papers)
+    check_targets(configuration.figures.targets, targets, entries)
+    chosen_papers = choose_papers(settings["papers"], settings["figures"], papers)
     entries = _set_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     for model in [*models.values(), *find_origins(models.values()).values()]:
-        _check_task(model, typed.tasks)
+        _check_task(model, configuration.tasks)
     reasons = {
         name: why for name, model in models.items() if (why := _explain_absence(model, is_closed))
     }
@@ -827,54 +875,61 @@ def read_run(
         raise InputError(
             f"configuration key `models` names only models that are left out: {'; '.join(reasons.values())}"
         )
-    of_run = {name: targets[name] for name in (*collect_figures(chosen), *collect_tables(chosen))}
-    shown = choose_target_models(settings["figures"], of_run, models, notices)
+    run_targets = {
+        name: targets[name]
+        for name in (*collect_figures(chosen_papers), *collect_tables(chosen_papers))
+    }
+    shown_models = choose_target_models(settings["figures"], run_targets, models, notices)
     measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
-    drawn = [name for target in shown if target in figures for name in figures[target].estimators]
-    measures = choose_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
+    drawn_estimators = [
+        name for target in shown_models if target in figures for name in figures[target].estimators
+    ]
+    measures = choose_measures(
+        measurement, [*measurement["estimators"], *drawn_estimators], last_layer
+    )
     run = Run(
         settings=settings,
         papers=papers,
         models={**find_origins(models.values()), **models},
-        measured=list(models),
+        measured_models=list(models),
         figures=figures,
         tables=tables,
-        shown=shown,
-        every_measure=measures,
-        tasks=typed.tasks,
-        claims={paper.name: paper.claims for paper in chosen if paper.claims},
+        shown_models=shown_models,
+        all_measures=measures,
+        tasks=configuration.tasks,
+        claims={paper.name: paper.claims for paper in chosen_papers if paper.claims},
         notices=notices,
         locks=locks,
         say=say,
     )
-    for model in run.models.values():  # again, since the run may have found their roles
-        _check_task(model, typed.tasks)
-    for words in _group_notices(notices):  # when nothing can be refused any more
+    for model in run.models.values():  # again, since the run may have read roles from the Hub
+        _check_task(model, configuration.tasks)
+    for words in _group_notices(notices):  # last, since an error above would make notes pointless
         say(f"NOTE: {words}")
     return run
 
 
 def _group_notices(notices: Sequence[Notice]) -> list[str]:
-    """Write the notices that a user has not chosen; one sentence for all figures that are left out."""
+    """Write the notices that the configuration does not explain; one sentence for all excluded figures."""
     targets: dict[str, list[str]] = {}
-    others = []
+    sentences = []
     for notice in notices:
         if notice.is_left_out and not notice.is_chosen:
             targets.setdefault(notice.words, []).append(notice.target)
         elif not notice.is_left_out:
-            others.append(str(notice))
+            sentences.append(str(notice))
     parts = [
-        f"{', '.join(of)} {'is' if len(of) == 1 else 'are'} left out: {why}"
-        for why, of in targets.items()
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {why}"
+        for why, names in targets.items()
     ]
-    return [*others, *(["; ".join(parts)] if parts else [])]
+    return [*sentences, *(["; ".join(parts)] if parts else [])]
 
 
 def _explain_absence(model: Entry, is_closed: Callable[[Entry], bool]) -> str:
-    """Say why a model, or one that it is trained from, cannot be downloaded; nothing if it can."""
-    for needed in (model, *find_origins([model]).values()):
-        if isinstance(needed, HubEntry) and needed.gated and is_closed(needed):
-            rests = "" if needed is model else f" rests on `{needed.name}`, which"
+    """Say why a model, or a model that it is fine-tuned from, cannot be downloaded; empty if it can."""
+    for needed_model in (model, *find_origins([model]).values()):
+        if isinstance(needed_model, HubEntry) and needed_model.gated and is_closed(needed_model):
+            rests = "" if needed_model is model else f" rests on `{needed_model.name}`, which"
             return (
                 f"model `{model.name}`{rests} is gated, and left out: accept its licence on the Hub and set "
                 "HF_TOKEN to a token of that account"
@@ -897,20 +952,20 @@ def _check_task(model: Entry, tasks: Mapping[str, TaskEntry]) -> None:
 
 
 def _set_steps(entries: WrittenEntries, training_steps: Mapping[str, Any]) -> WrittenEntries:
-    """Let the configuration choose the training steps of some models."""
-    changed = dict(entries)
+    """Replace the training steps of entries by those of key ``training_steps``."""
+    new_entries = dict(entries)
     for name, steps in training_steps.items():
         if name not in entries:
             raise make_unknown_name_error(
                 name, entries, "model", "configuration key `training_steps`"
             )
         file, entry = entries[name]
-        own = {"steps": "all"} if {"finetuning", "pretraining"} & entry.keys() else {}
-        training = entry.get("training", own)
+        default = {"steps": "all"} if {"finetuning", "pretraining"} & entry.keys() else {}
+        training = entry.get("training", default)
         if "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "
                 "`training.steps` that could be replaced; remove the key"
             )
-        changed[name] = file, {**entry, "training": {**training, "steps": steps}}
-    return changed
+        new_entries[name] = file, {**entry, "training": {**training, "steps": steps}}
+    return new_entries

@@ -31,9 +31,9 @@ from shape_of_learning.validation import (
     make_unknown_name_error,
     make_validation_error,
     must_be,
+    number_reader,
     read_number,
     unique,
-    with_exponent,
 )
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
@@ -73,7 +73,7 @@ class Source(Section):
     alphabet_size: AlphabetSize | None = None
 
     @model_validator(mode="after")
-    def _one_origin(self) -> "Source":
+    def _check_origin(self) -> "Source":
         if (self.urls is None) == (self.builtin is None):
             raise make_validation_error("needs exactly one of `urls` or `builtin`")
         return self
@@ -101,23 +101,23 @@ class Corpus(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _own_text(cls, given: Any) -> Any:
+    def _add_text_of_user(cls, values: Any) -> Any:
         """Let a file be a source without an entry."""
-        if not isinstance(given, dict) or not isinstance(stated := given.get("source"), str):
-            return given
-        sources = given.get("sources") or {}
-        file = expand_home(stated)
-        if stated in sources or not (file.exists() or os.sep in stated):
-            return given
+        if not isinstance(values, dict) or not isinstance(source := values.get("source"), str):
+            return values
+        sources = values.get("sources") or {}
+        file = expand_home(source)
+        if source in sources or not (file.exists() or os.sep in source):
+            return values
         if not file.is_file():
-            what = "a folder" if file.is_dir() else "a pipe or a device"
-            what = what if file.exists() else "missing"
+            problem = "a folder" if file.is_dir() else "a pipe or a device"
+            problem = problem if file.exists() else "missing"
             raise make_validation_error(
-                f"names the source {format_value(stated)}, which is {what}; give the path of a text"
+                f"names the source {format_value(source)}, which is {problem}; give the path of a text"
             )
         name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
-        own = {"urls": [str(file.absolute())], "format": "text"}
-        return {**given, "source": name, "sources": {**sources, name: own}}
+        entry = {"urls": [str(file.absolute())], "format": "text"}
+        return {**values, "source": name, "sources": {**sources, name: entry}}
 
 
 # Folders of results/, which no run may be called.
@@ -140,14 +140,14 @@ FOLDERS = frozenset(
 
 Count = Annotated[int, Field(ge=1, le=100_000_000)]
 Shares = Annotated[
-    list[Annotated[float, Field(gt=0, le=1), with_exponent]], Field(min_length=1), unique
+    list[Annotated[float, Field(gt=0, le=1), number_reader]], Field(min_length=1), unique
 ]
 Switch = Literal["keep", "drop"]
 TokenTypes = Literal["all", "one"]
 Sequences = Literal["all", "last_token", "mean"]
 AverageOver = Literal["block_outputs", "all_layers"]
 LastLayer = Literal["after_final_norm", "before_final_norm"]
-some = (Field(min_length=1), unique)
+nonempty_unique = (Field(min_length=1), unique)
 
 
 class Sampling(Section):
@@ -167,7 +167,7 @@ class Sampling(Section):
 
     windows: Count = 128
     window_characters: Count = 512
-    vectors_per_dimension: Annotated[float, Field(ge=0, le=1000), with_exponent] = 0
+    vectors_per_dimension: Annotated[float, Field(ge=0, le=1000), number_reader] = 0
 
 
 class Forward(Section):
@@ -207,7 +207,7 @@ class Embeddings(Section):
     keep: bool = False
 
     @model_validator(mode="after")
-    def _kept_only_if_written(self) -> "Embeddings":
+    def _check_keep(self) -> "Embeddings":
         if self.keep and not self.dump:
             nothing = "with `dump: false` nothing is written that could be kept"
             raise make_validation_error(f"has `keep: true`, but {nothing}; set one of them")
@@ -263,7 +263,7 @@ class Measurement(Section):
     parameters: dict[str, dict[str, Any]] = {}
 
     @model_validator(mode="after")
-    def _more_vectors_than_neighbours(self) -> "Measurement":
+    def _check_batch_vectors(self) -> "Measurement":
         if self.batch_vectors <= self.neighbours:
             raise make_validation_error(
                 f"has batches of {self.batch_vectors} vectors (`measurement.batch_vectors`), but the "
@@ -273,7 +273,9 @@ class Measurement(Section):
         return self
 
 
-Shown = Annotated[Literal["all"] | Names, must_be("`all` or a list of model names, each once")]
+ShownModels = Annotated[
+    Literal["all"] | Names, must_be("`all` or a list of model names, each once")
+]
 
 
 class Figures(Section):
@@ -286,7 +288,7 @@ class Figures(Section):
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Shown] = Field(init=False)
+    __pydantic_extra__: dict[str, ShownModels] = Field(init=False)
 
     average_over: AverageOver = "block_outputs"
 
@@ -351,16 +353,19 @@ class Choices(Section):
     papers: Words | None = None
     checkpoints: int = Field(8, ge=3, le=1_000_000)
     text: Annotated[Names, Field(min_length=1)] = ["own", "resampled"]
-    first_token: Annotated[list[Switch], *some] = ["keep", "drop"]
-    special_tokens: Annotated[list[Switch], *some] = ["keep", "drop"]
-    token_types: Annotated[list[TokenTypes], *some] = ["all", "one"]
-    massive_tokens: Annotated[list[Switch], *some] = ["keep"]
-    same_window: Annotated[list[Switch], *some] = ["keep", "drop"]
-    sequence: Annotated[list[Sequences], *some] = ["all"]
+    first_token: Annotated[list[Switch], *nonempty_unique] = ["keep", "drop"]
+    special_tokens: Annotated[list[Switch], *nonempty_unique] = ["keep", "drop"]
+    token_types: Annotated[list[TokenTypes], *nonempty_unique] = ["all", "one"]
+    massive_tokens: Annotated[list[Switch], *nonempty_unique] = ["keep"]
+    same_window: Annotated[list[Switch], *nonempty_unique] = ["keep", "drop"]
+    sequence: Annotated[list[Sequences], *nonempty_unique] = ["all"]
     windows_share: Shares = [1.0, 0.5]
     batch_share: Shares = [1.0]
-    average_over: Annotated[list[AverageOver], *some] = ["block_outputs", "all_layers"]
-    last_layer: Annotated[list[LastLayer], *some] = ["after_final_norm", "before_final_norm"]
+    average_over: Annotated[list[AverageOver], *nonempty_unique] = ["block_outputs", "all_layers"]
+    last_layer: Annotated[list[LastLayer], *nonempty_unique] = [
+        "after_final_norm",
+        "before_final_norm",
+    ]
     estimators: dict[Name, Annotated[list[Estimator], Field(min_length=1)]] = {}
 
 
@@ -388,7 +393,7 @@ class Controls(Section):
         at how many checkpoints of a training, evenly by rank, with the first and the last
     """
 
-    kinds: Annotated[list[Control], *some] = [
+    kinds: Annotated[list[Control], *nonempty_unique] = [
         "shuffled_within_windows",
         "shuffled_unigram",
         "untrained",
@@ -454,7 +459,7 @@ class Settings(Section):
     choices: Choices = Choices()
 
     @model_validator(mode="after")
-    def _names_are_free(self) -> "Settings":
+    def _check_run_name(self) -> "Settings":
         if (self.run or "").casefold() in FOLDERS:
             other = f"results/{self.run} is there for something else"
             raise make_validation_error(f"has `run: {self.run}`, but {other}; choose another name")
@@ -494,48 +499,52 @@ def choose_measures(
         than are searched or than a batch has, a state before the final norm that is not kept, or as
         :func:`list_measure_names` and :func:`find_measure`.
     """
-    known, settings = list_measure_names(), measurement["parameters"]
-    for key, listed in (("estimators", names), ("parameters", settings)):
-        for name in listed:
-            if name not in known:
-                raise make_unknown_name_error(name, known, "estimator", f"key `measurement.{key}`")
-    chosen = {
+    known_names, settings = list_measure_names(), measurement["parameters"]
+    for key, key_names in (("estimators", names), ("parameters", settings)):
+        for name in key_names:
+            if name not in known_names:
+                raise make_unknown_name_error(
+                    name, known_names, "estimator", f"key `measurement.{key}`"
+                )
+    measures = {
         name: _choose_measure(name, measurement["neighbours"], settings.get(name, {}))
         for name in dict.fromkeys([*names, *settings])
     }
     for name in names:
-        if "last_layer" in chosen[name].rows and last_layer != "both":
+        if "last_layer" in measures[name].rows and last_layer != "both":
             raise InputError(
                 f"measure `{name}` takes the last layer before the final norm, but configuration key "
                 f"`forward.last_layer` is `{last_layer}`; set it to `both`"
             )
-    return {name: chosen[name] for name in names}
+    return {name: measures[name] for name in names}
 
 
-def _choose_measure(name: str, searched: int, settings: Mapping[str, Any]) -> Measure:
+def _choose_measure(name: str, neighbours: int, settings: Mapping[str, Any]) -> Measure:
     measure = find_measure(name)
-    checked = {key: _check_parameter(name, measure, key, value) for key, value in settings.items()}
-    chosen = measure.configure(name, checked)
+    parameters = {
+        key: _check_parameter(name, measure, key, value) for key, value in settings.items()
+    }
+    chosen = measure.configure(name, parameters)
     _check_order(chosen)
     if measure.family == "dimension" and not chosen.neighbours:
-        chosen = replace(chosen, neighbours=searched)
-    if measure.family == "dimension" and int(chosen.neighbours) > searched:
+        chosen = replace(chosen, neighbours=neighbours)
+    if measure.family == "dimension" and int(chosen.neighbours) > neighbours:
         raise InputError(
             f"measure `{name}` asks for {chosen.neighbours} neighbours, but `measurement.neighbours` is "
-            f"{searched}; raise the latter to {chosen.neighbours}"
+            f"{neighbours}; raise the latter to {chosen.neighbours}"
         )
     return chosen
 
 
 def _check_order(measure: Measure) -> None:
     """Refuse a parameter that is not above the one that it must be above."""
-    for key, allowed in measure.allowed.items():
-        other = allowed.above_parameter if isinstance(allowed, AllowedRange) else ""
-        value, least = measure.parameters[key], measure.parameters.get(other, -math.inf)
-        if other and not value > least:  # type: ignore[operator]
+    for key, allowed_values in measure.allowed.items():
+        other = allowed_values.above_parameter if isinstance(allowed_values, AllowedRange) else ""
+        value, minimum = measure.parameters[key], measure.parameters.get(other, -math.inf)
+        if other and not value > minimum:  # type: ignore[operator]
             raise InputError(
                 f"configuration key `measurement.parameters.{measure.name}`: `{key}` is {value}, but must be above "
-                f"`{other}`, which is {least}; raise the former or lower the latter"
+                f"`{other}`, which is {minimum}; raise the former or lower the latter"
             )
 
 
@@ -545,16 +554,16 @@ def _check_parameter(name: str, measure: Measure, key: str, value: Any) -> Value
     if key not in measure.parameters:
         raise make_unknown_name_error(key, measure.parameters, "parameter", f"{where}`")
     kind = type(measure.parameters[key])
-    allowed: Any = measure.allowed.get(key)
+    allowed_values: Any = measure.allowed.get(key)
     if kind is float:
         value = read_number(value)
         value = float(value) if type(value) is int else value
     is_finite = not isinstance(value, float) or math.isfinite(value)
-    if type(value) is kind and is_finite and (allowed is None or value in allowed):
+    if type(value) is kind and is_finite and (allowed_values is None or value in allowed_values):
         return value
-    must = TYPES[kind]
-    if isinstance(allowed, AllowedRange):
-        must = f"{must} {allowed}"
-    elif allowed:
-        must = f"one of {', '.join(f'`{choice}`' for choice in allowed)}"
-    raise InputError(f"{where}.{key}` is {format_value(value)}, but must be {must}")
+    requirement = TYPES[kind]
+    if isinstance(allowed_values, AllowedRange):
+        requirement = f"{requirement} {allowed_values}"
+    elif allowed_values:
+        requirement = f"one of {', '.join(f'`{choice}`' for choice in allowed_values)}"
+    raise InputError(f"{where}.{key}` is {format_value(value)}, but must be {requirement}")

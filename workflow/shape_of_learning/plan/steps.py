@@ -20,12 +20,12 @@ SHOWN_STEPS = 20
 MOST_TOKENS = 10**18
 
 
-def choose(wanted: Any, offered: Iterable[int]) -> list[int]:
+def choose(step_choice: Any, available_steps: Iterable[int]) -> list[int]:
     """Choose among the training steps that there are.
 
     Parameters
     ----------
-    wanted : str, dict or list
+    step_choice : str, dict or list
         ``training.steps`` as written: ``"all"``; ``"log"``, one step per doubling; ``{"log": 12}`` or
         ``{"linear": 20}``, so many with an even ratio or difference of neighbours; or a list.
     offered : iterable of int
@@ -45,10 +45,12 @@ def choose(wanted: Any, offered: Iterable[int]) -> list[int]:
     >>> choose({"linear": 3}, range(0, 101, 10))
     [0, 50, 100]
     """
-    steps = sorted(set(offered))
-    if isinstance(wanted, list):
-        return [step for step in steps if step in wanted]
-    spacing, points = next(iter(wanted.items())) if isinstance(wanted, dict) else (wanted, None)
+    steps = sorted(set(available_steps))
+    if isinstance(step_choice, list):
+        return [step for step in steps if step in step_choice]
+    spacing, points = (
+        next(iter(step_choice.items())) if isinstance(step_choice, dict) else (step_choice, None)
+    )
     if spacing == "all":
         return steps
     if spacing == "linear":
@@ -75,15 +77,17 @@ def _space_evenly(steps: list[int], points: int | None, scale: Any, back: Any) -
 
 
 def _choose_nearest(steps: list[int], targets: list[float], scale: Any = float) -> list[int]:
-    chosen = set()
+    nearest_steps = set()
     for target in targets:
         place = bisect_left(steps, target)
         around = steps[max(0, place - 1) : place + 1]
-        chosen.add(min(around, key=lambda step: abs(scale(step) - scale(target))))
-    return sorted(chosen)
+        nearest_steps.add(min(around, key=lambda step: abs(scale(step) - scale(target))))
+    return sorted(nearest_steps)
 
 
-def choose_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> list[int]:
+def choose_steps(
+    step_choice: Any, available_steps: Iterable[int], where: str, place: str
+) -> list[int]:
     """Choose steps as :func:`choose` does, and refuse a list with a missing step.
 
     Raises
@@ -91,14 +95,16 @@ def choose_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> l
     InputError
         `where` names the entry, and `place` says who has these steps.
     """
-    found = sorted(there)
-    if isinstance(wanted, list) and (missing := sorted({*wanted} - {*found})):
-        some = ", ".join(map(str, found[:SHOWN_STEPS])) + (", ..." if found[SHOWN_STEPS:] else "")
+    steps = sorted(available_steps)
+    if isinstance(step_choice, list) and (missing := sorted({*step_choice} - {*steps})):
+        examples = ", ".join(map(str, steps[:SHOWN_STEPS])) + (
+            ", ..." if steps[SHOWN_STEPS:] else ""
+        )
         raise InputError(
-            f"{where}: `training.steps` asks for {missing[0]}, but {place} only the steps {some}; correct the "
+            f"{where}: `training.steps` asks for {missing[0]}, but {place} only the steps {examples}; correct the "
             "list, or write `all`"
         )
-    return choose(wanted, found)
+    return choose(step_choice, steps)
 
 
 @dataclass(frozen=True)
@@ -129,10 +135,10 @@ class RevisionTemplate:
 
         Where a name has tokens alone, steps are counted by `tokens_per_step`, or else in billions of tokens.
         """
-        found = self._expression.fullmatch(name)
-        if found is None:
+        match = self._expression.fullmatch(name)
+        if match is None:
             return None
-        values = found.groupdict()
+        values = match.groupdict()
         tokens = round(10**9 * float(values["gigatokens"])) if "gigatokens" in values else None
         if "step" in values:
             step = int(values["step"])
@@ -144,8 +150,8 @@ class RevisionTemplate:
 
     def find_stage(self, name: str) -> str:
         """Find the stage in a name; empty where names have none."""
-        found = self._expression.fullmatch(name)
-        return found.groupdict().get("stage", "") if found else ""
+        match = self._expression.fullmatch(name)
+        return match.groupdict().get("stage", "") if match else ""
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
@@ -173,23 +179,23 @@ class OfferedSteps:
         As in `Checkpoint`.
     template : RevisionTemplate
         Which branches are steps; or which folders, in whose names all else is the same.
-    wanted : str, dict or list
+    step_choice : str, dict or list
         The choice, as :func:`choose` reads it.
     tokens_per_step : int or None
         Decides the tokens, rather than the name.
-    folders_of : str
+    folder_revision : str
         The revision whose folders are steps; empty where branches are.
     """
 
     repository: str
     subfolder: str
     template: RevisionTemplate
-    wanted: Any
+    step_choice: Any
     tokens_per_step: int | None
-    folders_of: str = ""
+    folder_revision: str = ""
 
     def __str__(self) -> str:
-        steps = self.wanted
+        steps = self.step_choice
         if isinstance(steps, dict):
             steps = ": ".join(str(part) for part in next(iter(steps.items())))
         return f"{self.repository} {self.template.pattern} {steps}"
@@ -199,14 +205,16 @@ class OfferedSteps:
         """Whether the steps are a list whose names need no listing of the Hub."""
         pattern = self.template.pattern
         is_named_by_step = "{gigatokens}" not in pattern and "{stage}" not in pattern
-        return isinstance(self.wanted, list) and is_named_by_step and not self.folders_of
+        return isinstance(self.step_choice, list) and is_named_by_step and not self.folder_revision
 
     def choose(self, branches: Iterable[str]) -> list[str]:
         """Choose branches, by step, whatever zeros lead in their names; leave out steps without one."""
         branches_by_step = self._find_branches(branches)
-        return [branches_by_step[step] for step in choose(self.wanted, branches_by_step)]
+        return [branches_by_step[step] for step in choose(self.step_choice, branches_by_step)]
 
-    def name_steps(self, listed: Iterable[Checkpoint], branches: Iterable[str]) -> list[Checkpoint]:
+    def name_steps(
+        self, checkpoints: Iterable[Checkpoint], branches: Iterable[str]
+    ) -> list[Checkpoint]:
         """Name the steps of a list as the branches do; a step without a branch keeps its name."""
         branches_by_step = self._find_branches(branches)
         return [
@@ -214,22 +222,23 @@ class OfferedSteps:
             if checkpoint.step in branches_by_step
             and checkpoint.revision == self.template.name(checkpoint.step)
             else checkpoint
-            for checkpoint in listed
+            for checkpoint in checkpoints
         ]
 
     def has_all(self, branches: Iterable[str]) -> bool:
         """Whether each step of a list is among these."""
-        return {*self.wanted} <= self._find_branches(branches).keys()
+        return {*self.step_choice} <= self._find_branches(branches).keys()
 
     def _find_branches(self, branches: Iterable[str]) -> dict[int, str]:
         """Find the branch of each step; of several the one without leading zeros, or the first."""
         branches_by_step: dict[int, str] = {}
         for name in sorted(branches):
-            read = self.template.read(name, self.tokens_per_step)
-            if read is not None and (
-                read[0] not in branches_by_step or name == self.template.name(read[0])
+            step_and_tokens = self.template.read(name, self.tokens_per_step)
+            if step_and_tokens is not None and (
+                step_and_tokens[0] not in branches_by_step
+                or name == self.template.name(step_and_tokens[0])
             ):
-                branches_by_step[read[0]] = name
+                branches_by_step[step_and_tokens[0]] = name
         return branches_by_step
 
     def make_checkpoint(self, revision: str) -> Checkpoint:
@@ -238,8 +247,8 @@ class OfferedSteps:
         if self.tokens_per_step is not None:
             tokens = step * self.tokens_per_step
         name, place = name_folder(revision), (revision, self.repository, self.subfolder)
-        if self.folders_of:
-            place = self.folders_of, self.repository, revision
+        if self.folder_revision:
+            place = self.folder_revision, self.repository, revision
         return Checkpoint(name, *place, step, tokens)
 
 

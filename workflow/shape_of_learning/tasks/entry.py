@@ -19,7 +19,7 @@ class Split(Section):
     held_out: Name
 
     @model_validator(mode="after")
-    def _two(self) -> "Split":
+    def _check_splits(self) -> "Split":
         if self.train == self.held_out:
             twice = f"names `{self.train}` twice, so that nothing would be held out"
             raise make_validation_error(f"{twice}; name another published split")
@@ -74,7 +74,7 @@ class TaskEntry(Section):
     most: dict[Literal["train", "held_out"], Most] | None = None
 
     @model_validator(mode="after")
-    def _one_origin(self) -> "TaskEntry":
+    def _check_origin(self) -> "TaskEntry":
         if (self.builtin is None) == (self.hub is None):
             raise make_validation_error("needs exactly one of `builtin` or `hub`")
         if self.builtin and self.metric:

@@ -15,16 +15,18 @@ def accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
 
 def matthews(labels: ArrayLike, predictions: ArrayLike) -> float:
     """Correlation of two classifications (Matthews 1975, Gorodkin 2004); NaN where either is constant."""
-    if min(len(np.unique(each)) for each in (labels, predictions)) == 1:
+    if min(len(np.unique(values)) for values in (labels, predictions)) == 1:
         return math.nan
     return float(matthews_corrcoef(labels, predictions))
 
 
 def spearman(labels: ArrayLike, predictions: ArrayLike) -> float:
     """Correlation of ranks, equal values having their mean rank; NaN where either is constant."""
-    first, second = (rankdata(each) - (np.size(each) + 1) / 2 for each in (labels, predictions))
-    under = math.sqrt(float(first @ first) * float(second @ second))
-    return float(first @ second) / under if under > 0 else math.nan
+    first, second = (
+        rankdata(values) - (np.size(values) + 1) / 2 for values in (labels, predictions)
+    )
+    norm = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / norm if norm > 0 else math.nan
 
 
 SCORES = {"accuracy": accuracy, "matthews": matthews, "spearman": spearman}

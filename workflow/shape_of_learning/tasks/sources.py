@@ -51,13 +51,13 @@ def make_task(job: ExamplesJob, text: Path | None) -> Task:
             make_topic_task(read_text(text), seed=job.seed, most=most, corpus=text), where
         )
     task = make_hub_task(job.task, job.entry)
-    chosen = []
+    selected_examples = []
     for split in SPLITS:
         examples = task.split(split)
         random = random_stream(job.seed, f"most of task {job.task} {split}")
         order = random.permutation(len(examples))
-        chosen += select_examples(examples, order.tolist(), most.get(split))
-    return check_task(replace(task, examples=chosen), where)
+        selected_examples += select_examples(examples, order.tolist(), most.get(split))
+    return check_task(replace(task, examples=selected_examples), where)
 
 
 @dataclass(frozen=True)
@@ -105,26 +105,26 @@ def make_topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: ob
             f"{corpus} has {len(articles)} articles, but the task `topic` is made of at least {len(GROUPS)}; "
             "raise `corpus.first_bytes`, or give a larger corpus in corpus.sources"
         )
-    made = _make_examples(articles, rng)
-    chosen: list[Example] = []
+    all_examples = _make_examples(articles, rng)
+    selected_examples: list[Example] = []
     for split in SPLITS:
-        examples = [example for example in made if example.split == split]
-        balanced = _balance_examples(examples, rng, most.get(split, MOST[split]))
-        if len(balanced) < FEWEST:
+        examples = [example for example in all_examples if example.split == split]
+        balanced_examples = _balance_examples(examples, rng, most.get(split, MOST[split]))
+        if len(balanced_examples) < FEWEST:
             raise InputError(
-                f"{corpus} is too short for the task `topic`: it gives {len(balanced)} examples of the split "
+                f"{corpus} is too short for the task `topic`: it gives {len(balanced_examples)} examples of the split "
                 f"`{split}`, where {FEWEST} are needed; raise `corpus.first_bytes`, or give a larger corpus in "
                 "corpus.sources"
             )
-        chosen += balanced
-    return Task("accuracy", chosen)
+        selected_examples += balanced_examples
+    return Task("accuracy", selected_examples)
 
 
 def _make_examples(articles: Sequence[str], rng: np.random.Generator) -> list[Example]:
     longest = heapq.nlargest(
         len(GROUPS), range(len(articles)), key=lambda number: (len(articles[number]), -number)
     )
-    label_of = dict(zip(longest, GROUPS, strict=True))
+    labels = dict(zip(longest, GROUPS, strict=True))
     sentences = list_sentences((number, articles[number]) for number in longest)
     held_out: set[str] = set()
     for number in longest:  # within each article, so that all are in both splits
@@ -132,8 +132,7 @@ def _make_examples(articles: Sequence[str], rng: np.random.Generator) -> list[Ex
         share = max(round(HELD_OUT * len(paragraphs)), min(1, len(paragraphs) - 1))
         held_out |= {paragraphs[place] for place in rng.permutation(len(paragraphs))[:share]}
     return [
-        Example(SPLITS[s.group in held_out], label_of[s.article], s.group, s.text)
-        for s in sentences
+        Example(SPLITS[s.group in held_out], labels[s.article], s.group, s.text) for s in sentences
     ]
 
 
@@ -141,11 +140,16 @@ def _balance_examples(
     examples: Sequence[Example], rng: np.random.Generator, most: int
 ) -> list[Example]:
     """As many examples of each label, `most` in all at most."""
-    by_label = [[example for example in examples if example.label == label] for label in (0, 1)]
-    each = min(most // 2, *map(len, by_label))
-    kept = [select_examples(own, rng.permutation(len(own)).tolist(), each) for own in by_label]
-    together = [example for own in kept for example in own]
-    return [together[place] for place in rng.permutation(len(together))]
+    examples_by_label = [
+        [example for example in examples if example.label == label] for label in (0, 1)
+    ]
+    label_size = min(most // 2, *map(len, examples_by_label))
+    selected_groups = [
+        select_examples(group, rng.permutation(len(group)).tolist(), label_size)
+        for group in examples_by_label
+    ]
+    selected_examples = [example for group in selected_groups for example in group]
+    return [selected_examples[place] for place in rng.permutation(len(selected_examples))]
 
 
 def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
@@ -153,7 +157,7 @@ def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
 
     A repeated one could stand on both sides of a split.
     """
-    found = [
+    sentences = [
         Sentence(number, place, sentence)
         for number, article in articles
         for place, paragraph in enumerate(article.splitlines())
@@ -162,8 +166,8 @@ def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
         and len(sentence.split()) >= FEWEST_WORDS
         and sentence[-1] in ".!?"
     ]
-    times = Counter(_normalise_sentence(sentence.text) for sentence in found)
-    return [sentence for sentence in found if times[_normalise_sentence(sentence.text)] == 1]
+    times = Counter(_normalise_sentence(sentence.text) for sentence in sentences)
+    return [sentence for sentence in sentences if times[_normalise_sentence(sentence.text)] == 1]
 
 
 def _normalise_sentence(sentence: str) -> str:
@@ -190,14 +194,14 @@ def make_hub_task(name: str, entry: TaskEntry) -> Task:
     builder = download_dataset(hub, where)
     examples: list[Example] = []
     for split in SPLITS:
-        published, names = getattr(hub.split, split), list(builder.info.splits)
-        if published not in names:
+        split_name, names = getattr(hub.split, split), list(builder.info.splits)
+        if split_name not in names:
             raise InputError(
-                f"{where}: `{hub.dataset}` has no split `{published}`, which its entry gives as "
+                f"{where}: `{hub.dataset}` has no split `{split_name}`, which its entry gives as "
                 f"`hub.split.{split}`; there are {', '.join(names)}"
             )
-        records = builder.as_dataset(split=published)
-        examples += read_examples(records, hub, split, f"{where}, split `{published}`")
+        records = builder.as_dataset(split=split_name)
+        examples += read_examples(records, hub, split, f"{where}, split `{split_name}`")
     return Task(entry.metric or "accuracy", examples)
 
 
@@ -278,12 +282,12 @@ def read_examples(
                     f"{where}: there is no column `{column}`, which its entry gives as `{key}`; there are "
                     f"{', '.join(record)}"
                 )
-        given = record[columns.pop("label")]
+        value = record[columns.pop("label")]
         try:
-            label = float(given)
+            label = float(value)
         except (TypeError, ValueError):
             raise InputError(
-                f"{where}: the label of record {number} is {str(given)[:60]!r}, which is no number; correct "
+                f"{where}: the label of record {number} is {str(value)[:60]!r}, which is no number; correct "
                 "`label`"
             ) from None
         texts = [" ".join(str(record[column] or "").split()) for column in columns.values()]

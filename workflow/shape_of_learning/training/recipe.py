@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.validation import Name, Section, with_exponent
+from shape_of_learning.validation import Name, Section, number_reader
 
 # All trainings, as Pythia (Biderman et al. 2023).
 WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
@@ -37,7 +37,7 @@ RECORD_KEYS = (
     "seed",
 )
 
-Positive = Annotated[float, Field(gt=0), with_exponent]
+Positive = Annotated[float, Field(gt=0), number_reader]
 Million = Annotated[int, Field(ge=1, le=1_000_000)]
 Threads = Annotated[int, Field(ge=1, le=10_000)]
 
