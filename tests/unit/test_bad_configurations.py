@@ -185,9 +185,7 @@ def test_a_wrong_figure_of_a_paper_is_one_sentence_with_the_file(tmp_path, key, 
 def test_two_papers_do_not_share_a_target(tmp_path):
     for name in "xy":
         write_paper(tmp_path, name, {"figure_1": FIGURE})
-    with pytest.raises(
-        InputError, match="`x` and `y` both have the target, claim or section `x_figure_1`"
-    ):
+    with pytest.raises(InputError, match=r"`x` and `y` .*`x_figure_1`"):
         read_papers(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Parameters of jobs: a digest of the code, descriptions of figures and tables, text that a report can show."""
+"""Make the parameters of jobs: a digest of the code, descriptions of figures and tables, text for reports."""
 
 import ast
 import hashlib
@@ -41,7 +41,10 @@ SEQUENCES = {"last_token": "the last token", "mean": "the mean of the tokens"}
 def make_drawn_models(
     models: Iterable[Entry], revisions: Mapping[str, str]
 ) -> tuple[DrawnModel, ...]:
-    """Describe models in the order in which they are drawn, with the one checkpoint that is, if it is one."""
+    """Describe models in the order in which a figure draws them.
+
+    `revisions` has the checkpoint of each model of which only one is drawn.
+    """
     return tuple(
         DrawnModel(
             name=model.name,
@@ -62,7 +65,7 @@ def write_opening(
     measures: Sequence[Measure],
     settings: Mapping[str, Any],
 ) -> str:
-    """Write the part of a caption that needs no tables.
+    """Write the part of a caption that does not depend on tables.
 
     Raises
     ------
@@ -80,7 +83,7 @@ def write_opening(
 
 
 def describe_measures(measures: Iterable[Measure]) -> str:
-    """Say how measures are defined, and how estimators of the intrinsic dimension count equal vectors."""
+    """Describe the definitions of measures, and how estimators of the intrinsic dimension count equal vectors."""
     measures = list(measures)
     clauses = dict.fromkeys(measure.description for measure in measures if measure.description)
     sentences = [f"{capitalise(clause)}." for clause in clauses]
@@ -99,13 +102,13 @@ def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
         return words.format(**_name_text(settings))
     except (KeyError, ValueError) as error:
         raise InputError(
-            f"the {key} {words!r} has {error}, which is no setting of the configuration, nor "
-            "`models` or `measures`; correct it in paper.yaml"
+            f"the {key} {words!r} has {error}, which is neither a setting of the configuration nor `models` nor "
+            "`measures`; correct it in paper.yaml"
         ) from None
 
 
 def _name_text(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the words for a built-in text in the place of the name of its source."""
+    """Replace the name of the corpus in settings by words if its text is built in."""
     corpus = settings["corpus"]
     source = corpus.get("sources", {}).get(corpus["source"], {})
     words = BUILTIN_TEXTS.get(source.get("builtin"), corpus["source"])
@@ -113,17 +116,15 @@ def _name_text(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """Write labels in a row, each once; by semicolons if one has a comma."""
+    """Write labels in a row, each once, separated by semicolons if a label has a comma."""
     labels = list(dict.fromkeys(labels))
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
 def describe_protocol(run: Run) -> list[str]:
-    """Describe what all figures of a run share: sample, rows, batches, intervals, definitions of measures."""
-    measurement, models = (
-        run.settings["measurement"],
-        [run.models[name] for name in run.measured_models],
-    )
+    """Describe the sample, tokens, batches, intervals and measures that all figures of a run share."""
+    measurement = run.settings["measurement"]
+    models = [run.models[name] for name in run.measured_models]
     last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
     dropped_tokens = [words for key, words in DROPPED_TOKENS.items() if measurement[key] == "drop"]
@@ -152,7 +153,7 @@ def describe_protocol(run: Run) -> list[str]:
 
 
 def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str:
-    """Describe the windows: how many, how long, and of which text."""
+    """Describe the number, the length and the text of the windows."""
     sampling = settings["sampling"]
     numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
     windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
@@ -198,16 +199,15 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
 
 
 def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -> str:
-    """Give the notes of entries on steps; or name models whose last checkpoint is bad, and what is drawn."""
+    """Write the notes of models for a figure by step; for others, on models whose last checkpoint is bad."""
     if figure.draws_every_checkpoint:  # many models may have the same note
         return " ".join(filter(None, dict.fromkeys(run.models[name].note for name in names)))
     sentences = []
     for name in names:
-        revision, last = (
-            run.find_last_checkpoint(name).name,
-            run.resolve_checkpoints(name).checkpoints[-1].name,
-        )
-        bad, label = run.list_bad(name), run.models[name].label
+        revision = run.find_last_checkpoint(name).name
+        last = run.resolve_checkpoints(name).checkpoints[-1].name
+        bad = run.list_bad(name)
+        label = run.models[name].label
         if revision != last:
             reason = f"its last, {last}, is left out ({bad[last]})"
             sentences.append(f"{label} is drawn at {revision}: {reason}.")
@@ -227,7 +227,7 @@ def make_table_job(run: Run, target: str) -> TableJob:
 
 
 def require_target(run: Run, target: str) -> None:
-    """Refuse a figure or table that the configuration leaves out, with the reason."""
+    """Refuse a figure or table that the run leaves out, with the reason."""
     if target in run.shown_models:
         return
     for notice in run.notices:
@@ -240,7 +240,7 @@ def require_target(run: Run, target: str) -> None:
 
 
 def make_explorer_job(run: Run) -> ExplorerJob:
-    """Describe a run for the explorer, beside its tables."""
+    """Describe a run for the explorer, which reads the numbers from tables."""
     main_paper_first = sorted(run.papers, key=lambda paper: paper.prefix != "")
     models = [run.models[name] for name in run.measured_models]
     return ExplorerJob(
@@ -271,7 +271,7 @@ def collect_curves(papers: Iterable[Paper]) -> dict[str, dict[str, str]]:
 
 
 def make_findings_job(run: Run) -> FindingsJob:
-    """Name the last checkpoints of the models that others have trained, or of all models if there are none."""
+    """Name the last checkpoints of downloaded or local models, or of all models if this run trains them all."""
     published_models = [
         name for name in run.measured_models if run.models[name].kind in ("repository", "path")
     ]
@@ -284,7 +284,7 @@ def make_findings_job(run: Run) -> FindingsJob:
 
 
 def _describe_paper(run: Run, paper: Paper) -> ShownPaper:
-    """Describe the models, measures and further tables in the figures of a paper."""
+    """Describe the models, measures and further tables that the figures of a paper show."""
     figure_names = [name for name in paper.figures if name in run.shown_models]
     models = {model for name in figure_names for model in run.shown_models[name]}
     figures = [run.figures[name] for name in figure_names]
@@ -329,8 +329,8 @@ def digest_code(script: str, *modules: str) -> str:
         Name of a file in ``workflow/scripts`` without its suffix, or a module such as
         ``"papers.linear.edit_blocks"``.
     *modules : str
-        What is chosen at run time, such as ``"shape_of_learning.estimators.dimension"`` or
-        ``"papers.linear.figures"``. Of a module of another package, all that lies beside and below it counts.
+        Modules that the script chooses at run time, such as ``"shape_of_learning.estimators.dimension"`` or
+        ``"papers.linear.figures"``. Of another package's module all files beside and below it count.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def digest_measures(script: str, measures: Iterable[Measure]) -> str:
 
 
 def list_files(*modules: str) -> list[Path]:
-    """List these files and all modules of ours that they import, also in functions."""
+    """List the files of modules, and of all modules of this project that they import, also in functions."""
     files: set[Path] = set()
     queue = [_find_file(name) for name in modules]
     while queue:
@@ -364,7 +364,7 @@ def list_files(*modules: str) -> list[Path]:
 
 
 def _find_file(name: str) -> Path | None:
-    """Find the file of one of our modules; None for other names, such as an imported function."""
+    """Find the file of a module of this project; None for other names, such as an imported function."""
     path = WORKFLOW.joinpath(*name.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((candidate for candidate in candidates if candidate.exists()), None)
@@ -377,7 +377,7 @@ def _list_foreign_files(name: str) -> list[Path]:
         spec = None
     if spec is None or not str(spec.origin).endswith(".py"):
         raise InputError(
-            f"there is no Python module {name}, which a measure or a figure names; correct it"
+            f"a measure or a figure names the Python module {name}, which does not exist; correct the name"
         )
     file = Path(str(spec.origin))
     return sorted(file.parent.rglob("*.py")) if file.with_name("__init__.py").exists() else [file]
@@ -409,7 +409,7 @@ def _list_imports(file: Path) -> list[str]:
 
 
 class ReportText(str):
-    """Text that is shown in reports: its `repr` has no sign that begins a tag."""
+    """Text for reports, whose `repr` has no sign that begins a tag."""
 
     __slots__ = ()
 
@@ -417,11 +417,11 @@ class ReportText(str):
         return super().__repr__().replace("<", r"\x3c")
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
-        return str, (str(self),)  # to a job it travels as plain text
+        return str, (str(self),)  # a job gets plain text
 
 
 def escape_for_report(value: Any) -> Any:
-    """Return an equal value, such as a job, with :class:`ReportText` where text of it could begin a tag."""
+    """Return an equal value, such as a job, in which text that could begin a tag is :class:`ReportText`."""
     if isinstance(value, str):
         return ReportText(value) if "<" in value else value
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Papers: the figures, tables and claims in each folder of ``workflow/papers``, and the models that they show."""
+"""Read the figures, tables and claims of each folder of ``workflow/papers``, and choose the models that they show."""
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -70,17 +70,17 @@ class CriterionEntry(Section):
 
     @property
     def comparisons(self) -> list[str]:
-        """The comparisons that are written."""
+        """The comparisons that the entry has."""
         return [name for name in COMPARISONS if getattr(self, name) is not None]
 
     @property
     def is_hurdle(self) -> bool:
-        """Whether it asks only that something is not shown."""
+        """Whether the criterion only asks that a number is not shown to be above or below a bound."""
         return self.not_above is not None or self.not_below is not None
 
 
 class RuleEntry(CriterionEntry):
-    """A rule: one criterion, or a list of them; :mod:`shape_of_learning.claims.criteria` says what they mean."""
+    """A rule: one criterion or a list of criteria, explained in :mod:`shape_of_learning.claims.criteria`."""
 
     all_of: list[CriterionEntry] | None = Field(None, min_length=2)
     any_of: list[CriterionEntry] | None = Field(None, min_length=2)
@@ -117,12 +117,12 @@ class RuleEntry(CriterionEntry):
 Rules = Annotated[
     list[RuleEntry],
     Field(min_length=1),
-    BeforeValidator(lambda written: written if isinstance(written, list) else [written]),
+    BeforeValidator(lambda rules: rules if isinstance(rules, list) else [rules]),
 ]
 
 
 class Seen(Section):
-    """Which part of a training must have been seen."""
+    """The part of a training that a run must have measured."""
 
     from_step: int | None = Field(None, ge=0)
     begin: Number | None = Field(None, gt=0, le=1, alias="from")
@@ -130,9 +130,9 @@ class Seen(Section):
 
 
 class ClaimEntry(Section):
-    """An entry of ``claims.yaml``: what a paper claims and what decides it.
+    """An entry of ``claims.yaml``: a claim of a paper and its criteria.
 
-    :class:`.Claim` says what the keys mean.
+    :class:`.Claim` explains the keys.
     """
 
     sentence: Text
@@ -205,8 +205,8 @@ class ClaimEntry(Section):
         substitutes = [*self.other_estimators, *self.robustness.values()]
         if any(len(names) != len(self.estimators or ()) for names in substitutes):
             raise make_validation_error(
-                "has `other_estimators` or `robustness` with another number of estimators than `estimators`, whose "
-                "places they take; name one for each"
+                "has `other_estimators` or `robustness` with another number of estimators than `estimators`; name a "
+                "substitute for each"
             )
         if not isinstance(self.models, str) and (self.min_models or 0) > len(self.models):
             raise make_validation_error(
@@ -216,26 +216,26 @@ class ClaimEntry(Section):
 
 
 class ClaimsFile(Section):
-    """A ``claims.yaml``, whose names are those of claims."""
+    """A ``claims.yaml``: claims by name."""
 
     claims: dict[Target, ClaimEntry]
 
 
 def read_claims(file: Path) -> dict[str, Claim]:
-    """Read the claims of a paper, by name; there may be no file.
+    """Read the claims of a paper, by name; empty if the paper has no such file.
 
     Raises
     ------
     InputError
-        One sentence that names the file and the key: a claim with an unknown key or a value that cannot be.
+        If a claim has an unknown key or an invalid value. The sentence names the file and the key.
     """
     if not file.exists():
         return {}
     entries = read_yaml(file)
+    statistics = list_functions(SHARED_STATISTICS)
     own_file = file.with_name(STATISTICS)
-    statistics = list_functions(SHARED_STATISTICS) | (
-        list_functions(own_file) if own_file.exists() else {}
-    )
+    if own_file.exists():
+        statistics |= list_functions(own_file)
     validate_yaml(ClaimsFile, {"claims": entries}, str(file), statistics)
     paper = file.parent.name
     claims = {}
@@ -245,30 +245,30 @@ def read_claims(file: Path) -> dict[str, Claim]:
     return claims
 
 
-ALL = "all"  # estimators
+ALL = "all"  # models or estimators
 SHARED_MODULES = "shape_of_learning.figures"
 SHARED = Path(__file__).parents[1] / "figures"
 
 
 class TargetEntry(Section):
-    """What figures and tables have in common.
+    """The keys that figures and tables share.
 
     Attributes
     ----------
     caption
-        of a figure may hold ``{measures}`` and ``{models}``, which stand for their labels, and settings such
-        as ``{sampling[windows]}``
+        the text below; a figure's may hold ``{measures}`` and ``{models}``, which stand for their labels, and settings
+        such as ``{sampling[windows]}``
     reads
-        tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model
+        tables that the target reads besides estimates, ``tables/{name}/{model}.csv`` of each model
     checkpoints
-        `training`: all of a model, of models with training steps; `all`: all of any model; `last`: each
-        model's last one
+        `training`: all checkpoints, only of models with training steps; `all`: all checkpoints of any model; `last`:
+        the last checkpoint of each model
     most_models
-        how many there is room for; empty if for any number
+        the largest number of models that fit; empty for any number
     role
-        of the models that it can draw; empty for both
+        the role of the models that the target can show; empty for both roles
     draws
-        the only kind of models that it can draw: fine-tunings, measured at their first and last steps, or
+        the only kind of models that the target can show: fine-tunings, measured at their first and last steps, or
         trainings together with a twin
     """
 
@@ -281,12 +281,12 @@ class TargetEntry(Section):
 
     @property
     def draws_every_checkpoint(self) -> bool:
-        """Whether it draws all checkpoints of a model, and not only the last one."""
+        """Whether the target shows all checkpoints of a model, and not only the last one."""
         return self.checkpoints != "last"
 
     @property
     def is_of_entries(self) -> bool:
-        """Whether it shows the entries of models alone."""
+        """Whether the target shows only keys of the entries of models."""
         return False
 
 
@@ -296,16 +296,18 @@ class FigureEntry(TargetEntry):
     Attributes
     ----------
     draw
-        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its
-        folder or of :mod:`shape_of_learning.figures`
+        ``function`` of the paper's ``figures.py``, or ``module.function`` of another module of its folder or of
+        :mod:`shape_of_learning.figures`
     estimators
-        what is drawn; none: just the loss; `all`: what is of layers in ``measurement.estimators``
+        the measures that the figure draws; empty for a figure of losses only; `all`: the measures of layers in
+        ``measurement.estimators``
     options
         arguments of the function
     settings
-        further ones, by the keys of ``figures`` in the configuration that hold them
+        keys of ``figures`` in the configuration whose values are further arguments
     sample
-        which windows of which text it is of, if not those of ``sampling``; it may hold settings as `caption` does
+        a description of the windows and their text, if the figure does not use those of ``sampling``; it may hold
+        settings as `caption` does
     """
 
     draw: str
@@ -316,21 +318,22 @@ class FigureEntry(TargetEntry):
 
 
 class TableEntry(TargetEntry):
-    """A table: `write` names a function as `draw` does. Without `reads` it shows the entries that have `table_1`."""
+    """A table. Key `write` names a function as `draw` does; without `reads` the table shows entries with `table_1`."""
 
     write: str
 
     @property
     def is_of_entries(self) -> bool:
-        """Whether it shows the entries of models alone."""
+        """Whether the table shows only keys of the entries of models."""
         return not self.reads
 
 
 class PaperFile(Section):
-    """A ``paper.yaml``; `protocol` holds for all of its figures, and settings as captions do.
+    """A ``paper.yaml``.
 
-    `curves` are tables whose curves the explorer shows: which of their columns stand for those of estimates. `jobs` are
-    words for the jobs of rules in its ``rules.smk``, which the terminal shows.
+    `protocol` describes all figures of the paper, and may hold settings as captions do. `curves` names tables whose
+    curves the explorer shows, and their columns that stand for columns of estimates. `jobs` has the words for jobs of
+    the paper's ``rules.smk`` that the terminal shows.
     """
 
     title: Text
@@ -346,8 +349,8 @@ class PaperFile(Section):
 class Paper(PaperFile):
     """A paper.
 
-    Figures and tables have the names of targets, which begin with its prefix; claims have their own names, and
-    sections of the configuration are named by their keys.
+    Figures and tables are named by their targets, which begin with the paper's prefix, and sections of the
+    configuration by their keys.
     """
 
     name: str
@@ -361,8 +364,8 @@ def read_papers(folder: Path) -> list[Paper]:
     Raises
     ------
     InputError
-        One sentence that names the file and the key: a key or a value that a paper cannot have, or a target
-        or a claim that another paper has.
+        If a paper has an invalid key or value, or if two papers have the same target, claim or section. The sentence
+        names the file and the key.
     """
     papers = [_read_paper(file) for file in sorted(folder.glob("*/paper.yaml"))]
     owners: dict[str, str] = {}
@@ -370,7 +373,7 @@ def read_papers(folder: Path) -> list[Paper]:
         for name in (*paper.figures, *paper.tables, *paper.claims, *paper.sections):
             if name in owners:
                 raise InputError(
-                    f"papers `{owners[name]}` and `{paper.name}` both have the target, claim or section "
+                    f"papers `{owners[name]}` and `{paper.name}` both have a target, claim or section "
                     f"`{name}`; give one another `prefix` in its paper.yaml, or rename the claim or section"
                 )
             owners[name] = paper.name
@@ -388,12 +391,12 @@ def collect_tables(papers: Sequence[Paper]) -> dict[str, TableEntry]:
 
 
 def collect_sections(papers: Sequence[Paper]) -> dict[str, type[Section]]:
-    """Collect the sections of the configuration that papers add."""
+    """Collect the sections that papers add to the configuration."""
     return {key: section for paper in papers for key, section in paper.sections.items()}
 
 
 def check_names(paper: Paper, measures: Collection[str], models: Collection[str]) -> None:
-    """Refuse figures and claims on unknown measures and models; InputError as above."""
+    """Raise InputError for figures and claims on unknown measures or models."""
     estimators_by_place: dict[str, Any] = {
         f"paper.yaml, figure `{name}`": figure.estimators for name, figure in paper.figures.items()
     }
@@ -416,20 +419,30 @@ def check_names(paper: Paper, measures: Collection[str], models: Collection[str]
 
 def _read_paper(file: Path) -> Paper:
     content = validate_yaml(PaperFile, read_yaml(file), str(file))
-    figures, tables, claims = {}, {}, read_claims(file.with_name(CLAIMS))
-    for name, figure in content.figures.items():
-        read = {"draw": _find_function(figure.draw, file.parent)}
-        figures[content.prefix + name] = figure.model_copy(update=read)
-    for name, table in content.tables.items():
-        read = {"write": _find_function(table.write, file.parent)}
-        tables[content.prefix + name] = table.model_copy(update=read)
-    read = {"figures": figures, "tables": tables, "claims": claims, "name": file.parent.name}
-    read["sections"] = _read_sections(file.with_name("settings.py"))
-    return Paper.model_construct(**{**dict(content), **read})
+    figures = {
+        content.prefix + name: figure.model_copy(
+            update={"draw": _find_function(figure.draw, file.parent)}
+        )
+        for name, figure in content.figures.items()
+    }
+    tables = {
+        content.prefix + name: table.model_copy(
+            update={"write": _find_function(table.write, file.parent)}
+        )
+        for name, table in content.tables.items()
+    }
+    additions = {
+        "figures": figures,
+        "tables": tables,
+        "claims": read_claims(file.with_name(CLAIMS)),
+        "name": file.parent.name,
+        "sections": _read_sections(file.with_name("settings.py")),
+    }
+    return Paper.model_construct(**{**dict(content), **additions})
 
 
 def _read_sections(file: Path) -> dict[str, type[Section]]:
-    """Return the classes of a paper's `settings.py`, by their keys; there may be no file."""
+    """Return the classes of a paper's `settings.py`, by their keys; empty if the paper has no such file."""
     if not file.exists():
         return {}
     module = import_module(f"papers.{file.parent.name}.settings")
@@ -442,7 +455,7 @@ def _read_sections(file: Path) -> dict[str, type[Section]]:
 
 
 def _find_function(name: str, folder: Path) -> str:
-    """Return ``module:name`` of a function of a paper's own files, or of a module that papers share."""
+    """Return ``module:name`` of a function in the files of a paper, or in a module that papers share."""
     module, _, name = name.rpartition(".")
     own_file = folder / f"{module or 'figures'}.py"
     is_own = own_file.exists() or not module
@@ -463,8 +476,8 @@ class Notice(NamedTuple):
 
     words: str
     target: str = ""  # the figure or table
-    is_left_out: bool = False  # as a whole; `words` are the reason
-    is_chosen: bool = False  # by the configuration, so that the user need not be told
+    is_left_out: bool = False  # whether the whole target is, for the reason in `words`
+    is_chosen: bool = False  # whether the configuration says so, and the user need not be told
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.target, "is left out:" * self.is_left_out, self.words)))
@@ -473,12 +486,12 @@ class Notice(NamedTuple):
 def check_targets(
     models_by_target: Mapping[str, Any], targets: Collection[str], entries: WrittenEntries
 ) -> None:
-    """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
+    """Refuse keys of section ``figures`` that no paper has, and models without an entry.
 
     Raises
     ------
     InputError
-        One sentence that names the key.
+        If there is such a key or model. The sentence names the key.
     """
     for target, models in models_by_target.items():
         if target not in targets:
@@ -500,15 +513,15 @@ def choose_papers(
     Parameters
     ----------
     names : sequence of str or None
-        Key ``papers`` of the configuration; None for those of which `wanted` names a target.
-    wanted : mapping
+        Key ``papers`` of the configuration; None for the papers with a target in `models_by_target`.
+    models_by_target : mapping
         Section ``figures`` of the configuration.
     papers : sequence of Paper
 
     Raises
     ------
     InputError
-        If there is no paper of a name.
+        If a paper is unknown.
     """
     if names is None:
         return [
@@ -526,7 +539,7 @@ def choose_papers(
 def choose_figure_measures(
     figures: Mapping[str, FigureEntry], estimators: Sequence[str]
 ) -> dict[str, FigureEntry]:
-    """Give figures of `all` measures those of layers in ``measurement.estimators``."""
+    """Replace `all` measures of figures by the measures of layers in ``measurement.estimators``."""
     measure_names = list_measure_names()
     layer_estimators = [
         n for n in estimators if n in measure_names and find_measure(n).family != WEIGHTS
@@ -539,13 +552,14 @@ def choose_figure_measures(
 
 
 def sort_by_family_and_size(models: Iterable[Entry]) -> list[Entry]:
-    """Order models as figures name them: families as they come, in each the smaller ones first."""
+    """Sort models as figures do: families in the order of their first models, smaller models first."""
     model_list = list(models)
     families = list(dict.fromkeys(model.family for model in model_list))
 
     def place(model: Entry) -> tuple[int, int]:
         layers, width = model.shape.layers or 0, model.shape.hidden_size or 0
-        return families.index(model.family), layers * width**2  # about a twelfth of its parameters
+        # The product is about a twelfth of the number of parameters.
+        return families.index(model.family), layers * width**2
 
     return sorted(model_list, key=place)
 
@@ -556,23 +570,23 @@ def choose_target_models(
     models: Mapping[str, Entry],
     notices: list[Notice],
 ) -> dict[str, tuple[str, ...]]:
-    """List the models of each figure or table, and note each that is left out for want of any.
+    """List the models of each figure or table; add notices on models and targets that are left out.
 
     Parameters
     ----------
-    wanted : mapping
-        Section ``figures`` of the configuration. A target of which it names no model of the run shows all that
-        it can, or as many as there is room for.
+    models_by_target : mapping
+        Section ``figures`` of the configuration. If it names no model of the run for a target, the target shows all
+        models that it can, or as many as fit.
     targets : mapping of str to TargetEntry
     models : mapping of str to Entry
-        Those of this run.
+        The models of this run.
     notices : list of Notice
-        Is added to.
+        The function appends to this list.
 
     Raises
     ------
     InputError
-        If two models of a figure have the same label, or it names more than there is room for.
+        If two models of a figure have the same label, or if more models are named than fit.
     """
     shown_models = {}
     for target, entry in targets.items():
@@ -582,17 +596,18 @@ def choose_target_models(
         )
         choice = ALL if is_open else choice
         run_names = [name for name in (models if choice == ALL else choice) if name in models]
-        kind, can_be_drawn = _find_demand(entry)
-        names = [name for name in run_names if can_be_drawn(models[name])]
+        kind = _describe_demand(entry)
+        names = [name for name in run_names if _can_show(entry, models[name])]
         if entry.draws == "twins":
             names = _find_twins(names, models)
         curves = _list_curves(models[name] for name in names)
-        if is_open and len(curves) > (most := entry.most_models or len(curves)):
-            kept_curves = ", ".join(f"`{curve}`" for curve in curves[:most])
+        kept_curves = curves[: entry.most_models]
+        if is_open and len(kept_curves) < len(curves):
+            words = ", ".join(f"`{curve}`" for curve in kept_curves)
             notices.append(
-                Notice(f"draws {kept_curves} alone; key `figures.{target}` chooses others", target)
+                Notice(f"draws only {words}; key `figures.{target}` can choose others", target)
             )
-            names = [name for name in names if _list_curves([models[name]])[0] in curves[:most]]
+            names = [name for name in names if _list_curves([models[name]])[0] in kept_curves]
         if names:
             _check_drawn(target, [models[name] for name in names], entry)
             shown_models[target] = tuple(names)
@@ -609,36 +624,32 @@ def choose_target_models(
     return shown_models
 
 
-def _find_demand(entry: TargetEntry) -> tuple[str, Callable[[Entry], bool]]:
-    """Return what a figure demands of its models, in the words of a notice, and a test of one model."""
-    needs_steps, role = entry.checkpoints == "training", entry.role
-
-    def has_both_ends(model: Entry) -> bool:
-        ends = {0, model.last_step}
-        return model.kind == "finetuning" and ends <= {
-            checkpoint.step for checkpoint in model.checkpoints
-        }
-
-    def has_steps(model: Entry) -> bool:
-        return model.has_training_steps or not needs_steps
-
-    has: tuple[str, Callable[[Entry], bool]]
+def _describe_demand(entry: TargetEntry) -> str:
+    """Describe the models that a figure or table can show, for a notice."""
+    words = f" that are {entry.role}s" if entry.role else ""
     if entry.draws == "twins":
-        has = " together with a twin, both at the last step", has_steps
-    elif entry.draws == "fine_tunings":
-        has = " with `finetuning`, measured at the first and the last step", has_both_ends
-    elif entry.is_of_entries:
-        has = " whose entry has `table_1`", lambda model: model.table_columns is not None
-    else:
-        has = " with training steps" if needs_steps else "", has_steps
-    are = f" that are {role}s" if role else ""
-    return are + has[
-        0
-    ], lambda model: (not role or model.shape.role in ("", role)) and has[1](model)
+        return f"{words} together with a twin, both at the last step"
+    if entry.draws == "fine_tunings":
+        return f"{words} with `finetuning`, measured at the first and the last step"
+    if entry.is_of_entries:
+        return f"{words} whose entry has `table_1`"
+    return f"{words} with training steps" if entry.checkpoints == "training" else words
+
+
+def _can_show(entry: TargetEntry, model: Entry) -> bool:
+    """Return whether a figure or table can show a model; whether it has a twin is checked elsewhere."""
+    if entry.role and model.shape.role not in ("", entry.role):
+        return False
+    if entry.draws == "fine_tunings":
+        steps = {checkpoint.step for checkpoint in model.checkpoints}
+        return model.kind == "finetuning" and {0, model.last_step} <= steps
+    if entry.draws is None and entry.is_of_entries:
+        return model.table_columns is not None
+    return model.has_training_steps or entry.checkpoints != "training"
 
 
 def _find_twins(names: list[str], models: Mapping[str, Entry]) -> list[str]:
-    """Choose the models whose twin is among them, both at the last step."""
+    """Choose the models whose twin is also in the list, both trained to the last step."""
     recipes = {
         name: models[name].recipe
         for name in names
@@ -651,12 +662,12 @@ def _find_twins(names: list[str], models: Mapping[str, Entry]) -> list[str]:
 
 
 def _list_curves(models: Iterable[Entry]) -> list[str]:
-    """List the curves of models: seeds of one entry are one."""
+    """List the curves of models; the seeds of an entry share a curve."""
     return list(dict.fromkeys(model.seeds_of or model.name for model in models))
 
 
 def _check_drawn(target: str, models: Sequence[Entry], entry: TargetEntry) -> None:
-    """Refuse more models than a figure has room for, and two of one label."""
+    """Refuse more models than fit into a figure, and two models with the same label."""
     most, curves = entry.most_models, _list_curves(models)
     if most is not None and len(curves) > most:
         example = ", ".join(curves[:most])
@@ -668,7 +679,7 @@ def _check_drawn(target: str, models: Sequence[Entry], entry: TargetEntry) -> No
     for model in models if isinstance(entry, FigureEntry) else ():
         if model.label in names_by_label:
             raise InputError(
-                f"models `{names_by_label[model.label]}` and `{model.name}` both have the label `{model.label}`, by "
-                f"which {target} could not tell them apart; give one another `label` in its entry"
+                f"models `{names_by_label[model.label]}` and `{model.name}` of {target} both have the label "
+                f"`{model.label}`; give one another `label` in its entry"
             )
         names_by_label[model.label] = model.name

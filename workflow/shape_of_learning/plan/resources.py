@@ -1,7 +1,7 @@
-"""Resources of jobs: memory and minutes, from the shape of a model and the size of a sample.
+"""Estimate the memory and the minutes of jobs from the shape of a model and the size of a sample.
 
-Bounds that are asked for before a job runs, not measurements after it, and multiplied by its `attempt`. Nothing
-here limits a run on one machine. Memory is in megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.
+A scheduler gets these bounds before a job runs, multiplied by the job's `attempt`. They do not limit a run on one
+machine. Memory is in megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.
 """
 
 import math
@@ -13,20 +13,19 @@ from shape_of_learning.metrics.measure_entry import count_searched_neighbours
 from shape_of_learning.plan.entries import Entry, PretrainingEntry
 
 MB = 1e6
-LARGEST_VOCABULARY = 250_880  # BLOOM's, of a model whose entry does not say
+LARGEST_VOCABULARY = 250_880  # of BLOOM; assumed if an entry does not state the vocabulary
 CHARACTERS_PER_TOKEN = 3  # at least: the demo's tokenizer makes 3.9 of English text
 WINDOWS_AT_ONCE = 16  # through a model together, on a CPU
 SNAKEMAKE_MB = 300  # the two processes around a job on a cluster
 NUMPY_MB, TORCH_MB, CUDA_MB = 150, 600, 3000  # interpreter and libraries; CUDA's, in host memory
-PRODUCTS_BYTES = 2**28  # of vectors with each other, at a time
-LEAST_MB, MARGIN = 1000, 1.2
+PRODUCTS_BYTES = 2**28  # products of vectors that are in memory at a time
+MIN_MB, MARGIN = 1000, 1.2
 # Slow on purpose: an old core, and a network and a file system that other users load.
 CORE_FLOPS, BYTES_PER_SECOND = 2e10, 10e6
 START_MINUTES, CLEANING_MINUTES = 5, 30
-PARTS = 17  # measured: all windows, and without each of sixteen groups
-# Of an example of a task, with those that fill up its batch; and examples of a task whose number is unknown.
-EXAMPLE_TOKENS = 128
-EXAMPLES = {"train": 10_000, "held_out": 2_000}
+PARTS = 17  # measurements of a batch: of all windows, and without each of sixteen groups
+EXAMPLE_TOKENS = 128  # of an example of a task, including its padding
+EXAMPLES = {"train": 10_000, "held_out": 2_000}  # of a task whose entry does not limit them
 
 
 class Needs(NamedTuple):
@@ -36,24 +35,24 @@ class Needs(NamedTuple):
     minutes: float
 
     def mem_mb(self, attempt: int = 1) -> int:
-        """Memory to ask for: that of the job, a margin and Snakemake itself, and as much again per attempt."""
-        return attempt * max(LEAST_MB, math.ceil(MARGIN * self.memory + SNAKEMAKE_MB))
+        """Memory of the request: that of the job, a margin and Snakemake itself, times the attempt."""
+        return attempt * max(MIN_MB, math.ceil(MARGIN * self.memory + SNAKEMAKE_MB))
 
     def runtime(self, attempt: int = 1) -> int:
-        """Time to ask for: twice that of the job and the start, and as much again per attempt."""
+        """Minutes of the request: twice those of the job, and those of its start, times the attempt."""
         return attempt * math.ceil(2 * self.minutes + START_MINUTES)
 
 
 @dataclass(frozen=True)
 class Work:
-    """One checkpoint and the sample that is run through it.
+    """A checkpoint, and the sample of its forward pass.
 
     Attributes
     ----------
     layers, width, vocabulary : int
         Transformer blocks, width, and entries of the vocabulary.
     tokens : int
-        A bound on those of the sample.
+        A bound on the number of tokens of the sample.
     """
 
     layers: int
@@ -63,7 +62,7 @@ class Work:
 
     @classmethod
     def make_work(cls, model: Entry, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
-        """A sample of so many tokens; by default the windows of the run."""
+        """Make the work of a model on a sample of some tokens; by default on the windows of the run."""
         return cls(
             model.shape.layers,
             model.shape.hidden_size,
@@ -73,7 +72,7 @@ class Work:
 
     @property
     def weights(self) -> int:
-        """Their number; for ALBERT, which repeats one block, far too many."""
+        """Number of the weights; far too large for ALBERT, which repeats one block."""
         return (12 * self.layers * self.width + self.vocabulary) * self.width
 
     @property
@@ -83,18 +82,18 @@ class Work:
 
 
 def estimate_cleaning(threads: int) -> Needs:
-    """A corpus that is cleaned."""
+    """Estimate the needs of a job that cleans a corpus."""
     return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
 
 
 def estimate_forward(
     model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
 ) -> Needs:
-    """A forward pass, whose states are written.
+    """Estimate the needs of a forward pass that writes its states.
 
-    The weights, twice as they are read, and of each window batch its states; two operations per weight and token.
-    Within a block about twice as much again; one batch waits to be written. With a GPU the libraries of CUDA are
-    loaded, in host memory. Masked text is run twice.
+    In memory: the weights, twice while they are read; the states of a window batch per thread, and of another batch
+    that waits to be written, each with about twice as many values within a block; on a GPU, CUDA's libraries in host
+    memory. Time: two operations per weight and token, and the double for a second pass of masked text.
     """
     work = Work.make_work(model, settings, tokens)
     batch_values = (work.layers + 2) * WINDOWS_AT_ONCE * count_window_tokens(settings) * work.width
@@ -107,10 +106,10 @@ def estimate_forward(
 def estimate_layer(
     model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
 ) -> Needs:
-    """All measures of a layer or block: neighbours, spectra and fits, the latter two without each group of windows.
+    """Estimate the needs of all measures of a layer or block: neighbours, spectra and fits.
 
-    In memory: the layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists
-    of neighbours, of a batch some times.
+    Spectra and fits are repeated without each group of windows. In memory: the layer, a few batches as float64, all
+    products of a batch or a few matrices of the width, and several lists of neighbours of a batch.
     """
     work, measurement = Work.make_work(model, settings, tokens), settings["measurement"]
     d, size = work.width, measurement["batch_vectors"]
@@ -127,40 +126,43 @@ def estimate_layer(
 def estimate_checkpoint(
     model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
 ) -> Needs:
-    """A forward pass whose states are kept in memory, and all measures of them.
+    """Estimate the needs of a forward pass that keeps its states in memory, and of all their measures.
 
-    `threads` layers are measured at a time, when the weights are gone.
+    `threads` layers are measured at a time, after the weights have left the memory.
     """
     work = Work.make_work(model, settings, tokens)
-    run, layer = (
-        job(model, settings, threads, tokens) for job in (estimate_forward, estimate_layer)
-    )
+    forward = estimate_forward(model, settings, threads, tokens)
+    layer = estimate_layer(model, settings, threads, tokens)
     rounds = math.ceil((work.layers + 1) / threads)
-    memory = work.states_mb + max(run.memory, TORCH_MB + threads * layer.memory)
-    return Needs(memory, run.minutes + rounds * layer.minutes)
+    memory = work.states_mb + max(forward.memory, TORCH_MB + threads * layer.memory)
+    return Needs(memory, forward.minutes + rounds * layer.minutes)
 
 
 def estimate_controls(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
-    """The same of each null model, one after the other."""
+    """Estimate the needs of the forward passes and measures of all null models, one after the other."""
     checkpoint = estimate_checkpoint(model, settings, threads)
-    return checkpoint._replace(
-        minutes=(1 + len(settings["controls"]["kinds"])) * checkpoint.minutes
-    )
+    repetitions = 1 + len(settings["controls"]["kinds"])
+    return checkpoint._replace(minutes=repetitions * checkpoint.minutes)
 
 
 def estimate_training(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
-    """A pretraining or a fine-tuning, which is evaluated at each step that it saves."""
+    """Estimate the needs of a pretraining, or of a fine-tuning with an evaluation at each saved step."""
     recipe = model.recipe
     if isinstance(model, PretrainingEntry):
-        step_tokens = recipe["batch_size"] * recipe["context"]
+        batch_tokens = recipe["batch_size"] * recipe["context"]
         return estimate_updates(
-            Work.make_work(model, settings), step_tokens, recipe["last_step"] * step_tokens, threads
+            Work.make_work(model, settings),
+            batch_tokens,
+            recipe["last_step"] * batch_tokens,
+            threads,
         )
     examples = count_examples(model, settings)
     passes = recipe["epochs"] * examples["train"] + len(model.saved_steps) * examples["held_out"]
-    step_tokens = recipe["batch_size"] * EXAMPLE_TOKENS
     return estimate_updates(
-        Work.make_work(model, settings), step_tokens, passes * EXAMPLE_TOKENS, threads
+        Work.make_work(model, settings),
+        recipe["batch_size"] * EXAMPLE_TOKENS,
+        passes * EXAMPLE_TOKENS,
+        threads,
     )
 
 
@@ -175,11 +177,12 @@ def count_examples(model: Entry, settings: Mapping[str, Any]) -> dict[str, int]:
 
 
 def estimate_updates(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
-    """Weights, gradients, two moments and the saved copy; activations; six operations per weight and token.
+    """Estimate the needs of a training on `tokens` tokens, with `step_tokens` tokens per update.
 
-    A block keeps about 34 bytes per token and coordinate where values have two (Korthikanti et al. 2022, Reducing
-    Activation Recomputation in Large Transformer Models, equation 1; twice that, for the scores of attention),
-    the output three times its logits. The time is doubled, since small matrices keep no core busy.
+    In memory: weights, gradients, two moments and the saved copy, and activations. A block keeps about 34 bytes per
+    token and coordinate if values have two bytes (Korthikanti et al. 2022, Reducing Activation Recomputation in Large
+    Transformer Models, equation 1); we take twice that for the scores of attention, and three times the logits.
+    Time: six operations per weight and token, doubled because small matrices do not keep a core busy.
     """
     values = 34 * work.layers * work.width + 3 * work.vocabulary
     memory = TORCH_MB + 4 * (5 * work.weights + step_tokens * values) / MB

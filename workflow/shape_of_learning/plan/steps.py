@@ -1,4 +1,4 @@
-"""Training steps: the choice among them, and the names of their revisions."""
+"""Choose training steps, and read and write the names of their revisions."""
 
 import hashlib
 import math
@@ -21,22 +21,21 @@ MOST_TOKENS = 10**18
 
 
 def choose(step_choice: Any, available_steps: Iterable[int]) -> list[int]:
-    """Choose among the training steps that there are.
+    """Choose among the available training steps.
 
     Parameters
     ----------
     step_choice : str, dict or list
-        ``training.steps`` as written: ``"all"``; ``"log"``, one step per doubling; ``{"log": 12}`` or
-        ``{"linear": 20}``, so many with an even ratio or difference of neighbours; or a list.
+        ``training.steps`` of an entry: ``"all"``; ``"log"``, one step per doubling; ``{"log": 12}`` or
+        ``{"linear": 20}``, that number of steps with an even ratio or difference of neighbours; or a list.
     offered : iterable of int
-        The steps that there are.
 
     Returns
     -------
     list of int
-        Ascending: of a list those that are offered, with ``"all"`` each of them; else the first and the last that
-        are offered, and between them those nearest to even spacing, no two of them the same. Step 0 has no
-        logarithm: with ``"log"`` it comes besides the even spacing, but counts among the points.
+        Ascending. Of a list, its available steps; with ``"all"``, every available step; otherwise the first and the
+        last available step, and between them the steps nearest to even spacing, each once. Step 0 has no logarithm:
+        ``"log"`` adds it to the evenly spaced steps, but ``{"log": 12}`` counts it.
 
     Examples
     --------
@@ -64,7 +63,7 @@ def choose(step_choice: Any, available_steps: Iterable[int]) -> list[int]:
 
 
 def _space_evenly(steps: list[int], points: int | None, scale: Any, back: Any) -> list[float]:
-    """Targets from the first to the last step, evenly spaced on a scale."""
+    """Return targets from the first to the last step, evenly spaced on a scale."""
     if not steps:
         return []
     low, high = scale(steps[0]), scale(steps[-1])
@@ -93,7 +92,7 @@ def choose_steps(
     Raises
     ------
     InputError
-        `where` names the entry, and `place` says who has these steps.
+        If a listed step is missing; `where` names the entry, and `place` where the available steps are.
     """
     steps = sorted(available_steps)
     if isinstance(step_choice, list) and (missing := sorted({*step_choice} - {*steps})):
@@ -109,31 +108,32 @@ def choose_steps(
 
 @dataclass(frozen=True)
 class RevisionTemplate:
-    """A pattern that a step's revision, or its repository, follows.
+    """The pattern of the names of steps: of their revisions, folders or repositories.
 
     Attributes
     ----------
     pattern : str
-        Text with ``{step}`` or ``{kilosteps}`` (thousands of steps), with leading zeros or without,
-        ``{gigatokens}`` (billions of tokens seen, rounded as the publisher liked), and ``{stage}``, a number
-        that tells nothing where steps are counted through all stages.
+        Text with ``{step}`` or ``{kilosteps}`` (thousands of steps), with or without leading zeros,
+        ``{gigatokens}`` (billions of tokens seen, rounded by the publisher), and ``{stage}``, a number that
+        can be ignored if steps are counted through all stages.
     """
 
     pattern: str
 
     @property
     def has_step(self) -> bool:
-        """Whether names differ by step."""
+        """Whether the pattern distinguishes steps."""
         return any(f"{{{name}}}" in self.pattern for name in ("step", "kilosteps", "gigatokens"))
 
     def name(self, step: int) -> str:
-        """Write the name of a step; thousands of steps must be whole ones."""
+        """Write the name of a step, which must be a multiple of 1000 for ``{kilosteps}``."""
         return self.pattern.replace("{step}", str(step)).replace("{kilosteps}", str(step // 1000))
 
     def read(self, name: str, tokens_per_step: int | None = None) -> tuple[int, int | None] | None:
-        """Read step and tokens (None if the pattern has none) from a name; None if it does not fit, or is too large.
+        """Read step and tokens from a name; None if the name does not fit the pattern or a number is too large.
 
-        Where a name has tokens alone, steps are counted by `tokens_per_step`, or else in billions of tokens.
+        The tokens are None if the pattern has none. If it has only tokens, the step is their number divided by
+        `tokens_per_step`, or their number in billions.
         """
         match = self._expression.fullmatch(name)
         if match is None:
@@ -149,7 +149,7 @@ class RevisionTemplate:
         return (step, tokens) if step <= LAST_STEP and (tokens or 0) <= MOST_TOKENS else None
 
     def find_stage(self, name: str) -> str:
-        """Find the stage in a name; empty where names have none."""
+        """Find the stage in a name; empty if the pattern has no stage."""
         match = self._expression.fullmatch(name)
         return match.groupdict().get("stage", "") if match else ""
 
@@ -171,20 +171,20 @@ def make_checkpoint(step: int, tokens_per_step: int | None, path: str = "") -> C
 
 @dataclass(frozen=True)
 class OfferedSteps:
-    """Steps that are chosen among the branches that a repository offers, or the folders of one branch.
+    """A choice of steps among the branches of a repository, or among the folders of one branch.
 
     Attributes
     ----------
     repository, subfolder : str
         As in `Checkpoint`.
     template : RevisionTemplate
-        Which branches are steps; or which folders, in whose names all else is the same.
+        The pattern of the branches, or of the folders, that are steps.
     step_choice : str, dict or list
         The choice, as :func:`choose` reads it.
     tokens_per_step : int or None
-        Decides the tokens, rather than the name.
+        If given, it decides the tokens of a step, whatever the name says.
     folder_revision : str
-        The revision whose folders are steps; empty where branches are.
+        The revision whose folders are steps; empty if branches are steps.
     """
 
     repository: str
@@ -202,20 +202,20 @@ class OfferedSteps:
 
     @property
     def is_list(self) -> bool:
-        """Whether the steps are a list whose names need no listing of the Hub."""
+        """Whether the steps are a list, and their names follow without a listing from the Hub."""
         pattern = self.template.pattern
         is_named_by_step = "{gigatokens}" not in pattern and "{stage}" not in pattern
         return isinstance(self.step_choice, list) and is_named_by_step and not self.folder_revision
 
     def choose(self, branches: Iterable[str]) -> list[str]:
-        """Choose branches, by step, whatever zeros lead in their names; leave out steps without one."""
+        """Choose branches, in the order of their steps, with or without leading zeros in their names."""
         branches_by_step = self._find_branches(branches)
         return [branches_by_step[step] for step in choose(self.step_choice, branches_by_step)]
 
     def name_steps(
         self, checkpoints: Iterable[Checkpoint], branches: Iterable[str]
     ) -> list[Checkpoint]:
-        """Name the steps of a list as the branches do; a step without a branch keeps its name."""
+        """Replace the names of checkpoints by those of their branches; without a branch a name stays."""
         branches_by_step = self._find_branches(branches)
         return [
             self.make_checkpoint(branches_by_step[checkpoint.step])
@@ -226,11 +226,11 @@ class OfferedSteps:
         ]
 
     def has_all(self, branches: Iterable[str]) -> bool:
-        """Whether each step of a list is among these."""
+        """Return whether each step of the list has a branch."""
         return {*self.step_choice} <= self._find_branches(branches).keys()
 
     def _find_branches(self, branches: Iterable[str]) -> dict[int, str]:
-        """Find the branch of each step; of several the one without leading zeros, or the first."""
+        """Find the branch of each step; of several branches, the one without leading zeros, or the first."""
         branches_by_step: dict[int, str] = {}
         for name in sorted(branches):
             step_and_tokens = self.template.read(name, self.tokens_per_step)
@@ -255,8 +255,8 @@ class OfferedSteps:
 def name_folder(revision: str) -> str:
     """Name a folder after a revision.
 
-    Slashes (``refs/pr/1``) become ``--``. What else a shell, Snakemake or a file system might take for
-    its own becomes ``-``, and a digest of the revision tells it from revisions that then look alike.
+    Slashes (``refs/pr/1``) become ``--``. Other characters with a meaning for a shell, Snakemake or a file system
+    become ``-``; a digest of the revision then keeps the name unique.
     """
     name = re.sub(r"[^A-Za-z0-9._+-]", "-", revision.replace("/", "--"))
     if name == revision.replace("/", "--"):
