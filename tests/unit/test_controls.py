@@ -171,7 +171,7 @@ def beyond(control, claim="decoders_peak_in_the_middle"):
     models = {"d": EvidenceModel("d", "decoder", 6)}
     curves = {("d", "anisotropy"): bell}
     null = {("d", "anisotropy", "untrained"): curve({0: control}, 1e-4)}
-    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).beyond_controls
+    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).control_comparisons
 
 
 def test_a_claim_holds_beyond_a_control_that_meets_it_by_less():
@@ -188,6 +188,6 @@ def test_untrained_weights_are_no_null_model_of_a_training():
     models = {"d": EvidenceModel("d", "decoder", 40)}
     null = curve({100: [0.2, 0.2]}, 1e-4)
     of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
-    assert judge(claim, of).beyond_controls == {}
+    assert judge(claim, of).control_comparisons == {}
     same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
-    assert judge(claim, same).beyond_controls == {"shuffled": "no"}
+    assert judge(claim, same).control_comparisons == {"shuffled": "no"}

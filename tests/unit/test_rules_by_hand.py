@@ -427,7 +427,7 @@ def test_the_state_after_the_final_norm_is_no_end_of_a_bell():
         models = {"d": EvidenceModel("d", "decoder", len(profile))}
         of = curve({0: profile}, 1e-4)
         assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == verdict
-        before = Evidence(models, {("d", "anisotropy"): replace(of, before_norm=True)})
+        before = Evidence(models, {("d", "anisotropy"): replace(of, is_before_norm=True)})
         assert judge(claim, before).verdict == "contradicted"
 
 

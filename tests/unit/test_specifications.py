@@ -183,7 +183,7 @@ def measured(tmp_path):
         return {
             "models": [EvidenceModel("m", "decoder", LAYERS)],
             "near_duplicate_limits": {"anisotropy": 0.3},
-            "measured": [tmp_path / "measured.csv"],
+            "tables": [tmp_path / "measured.csv"],
             "verdicts": [] if sound is None else [tmp_path / "verdicts.csv"],
         }
 
@@ -205,7 +205,7 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
     models, limits = tuple(values["models"]), values["near_duplicate_limits"]
     judge_choices.main(
         SpecificationsJob(CHOICES, models, limits, "128 windows of enwik8"),
-        values["measured"],
+        values["tables"],
         values["verdicts"],
         flips,
         figure,

@@ -387,7 +387,7 @@ def _select_profiles(
     """
     found = {}
     for name, (curve,) in data.select_curves(*estimators).items():
-        last = data.models[name].layers - (not curve.before_norm)
+        last = data.models[name].layers - (not curve.is_before_norm)
         is_block = (curve.layers >= 1) & (curve.layers <= last)
         if last >= fewest and is_block.sum() == last:
             found[name] = data.keep_layers(name, estimators[0], is_block).last

@@ -1,4 +1,4 @@
-r"""Numbers with one-sided bounds, and bounds on the largest, the least or the k-th largest of several numbers.
+r"""Numbers with one-sided bounds, and bounds on the k-th largest of several numbers.
 
 The k-th largest of m numbers with one-sided bounds :math:`\ell_i, u_i` has at level :math:`\alpha` the bounds
 
@@ -12,8 +12,8 @@ the least number, k = m, the level is not divided (Berger, Multiparameter hypoth
 Technometrics 24, 1982). So a statistic may choose the place of a maximum after it has seen the data.
 
 With weights, the number is the largest value that units with a given share of the weight reach. In the lower bound, k
-is the least number of units whose weights can make up that share; in the upper bound, the greatest number that may be
-needed. The proof is the same.
+is the least number of units whose weights can make up that share; in the upper bound, k is the greatest number of units
+that may be needed. The proof is the same.
 """
 
 import math
@@ -25,8 +25,8 @@ import numpy as np
 from shape_of_learning.metrics.intervals import LEVEL, standard_error
 from shape_of_learning.metrics.tidy import GROUPS
 
-TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
-ROUNDING = 1e-9  # of sums of weights
+TAIL = (1 - LEVEL) / 2  # the tail at each end of a 95 % interval
+ROUNDING = 1e-9  # sums of weights may differ by this much from the exact sum
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class BoundedNumber:
     ----------
     estimate : ndarray of float64
     bounds : callable
-        Returns both bounds for two tails: the probability that the lower bound exceeds the truth, and the probability
-        that the upper bound falls short of it.
+        Returns both bounds for two tails. The lower tail is the probability that the lower bound exceeds the truth, the
+        upper tail the probability that the upper bound falls short of it.
     limits : tuple of float
         The range of the number, such as -1 to 1 for a correlation; approximate bounds may lie outside it.
     """
@@ -53,14 +53,14 @@ class BoundedNumber:
 
     def weighted_largest(self, weight: float, weights: np.ndarray) -> "BoundedNumber":
         """Return the largest number that units with this total weight reach; `weights` has one weight per unit."""
-        least = len(weights) - count_fewest(weight, weights) + 1
-        most = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
+        lower_divisor = len(weights) - count_fewest(weight, weights) + 1
+        upper_divisor = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
 
-        def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-            low, high = self.bounds(below / least, above / most)
-            return _weighted_quantile(low, weight, weights), _weighted_quantile(
-                high, weight, weights
-            )
+        def bounds(lower_tail: float, upper_tail: float) -> tuple[np.ndarray, np.ndarray]:
+            low, high = self.bounds(lower_tail / lower_divisor, upper_tail / upper_divisor)
+            largest_low = _weighted_quantile(low, weight, weights)
+            largest_high = _weighted_quantile(high, weight, weights)
+            return largest_low, largest_high
 
         return BoundedNumber(_weighted_quantile(self.estimate, weight, weights), bounds)
 
@@ -69,11 +69,11 @@ class BoundedNumber:
         return self.kth_largest(math.ceil(share * self.estimate.shape[-1] - ROUNDING))
 
     def least(self) -> "BoundedNumber":
-        """Return the least along the last axis."""
+        """Return the least number along the last axis."""
         return self.kth_largest(self.estimate.shape[-1])
 
     def greatest(self) -> "BoundedNumber":
-        """Return the largest along the last axis."""
+        """Return the largest number along the last axis."""
         return self.kth_largest(1)
 
 
@@ -82,17 +82,22 @@ def bound_by_error(
 ) -> BoundedNumber:
     """Bound a number by its standard error and Student's t.
 
-    A known number has an error of 0. A number whose error is unknown (NaN) may be anywhere: its bounds are infinite,
-    so that it decides nothing and hides no other number.
+    A known number has an error of 0. A number whose error is unknown (NaN) has infinite bounds, so that it decides
+    nothing and hides no other number.
     """
     from scipy.special import stdtrit
 
     is_unknown = np.isnan(standard_error) & ~np.isnan(estimate)
 
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        down, up = stdtrit(degrees, [below, above])
-        low, high = estimate + down * standard_error, estimate - up * standard_error
-        if np.isnan([down, up]).any():  # one repetition has no degree of freedom
+    def bounds(lower_tail: float, upper_tail: float) -> tuple[np.ndarray, np.ndarray]:
+        lower_quantile, upper_quantile = stdtrit(degrees, [lower_tail, upper_tail])
+        low, high = (
+            estimate + lower_quantile * standard_error,
+            estimate - upper_quantile * standard_error,
+        )
+        if np.isnan(
+            [lower_quantile, upper_quantile]
+        ).any():  # a single repetition has no degree of freedom
             return low, high
         return np.where(is_unknown, -np.inf, low), np.where(is_unknown, np.inf, high)
 
@@ -100,7 +105,7 @@ def bound_by_error(
 
 
 def bound_by_jackknife(values: np.ndarray) -> BoundedNumber:
-    """Bound a number by its jackknife values, (..., 17): with all windows, then without each group."""
+    """Bound a number by its values, (..., 17): first with all windows, then without each group of windows."""
     return bound_by_error(values[..., 0], standard_error(values[..., 1:]))
 
 
@@ -124,47 +129,51 @@ def average_seeds(parts: Sequence[BoundedNumber], number: int) -> BoundedNumber:
     Parameters
     ----------
     parts : sequence of BoundedNumber
-        The number of each training. All have the same windows, so their errors do not cancel.
+        The number of each training. All trainings have the same windows, so their errors do not cancel.
     number : int
         How many trainings are independent.
     """
     estimates = np.stack([part.estimate for part in parts], axis=-1)
-    seeds = bound_by_error(
+    seed_error = bound_by_error(
         np.zeros_like(estimates[..., 0]),
         estimates.std(axis=-1, ddof=1) / np.sqrt(number),
         number - 1,
     )
 
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        ends = np.mean([part.bounds(below, above) for part in parts], axis=0)
-        around = zip(ends, seeds.bounds(below, above), (-1, 1), strict=True)
+    def bounds(lower_tail: float, upper_tail: float) -> tuple[np.ndarray, np.ndarray]:
         mean = estimates.mean(axis=-1)
-        low, high = (mean + sign * np.hypot(end - mean, of) for end, of, sign in around)
-        return low, high
+        mean_low, mean_high = np.mean(
+            [part.bounds(lower_tail, upper_tail) for part in parts], axis=0
+        )
+        seed_low, seed_high = seed_error.bounds(lower_tail, upper_tail)
+        return (
+            mean - np.hypot(mean_low - mean, seed_low),
+            mean + np.hypot(mean_high - mean, seed_high),
+        )
 
     return BoundedNumber(estimates.mean(axis=-1), bounds, parts[0].limits)
 
 
 def subtract_numbers(upper: BoundedNumber, lower: BoundedNumber) -> BoundedNumber:
-    """Subtract one number from another. The lower bound is the gap between both intervals."""
+    """Subtract one number from another; the lower bound is the gap between both intervals."""
 
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(lower_tail: float, upper_tail: float) -> tuple[np.ndarray, np.ndarray]:
         (low, high), (other_low, other_high) = (
-            number.bounds(below, above) for number in (upper, lower)
+            number.bounds(lower_tail, upper_tail) for number in (upper, lower)
         )
         return low - other_high, high - other_low
 
     return BoundedNumber(upper.estimate - lower.estimate, bounds)
 
 
-def shift(number: BoundedNumber, by: float) -> BoundedNumber:
+def shift(number: BoundedNumber, amount: float) -> BoundedNumber:
     """Add a known number."""
 
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        low, high = number.bounds(below, above)
-        return low + by, high + by
+    def bounds(lower_tail: float, upper_tail: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = number.bounds(lower_tail, upper_tail)
+        return low + amount, high + amount
 
-    return BoundedNumber(number.estimate + by, bounds)
+    return BoundedNumber(number.estimate + amount, bounds)
 
 
 def find_ceiling(number: BoundedNumber, share: float) -> BoundedNumber:
@@ -176,14 +185,14 @@ def find_ceiling(number: BoundedNumber, share: float) -> BoundedNumber:
 def make_undecided(number: BoundedNumber) -> BoundedNumber:
     """Give a number infinite bounds, so that it decides nothing."""
     infinite = np.full_like(number.estimate, np.inf)
-    return BoundedNumber(number.estimate, lambda below, above: (-infinite, infinite))
+    return BoundedNumber(number.estimate, lambda lower_tail, upper_tail: (-infinite, infinite))
 
 
 def stack_bounds(parts: Sequence[BoundedNumber]) -> BoundedNumber:
     """Stack several numbers along a new last axis."""
 
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        low, high = zip(*(part.bounds(below, above) for part in parts), strict=True)
+    def bounds(lower_tail: float, upper_tail: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = zip(*(part.bounds(lower_tail, upper_tail) for part in parts), strict=True)
         return np.stack(low, axis=-1), np.stack(high, axis=-1)
 
     return BoundedNumber(np.stack([part.estimate for part in parts], axis=-1), bounds)
@@ -197,6 +206,8 @@ def count_fewest(weight: float, weights: np.ndarray) -> int:
 def _weighted_quantile(values: np.ndarray, weight: float, weights: np.ndarray) -> np.ndarray:
     order = np.argsort(-values, axis=-1, kind="stable")
     first = np.argmax(np.cumsum(weights[order], axis=-1) >= weight - ROUNDING, axis=-1)
-    found = np.take_along_axis(values, np.take_along_axis(order, first[..., None], -1), -1)[..., 0]
+    quantile = np.take_along_axis(values, np.take_along_axis(order, first[..., None], -1), -1)[
+        ..., 0
+    ]
     # Sorting places NaN last, so the largest of several numbers would ignore it.
-    return np.where(np.isnan(values).any(axis=-1), np.nan, found)
+    return np.where(np.isnan(values).any(axis=-1), np.nan, quantile)

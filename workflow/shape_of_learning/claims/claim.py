@@ -1,6 +1,6 @@
 """A claim of a paper: its sentence, the statistic and the criteria that decide it, its models and its choices.
 
-The Snakefile reads claims at every start, so that nothing slow is imported here.
+The Snakefile imports this module at every start, so this module imports nothing slow.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 
-# Options by the names of choices; the first option is the one that others are compared with.
+# Options by the names of choices; the other options are compared with the first one.
 Choices = Mapping[str, Sequence[str]]
-# Options of choices whose names are not plain words.
+# Words for options whose names are not plain words.
 OPTION_WORDS = {
     ("text", "own"): "the run's windows",
     ("text", "resampled"): "other windows",
@@ -43,7 +43,7 @@ Share = str | int | float
 
 
 class Criterion(NamedTuple):
-    """A named number, a comparison and a bound; without a `share` of its own, the share of the rule applies."""
+    """A named number, a comparison and a bound; the share of the rule applies if `share` is None."""
 
     number: str
     comparison: str
@@ -57,12 +57,12 @@ class Criterion(NamedTuple):
 
     @property
     def is_hurdle(self) -> bool:
-        """Whether it asks only that something is not shown."""
+        """Whether the criterion only requires that the evidence does not show something."""
         return self.comparison.startswith("not_")
 
 
 class Rule(NamedTuple):
-    """Criteria that must all hold, or any of which must hold, in a share of the units."""
+    """Criteria of which all must hold, or at least one must hold, in a share of the units."""
 
     criteria: tuple[Criterion, ...]
     share: Share = "all"
@@ -70,35 +70,42 @@ class Rule(NamedTuple):
 
     @property
     def groups(self) -> list["Rule"]:
-        """The criteria that are counted together, a rule per share."""
-        shared = tuple(criterion for criterion in self.criteria if criterion.share is None)
-        single = [Rule((c,), c.share) for c in self.criteria if c.share is not None]
-        return [*([self._replace(criteria=shared)] if shared else []), *single]
+        """A rule of the criteria without a share of their own, and a rule for each other criterion."""
+        common_criteria = tuple(criterion for criterion in self.criteria if criterion.share is None)
+        single_rules = [Rule((c,), c.share) for c in self.criteria if c.share is not None]
+        if not common_criteria:
+            return single_rules
+        return [self._replace(criteria=common_criteria), *single_rules]
 
 
-Condition = Sequence[Rule]  # of which one must hold
+Condition = Sequence[Rule]  # at least one rule must hold
 
 
-def read_condition(written: Any) -> tuple[Rule, ...]:
-    """Read when ``claims.yaml`` says that a claim has a verdict: a rule, or a list of them."""
-    return tuple(_read_rule(rule) for rule in (written if isinstance(written, list) else [written]))
+def read_condition(entry: Any) -> tuple[Rule, ...]:
+    """Read the condition for a verdict, which ``claims.yaml`` writes as a rule or a list of rules."""
+    rules = entry if isinstance(entry, list) else [entry]
+    return tuple(_read_rule(rule) for rule in rules)
 
 
-def _read_rule(written: Mapping[str, Any]) -> Rule:
-    single = {key: value for key, value in written.items() if key != "in"}
-    criteria = written.get("all_of") or written.get("any_of") or [single]
-    share, is_any = written.get("in", "all"), "any_of" in written
-    return Rule(tuple(_read_criterion(criterion) for criterion in criteria), share, is_any)
+def _read_rule(entry: Mapping[str, Any]) -> Rule:
+    criterion_entry = {key: value for key, value in entry.items() if key != "in"}
+    criteria = entry.get("all_of") or entry.get("any_of") or [criterion_entry]
+    return Rule(
+        tuple(_read_criterion(criterion) for criterion in criteria),
+        share=entry.get("in", "all"),
+        is_any="any_of" in entry,
+    )
 
 
-def _read_criterion(written: Mapping[str, Any]) -> Criterion:
-    comparison = next(key for key in COMPARISONS if key in written)
-    number, bound = written.get("number", ""), float(written[comparison])
-    return Criterion(number, comparison, bound, written.get("in"))
+def _read_criterion(entry: Mapping[str, Any]) -> Criterion:
+    comparison = next(key for key in COMPARISONS if key in entry)
+    return Criterion(
+        entry.get("number", ""), comparison, float(entry[comparison]), share=entry.get("in")
+    )
 
 
 class ClaimVerdict(StrEnum):
-    """What the evidence says of a claim."""
+    """The verdict of the evidence on a claim."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
@@ -114,7 +121,7 @@ UNJUDGED = (ClaimVerdict.OUTSIDE, ClaimVerdict.NOT_MEASURED)
 
 @dataclass(frozen=True)
 class Claim:
-    """An entry of ``claims.yaml``.
+    """A claim, as an entry of ``claims.yaml`` describes it.
 
     Attributes
     ----------
@@ -125,20 +132,20 @@ class Claim:
     arguments : mapping
         Arguments of that function other than `estimators`.
     estimators : sequence of str
-        The estimators of the paper, of which the statistic takes the values; empty if it reads other tables.
+        The estimators of the paper, whose values the statistic takes; empty if the statistic reads other tables.
     other_estimators : sequence of sequence of str
-        Estimators of the same quantity, which take the places of `estimators`. If their verdict is the opposite, the
-        claim depends on the estimator. If values by `estimators` are suspect, the other estimators decide.
+        Estimators of the same quantity, each list in the places of `estimators`. If their verdict is the opposite, the
+        claim depends on the estimator. If the values of `estimators` are suspect, the other estimators decide.
     robustness : mapping of str to sequence of str
-        Further estimators in these places, such as ``held out`` ones, whose verdicts are reported beside the verdict
-        of the claim.
+        Further estimators in the places of `estimators`, such as ``held out`` estimators. The page reports their
+        verdicts beside the verdict on the claim.
     reads : sequence of str
         Other tables that the statistic reads, by their names under `reads` in paper.yaml.
     supported, contradicted : sequence of Rule
         The rules for each verdict; see :mod:`shape_of_learning.claims.criteria`.
     numbers : mapping of str to str
-        Words for each number of the statistic, ``NAME: DEFINITION`` or a name alone; the key ``value`` stands for the
-        number of a statistic that has only one.
+        Words for each number of the statistic, ``NAME: DEFINITION`` or a name alone. If the statistic has only one
+        number, its key is ``value``.
     conclusion : mapping
         The conclusion if the claim is `supported` or `contradicted`, as the end of a sentence that begins with the
         numbers; or a conclusion for each number that may contradict the claim.
@@ -146,23 +153,23 @@ class Claim:
         Names of entries, or a group of the run's models: ``decoders``, ``encoders``, ``all`` (both), ``fine_tunings``
         or ``twins``.
     checkpoints : {"last", "training"}
-        The checkpoints of each model that are judged: the last sound one, or all sound ones with a step.
+        The checkpoints of each model that count: the last sound checkpoint, or all sound checkpoints with a step.
     seen : mapping
-        The part of a training that must be measured, in shares of the training: a sound step at or before ``from``,
-        and one at or after ``to``. Steps before ``from_step``, step 0 and steps at which weights have not moved yet do
-        not count. A model without that part is outside the claim.
+        The part of a training that must be measured, in shares of the training: the run needs a sound step at or before
+        ``from``, and a sound step at or after ``to``. Steps before ``from_step``, step 0 and steps at which weights
+        have not moved yet do not count. A model without that part is outside the claim.
     matters : str
         The reason why a smaller effect would not matter.
     changed : mapping
         Day -> the change of the statistic or the criteria after results had been seen.
     min_models : int
-        The number of models that must be measured; seeds of a training count once. 0 stands for all named models, or
-        for one model of a group.
+        The number of models that must be measured; all seeds of a training count as one model. 0 stands for all named
+        models, or for one model of a group.
     applies_to : str
-        The group of models by which the claim is judged in a run without any of the named models.
+        The group of models that decides in a run without any of the named models.
     on_estimators : bool
         Whether the claim is about the agreement of estimators. Suspect values count then, but the verdict must be the
-        same without the estimator that has them.
+        same without the estimators that have suspect values.
     average_over : {"block_outputs", "all_layers"}
         The layers that count.
     of_blocks : bool
@@ -203,17 +210,17 @@ class Claim:
 
     @property
     def all_estimators(self) -> list[str]:
-        """Those of the paper, and all that may stand in their place."""
+        """The estimators of the paper, and all estimators that may take their places."""
         substitutes = [*self.other_estimators, *self.robustness.values()]
         names = (name for estimators in substitutes for name in estimators)
         return list(dict.fromkeys([*self.estimators, *names]))
 
     def find_condition(self, verdict: ClaimVerdict) -> Condition:
-        """Return when the claim has a verdict."""
+        """Return the condition for a verdict, `supported` or `contradicted`."""
         return self.supported if verdict == ClaimVerdict.SUPPORTED else self.contradicted
 
     def name_number(self, key: str) -> str:
-        """Return the short name of a number, which its definition follows in `numbers`."""
+        """Return the short name of a number, without its definition."""
         if key not in self.numbers and len(self.numbers) == 1:
             key = next(iter(self.numbers))
         words = self.numbers.get(key, "the statistic" if key in ("", "value") else f"`{key}`")
@@ -229,7 +236,7 @@ class Claim:
         return (" or " if is_any else " and ").join(words)
 
     def format_condition(self, verdict: ClaimVerdict) -> str:
-        """Write when the claim has a verdict, such as "in all cases growth is above 0.05"."""
+        """Write the condition for a verdict, such as "in all cases growth is above 0.05"."""
         rules = []
         for rule in self.find_condition(verdict):
             groups = [
@@ -239,28 +246,28 @@ class Claim:
             rules.append(", and ".join(groups))
         return "; or ".join(rules)
 
-    def find_conclusion(self, verdict: ClaimVerdict, met: Collection[str]) -> str:
-        """Return the conclusion of a verdict, from the numbers that meet its criteria; empty if none is written."""
-        written = self.conclusion.get(verdict, "")
-        if isinstance(written, str):
-            return written
-        conclusions = (words for number, words in written.items() if number in met)
+    def find_conclusion(self, verdict: ClaimVerdict, met_numbers: Collection[str]) -> str:
+        """Return the conclusion of a verdict from the numbers that meet its criteria; empty if the claim has none."""
+        conclusion = self.conclusion.get(verdict, "")
+        if isinstance(conclusion, str):
+            return conclusion
+        conclusions = (words for number, words in conclusion.items() if number in met_numbers)
         return " and ".join(dict.fromkeys(conclusions))
 
     def count_models(self, names: Collection[str], run: Mapping[str, "EvidenceModel"]) -> int:
-        """Count models: each one if all that are named are needed, else seeds of a training once."""
+        """Count models; all seeds of a training count as one model unless the claim needs every model that it names."""
         if not (self.min_models or isinstance(self.models, str)):
             return len(names)
         return len({(run[name].training if name in run else "") or name for name in names})
 
     def restrict_to_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
-        """Return the claim for a run, which may have none of its models."""
+        """Return the claim about the group `applies_to` if a run has none of the claim's models, else the claim."""
         if not self.applies_to or any(name in run for name in self.models):
             return self
         return replace(self, models=self.applies_to, min_models=1)
 
     def list_models(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
-        """Return the models of a run that the claim is about, in its order or the run's."""
+        """Return the models of a run that the claim is about, in the order of the claim, or else of the run."""
         if isinstance(self.models, str):
             return [name for name, model in run.items() if self.models in model.groups]
         return [name for name in self.models if name in run]
@@ -268,34 +275,35 @@ class Claim:
 
 @dataclass(frozen=True)
 class EvidenceModel:
-    """A model of a run, as claims see it.
+    """The properties of a model of a run that claims use.
 
     Attributes
     ----------
     name, role : str
         As in its entry.
     layers : int
-        Blocks; hidden states are 0 to `layers`.
+        The number of blocks; hidden states are numbered from 0 to `layers`.
     kind : {"pretrained", "twin", "fine_tuning"}
-        Trained by itself, a twin trained with one more term in the loss, or fine-tuned from another model.
+        A model trained by itself, a twin trained with one more term in the loss, or a fine-tuning of another model.
     origin : str
-        The model that a twin is compared with, or that a fine-tuning began with.
+        The model with which a twin is compared, or from which a fine-tuning began.
     warmup_steps : int, optional
-        Of its learning rate; None if unknown.
+        The number of steps in which the learning rate rises; None if unknown.
     treatment : str
-        The term of a twin's loss, or the task of a fine-tuning. Models that differ only in a seed have the same.
+        The term of a twin's loss, or the task of a fine-tuning. Models that differ only in a seed have the same
+        treatment.
     last_step : int, optional
-        Where its training ended; None if unknown.
+        The last step of its training; None if unknown.
     family : str
-        As in its entry; a model without one is a family of its own.
+        As in its entry; a model without a family is a family of its own.
     training : str
-        Models with the same one differ only in a seed.
+        Models with the same training differ only in a seed.
     width : int
-        Coordinates of its hidden states; 0 if unknown.
+        The number of coordinates of its hidden states; 0 if unknown.
     label : str
-        What figures call it; its name if empty.
+        The name in figures; the model's name if empty.
     is_from_scratch : bool
-        Whether its step 0 is known to be untrained; a user's own folders may hold a fine-tuning.
+        Whether its weights at step 0 are known to be untrained; a user's own folders may hold a fine-tuning.
     """
 
     name: str
@@ -326,7 +334,8 @@ class ClaimGrid:
     ----------
     claim : Claim
     choices : Choices
-        The first option of each choice belongs to the reference. A choice that does not touch the claim has no other.
+        The first option of each choice belongs to the reference. A choice that does not affect the claim has one
+        option.
     decided_by : mapping of str to str
         Estimator of the claim -> the choice whose option takes the estimator's place.
     models : sequence of str
@@ -351,18 +360,18 @@ class ClaimGrid:
         return {name: options for name, options in self.choices.items() if len(options) > 1}
 
     def list_specifications(self) -> list[dict[str, str]]:
-        """List every combination of options; the first of all is the reference."""
+        """List every combination of options; the first combination is the reference."""
         combinations = product(*self.choices.values())
         return [dict(zip(self.choices, options, strict=True)) for options in combinations]
 
     def choose_estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
-        """Return for each estimator of the claim the one that takes its place."""
-        deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
-        return {name: specification.get(choice, name) for name, choice in deciding.items()}
+        """Return for each estimator of the claim the estimator that takes its place."""
+        choices = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
+        return {name: specification.get(choice, name) for name, choice in choices.items()}
 
 
 class ClaimsJob(NamedTuple):
-    """The claims of a paper that a job judges.
+    """The job that judges the claims of a paper.
 
     Attributes
     ----------
@@ -372,7 +381,8 @@ class ClaimsJob(NamedTuple):
     models : tuple of EvidenceModel
         The models of the run.
     near_duplicate_limits : mapping of str to float or None
-        Intrinsic dimension -> the share of near-duplicates up to which it can be trusted; None if copies do not matter.
+        Estimator of the intrinsic dimension -> the largest share of near-duplicates with which its values are
+        trusted; None if copies do not matter.
     """
 
     title: str
@@ -382,7 +392,7 @@ class ClaimsJob(NamedTuple):
 
 
 class SpecificationsJob(NamedTuple):
-    """A claim that a job judges under all choices of its analysis.
+    """The job that judges a claim under all choices of its analysis.
 
     Attributes
     ----------
@@ -390,7 +400,7 @@ class SpecificationsJob(NamedTuple):
     models, near_duplicate_limits
         As in :class:`ClaimsJob`.
     sample : str
-        The windows that are measured, in the words of a figure.
+        The windows that are measured, as a figure describes them.
     """
 
     grid: ClaimGrid
@@ -400,7 +410,7 @@ class SpecificationsJob(NamedTuple):
 
 
 def strip_brackets(words: str) -> str:
-    """Leave out brackets with the words in them.
+    """Remove brackets with the words in them.
 
     Examples
     --------
@@ -413,7 +423,7 @@ def strip_brackets(words: str) -> str:
 
 
 def name_criteria_columns(verdict: str) -> tuple[str, ...]:
-    """Name the columns of a table of criteria, whose bounds are those of the verdict."""
+    """Name the columns of the table of criteria on a claim with this verdict."""
     bound = "Bound to contradict" if verdict == ClaimVerdict.CONTRADICTED else "Bound"
     return "Number", "Of", "Value", "95 % interval", bound, "Met"
 
@@ -427,7 +437,9 @@ def format_share(share: Share) -> str:
     """Write in how many units criteria must hold, such as "in all cases"."""
     if isinstance(share, str):
         return f"in {SHARES[share]}"
-    return f"in at least {f'{100 * share:g} % of the families' if isinstance(share, float) else f'{share} cases'}"
+    if isinstance(share, float):
+        return f"in at least {100 * share:g} % of the families"
+    return f"in at least {share} cases"
 
 
 def format_choice(choice: str) -> str:
@@ -436,7 +448,7 @@ def format_choice(choice: str) -> str:
 
 
 def format_option(choice: str, option: str) -> str:
-    """Write an option in words: an estimator by its label and the settings that it has there."""
+    """Write an option in words: an estimator as its label with its settings."""
     name, _, settings = option.rstrip(")").partition("(")
     if name in list_measure_names():
         return find_measure(name).label + (f" ({settings.replace('=', ' = ')})" if settings else "")

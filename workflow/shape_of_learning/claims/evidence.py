@@ -1,4 +1,4 @@
-"""The values of sound checkpoints, and which of them one claim is judged by."""
+"""The values of sound checkpoints, and the selection of values for one claim."""
 
 import math
 from collections import defaultdict
@@ -21,15 +21,15 @@ from shape_of_learning.words import list_first
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(VALUE_COLUMNS)  # with all windows, then the jackknife values
-# A checkpoint with a larger share of suspect layers is not read. If more layers than this are undefined, the mean over
-# the other layers is not the mean that the claim is about.
+# A checkpoint with a larger share of suspect layers is left out. If a larger share of layers is undefined, the mean
+# over the other layers is not the mean that the claim is about.
 MAX_SUSPECT_SHARE = 0.25
-# A trained model is better than a guess by at least so many nats per token. Frequencies of tokens, which a model learns
-# first, give about three.
+# The loss of a trained model is lower than that of a guess by at least this many nats per token. Frequencies of tokens,
+# which a model learns first, lower the loss by about three nats.
 MIN_LOSS_GAIN = 0.5
 UNTRAINED = "untrained weights (step 0, and steps at which weights have not moved yet) do not count"
 UNTRAINED_CONTROL = "untrained"
-# Why values have no interval.
+# Reasons why values have no interval.
 FEW_WINDOWS_DECIDE = "since a few windows decide them"
 LACKING_GROUPS = "since they lack a value without one of the 16 groups of windows"
 MANY_UNDEFINED = "since many layers are undefined, and a mean over the others is not the mean that the claim is about"
@@ -37,29 +37,29 @@ MANY_UNDEFINED = "since many layers are undefined, and a mean over the others is
 
 @dataclass(frozen=True)
 class LayerValues:
-    """One estimator of one model by checkpoint and layer, under one selection of rows.
+    """The values of an estimator on a model by checkpoint and layer, for one selection of rows.
 
     Attributes
     ----------
     revisions : sequence of str
-        Of the checkpoints, by ascending step.
+        Revisions of the checkpoints, by ascending step.
     steps : ndarray of float64
         Steps of the checkpoints, NaN for a checkpoint without a step.
     selection : str
-        As in the tables.
+        The selection of rows, as in the tables.
     layers : ndarray of int
-        Ascending.
+        Layers in ascending order.
     values : ndarray of float64, shape (..., checkpoints, layers, 17)
-        With all windows, then without each of the 16 groups. The first is NaN where a value is undefined, the others
-        where its interval is withheld. Axes before these are draws of a simulation.
+        Values with all windows, then without each of the 16 groups of windows. The first value is NaN if it is
+        undefined, the other values are NaN if the interval is withheld. Earlier axes are draws of a simulation.
     near_duplicates, same_token : ndarray of float64, shape (checkpoints, layers)
-        Share of vectors with a near-duplicate, and of those whose nearest neighbour is the same token; NaN for
-        measures that are not of neighbours.
+        Share of vectors with a near-duplicate, and share of vectors whose nearest neighbour is the same token; NaN for
+        measures that do not use neighbours.
     n : ndarray of float64, shape (checkpoints,)
-        Vectors of a batch.
-    undefined : int
-        Layers that are left out, since they are undefined somewhere.
-    before_norm : bool
+        Number of vectors of a batch.
+    undefined_layers : int
+        Number of layers that are left out because they are undefined at some checkpoint.
+    is_before_norm : bool
         Whether the last layer is known to be the state before the final norm.
     few_windows : ndarray of bool, shape (checkpoints, layers), optional
         Whether too few windows decide a value, so that its interval is withheld.
@@ -73,8 +73,8 @@ class LayerValues:
     near_duplicates: np.ndarray
     n: np.ndarray
     same_token: np.ndarray | None = None
-    undefined: int = 0
-    before_norm: bool = False
+    undefined_layers: int = 0
+    is_before_norm: bool = False
     few_windows: np.ndarray | None = None
 
     @property
@@ -88,7 +88,7 @@ class LayerValues:
         return self.values[..., -1, :, :]
 
     def keep_layers(self, is_kept: np.ndarray) -> "LayerValues":
-        """Return the values of some layers, for which `is_kept`, (layers,) of bool, is true; they are all defined."""
+        """Return the values of the layers for which `is_kept`, (layers,) of bool, is true; all must be defined."""
 
         def select(shares: np.ndarray | None) -> np.ndarray | None:
             return None if shares is None else shares[:, is_kept]
@@ -100,27 +100,27 @@ class LayerValues:
             near_duplicates=self.near_duplicates[:, is_kept],
             same_token=select(self.same_token),
             few_windows=select(self.few_windows),
-            undefined=0,
+            undefined_layers=0,
         )
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that a claim may be judged by, for one selection of rows and one text.
+    """All values and tables that claims use, for one selection of rows and one text.
 
     Attributes
     ----------
     models : mapping of str to EvidenceModel
         The models of the run.
     curves : mapping of (str, str) to LayerValues
-        By model and estimator, without checkpoints that are not sound.
+        Values of sound checkpoints, by model and estimator.
     tables : mapping of str to DataFrame
-        Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
+        Other tables, by their names under `reads` in paper.yaml, each with ``model`` and ``revision``.
     near_duplicate_limits : mapping of str to float or None
-        By intrinsic dimension, the share of near-duplicates up to which it can be trusted; None if copies do not
-        matter.
+        Estimator of the intrinsic dimension -> the largest share of near-duplicates with which its values are
+        trusted; None if copies do not matter.
     controls : mapping of (str, str, str) to LayerValues
-        By model, estimator and control, such as ``untrained``.
+        Values of null models, by model, estimator and control, such as ``untrained``.
     """
 
     models: Mapping[str, EvidenceModel]
@@ -137,7 +137,7 @@ def read_evidence(
     tables: Sequence[Path],
     controls: Iterable[Path] = (),
 ) -> Evidence:
-    """Read the tables that the claims of a paper are judged by.
+    """Read the tables with the evidence on the claims of a paper.
 
     Parameters
     ----------
@@ -148,60 +148,66 @@ def read_evidence(
     jackknife : iterable of Path
         ``tables/jackknife/{model}.csv``.
     tables : sequence of Path
-        Further tables, ``tables/{kind}/{model}.csv``. Those of the kind ``verdicts`` say which checkpoints
-        are sound: a model that has one is judged by these alone, in all tables.
+        Further tables, ``tables/{kind}/{model}.csv``. Tables of the kind ``verdicts`` say which checkpoints are sound:
+        of a model with a table of verdicts, only sound checkpoints count, in all tables.
     controls : iterable of Path
         ``tables/controls/{model}.csv``.
     """
-    of_kind = defaultdict(list)
+    paths_by_kind = defaultdict(list)
     for path in tables:
-        of_kind[path.parent.name.removeprefix("last_")].append(path)
-    verdicts = read_tables(of_kind["verdicts"])
-    read = {
-        kind: select_sound_rows(read_tables(paths), verdicts) for kind, paths in of_kind.items()
+        paths_by_kind[path.parent.name.removeprefix("last_")].append(path)
+    verdicts = read_tables(paths_by_kind["verdicts"])
+    sound_tables = {
+        kind: select_sound_rows(read_tables(paths), verdicts)
+        for kind, paths in paths_by_kind.items()
     }
     values = select_sound_rows(read_tables(jackknife, ["layer"]), verdicts)
-    known = {model.name: model for model in models}
+    models_by_name = {model.name: model for model in models}
     curves = group_curves(["model", "estimator"], values)
-    null = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
-    of_controls = {
-        **group_curves(["model", "estimator", "control"], _select_untrained(values, known)),
-        **group_curves(["model", "estimator", "control"], null),
+    null_rows = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
+    control_curves = {
+        **group_curves(
+            ["model", "estimator", "control"], _select_untrained(values, models_by_name)
+        ),
+        **group_curves(["model", "estimator", "control"], null_rows),
     }
-    return Evidence(known, curves, read, near_duplicate_limits, of_controls)
+    return Evidence(models_by_name, curves, sound_tables, near_duplicate_limits, control_curves)
 
 
 def _select_untrained(values: pd.DataFrame, models: Mapping[str, EvidenceModel]) -> pd.DataFrame:
-    """Return the rows of step 0 of pretrained models that have later steps, as those of the control `untrained`."""
+    """Return the rows of step 0 of pretrained models that have later steps, as rows of the control `untrained`."""
     if values.empty:
         return values
-    pretrained = [name for name, model in models.items() if model.is_from_scratch]
-    trained = values.loc[values["step"] > 0, "model"]
+    pretrained_models = [name for name, model in models.items() if model.is_from_scratch]
+    trained_models = values.loc[values["step"] > 0, "model"]
     is_start = (
-        (values["step"] == 0) & values["model"].isin(pretrained) & values["model"].isin(trained)
+        (values["step"] == 0)
+        & values["model"].isin(pretrained_models)
+        & values["model"].isin(trained_models)
     )
     return values[is_start].assign(control=UNTRAINED_CONTROL)
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read tables of one kind below each other; `words` are columns that only look like numbers."""
+    """Read tables of one kind into one table; `words` names columns of text that looks like numbers."""
     types: Any = dict.fromkeys(("model", "revision", *words), str)
     tables = [pd.read_csv(p, dtype=types, keep_default_na=False, na_values=[""]) for p in paths]
-    filled = [table for table in tables if len(table)]  # empty columns have no type
-    return pd.concat(filled, ignore_index=True) if filled else NO_ROWS
+    # Empty columns have no type, and would change the types of the other tables.
+    filled_tables = [table for table in tables if len(table)]
+    return pd.concat(filled_tables, ignore_index=True) if filled_tables else NO_ROWS
 
 
 def select_sound_rows(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of models without verdicts, and of checkpoints that a verdict says to show."""
-    with_verdict = set(verdicts["model"])
+    """Return the rows of models without verdicts, and the rows of checkpoints whose verdict is sound."""
+    judged_models = set(verdicts["model"])
     sound_rows = verdicts[verdicts["shown"] == "yes"]
-    sound = set(zip(sound_rows["model"], sound_rows["revision"], strict=True))
+    sound_checkpoints = set(zip(sound_rows["model"], sound_rows["revision"], strict=True))
     checkpoints = zip(rows["model"], rows["revision"], strict=True)
-    return rows.loc[[c[0] not in with_verdict or c in sound for c in checkpoints]]
+    return rows.loc[[c[0] not in judged_models or c in sound_checkpoints for c in checkpoints]]
 
 
 def group_curves(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], LayerValues]:
-    """Group rows with jackknife values by some columns; averages over layers are left out."""
+    """Group rows with jackknife values by some columns, without averages over layers."""
     if rows.empty:
         return {}
     rows = rows[rows["layer"].str.isdigit()].astype({"layer": int})
@@ -223,20 +229,20 @@ def _make_curve(rows: pd.DataFrame) -> LayerValues:
         values=rows[VALUES].to_numpy(np.float64).reshape(*shape, len(VALUES)),
         near_duplicates=rows["near_duplicates"].to_numpy(np.float64).reshape(shape),
         same_token=rows["same_token"].to_numpy(np.float64).reshape(shape),
-        before_norm="before_final_norm" in rows["selection"].iloc[-1],
+        is_before_norm="before_final_norm" in rows["selection"].iloc[-1],
         n=rows["n"].to_numpy(np.float64).reshape(shape).mean(axis=1),
         few_windows=few_windows.to_numpy(bool).reshape(shape),
     )
 
 
 class NotMeasured(Exception):
-    """The run lacks something that a claim needs; the message says what."""
+    """The run lacks data that a claim needs; the message names the data."""
 
     verdict = ClaimVerdict.NOT_MEASURED
 
 
 class OutsideTheClaim(NotMeasured):
-    """The claim is not about the models or trainings of the run; the message says why."""
+    """The claim is not about the models or trainings of the run; the message gives the reason."""
 
     verdict = ClaimVerdict.OUTSIDE
 
@@ -249,26 +255,26 @@ class ClaimData:
     claim : Claim
     evidence : Evidence
     substitutes : mapping of str to str
-        Estimators that are read in the place of the claim's.
+        Estimator of the claim -> the estimator that is read in its place.
     control : str
-        The control whose values stand for those of the models; none if empty.
-    with_suspects : bool
+        The control whose values replace the values of the models; empty for the models' own values.
+    counts_suspects : bool
         Whether suspect values count, although they decide nothing alone.
 
     Attributes
     ----------
     models : dict of str to EvidenceModel
-        The claim's models that are in the run, in its order or the run's.
+        The claim's models that are in the run, in the order of the claim, or else of the run.
     checkpoints : dict of (str, str)
         Model and revision of all checkpoints that were read.
     curves_read : dict of (str, str) to LayerValues
-        By model and estimator.
+        The values that were read, by model and estimator.
     outside : dict of str to str
-        For each model with too few checkpoints for the claim: a description of the measured part of its training.
+        Each model that is outside the claim -> the reason, such as the measured part of its training.
     suspects : dict of (str, str) to str
-        For each model and estimator with suspect values: how many they are.
+        Model and estimator with suspect values -> the number of suspect values.
     withheld : dict of (str, str) to tuple of str
-        For each model and estimator with values without an interval: how many they are, and why.
+        Model and estimator with values without an interval -> the number of these values, and the reason.
     """
 
     def __init__(
@@ -278,10 +284,10 @@ class ClaimData:
         substitutes: Mapping[str, str] | None = None,
         control: str = "",
         *,
-        with_suspects: bool = False,
+        counts_suspects: bool = False,
     ) -> None:
         self.claim, self.evidence = claim, evidence
-        self.with_suspects = with_suspects or claim.on_estimators
+        self.counts_suspects = counts_suspects or claim.on_estimators
         self.substitutes, self.control = substitutes or {}, control
         self.models = {name: evidence.models[name] for name in claim.list_models(evidence.models)}
         self.checkpoints: dict[tuple[str, str], None] = {}
@@ -291,39 +297,39 @@ class ClaimData:
         self.withheld: dict[tuple[str, str], tuple[str, str]] = {}
 
     def select_curves(self, *estimators: str) -> dict[str, list[LayerValues]]:
-        """Return the values of some estimators, of each model for which all are measured.
+        """Return the values of some estimators, for each model that has values of all of them.
 
-        They have the checkpoints and layers that the claim is about. Layers that are undefined at one of these
-        checkpoints, and checkpoints with many suspect layers are left out. A layer whose interval is withheld counts:
-        a mean with it has no interval either, and decides nothing.
+        The values are those of the checkpoints and layers that the claim is about. Layers that are undefined at one of
+        these checkpoints, and checkpoints with many suspect layers are left out. A layer whose interval is withheld
+        counts: a mean over it has no interval either, and decides nothing.
 
         Raises
         ------
         NotMeasured
-            If these are fewer models than the claim needs.
+            If fewer models have values than the claim needs.
         OutsideTheClaim
-            If there are too few only because too little of the training of some models was measured.
+            If too few models have values only because too little of the training of some models was measured.
         """
         curves = {name: self.find_curves(name, *estimators) for name in self.models}
-        found = {name: of_model for name, of_model in curves.items() if of_model}
-        named = [self.substitutes.get(estimator, estimator) for estimator in estimators]
+        measured_curves = {name: values for name, values in curves.items() if values}
+        names = [self.substitutes.get(estimator, estimator) for estimator in estimators]
         is_last = self.claim.checkpoints == "last"
-        at = "a sound checkpoint" if is_last else "two or more sound steps of the training"
-        self.require(found, f"{list_names(named)} at {at}")
-        return found
+        place = "a sound checkpoint" if is_last else "two or more sound steps of the training"
+        self.require(measured_curves, f"{list_names(names)} at {place}")
+        return measured_curves
 
     def select_rows(self, table: str) -> dict[str, pd.DataFrame]:
-        """Return the rows of another table, by model; raises as :meth:`select_curves`."""
+        """Return the rows of another table by model; errors are those of :meth:`select_curves`."""
         tables = {name: self.find_rows(name, table) for name in self.models}
-        found = {name: rows for name, rows in tables.items() if len(rows)}
-        self.require(found, f"tables/{table}")
-        return found
+        filled_tables = {name: rows for name, rows in tables.items() if len(rows)}
+        self.require(filled_tables, f"tables/{table}")
+        return filled_tables
 
     def find_curves(self, model: str, *estimators: str) -> list[LayerValues]:
         """Return a model's values, even if the claim does not name it; empty if an estimator is missing."""
         names = [self.substitutes.get(estimator, estimator) for estimator in estimators]
-        selected = [self._select_curve(model, name) for name in names]
-        curves = [curve for curve in selected if curve is not None]
+        candidates = [self._select_curve(model, name) for name in names]
+        curves = [curve for curve in candidates if curve is not None]
         if len(curves) < len(names):
             return []
         for name, curve in zip(names, curves, strict=True):
@@ -332,7 +338,7 @@ class ClaimData:
         return curves
 
     def keep_layers(self, model: str, estimator: str, is_kept: np.ndarray) -> LayerValues:
-        """Keep the layers of a curve that a statistic uses, so that the page shows these alone."""
+        """Keep only the layers of a curve that a statistic uses, so that the page shows no others."""
         key = model, self.substitutes.get(estimator, estimator)
         self.curves_read[key] = self.curves_read[key].keep_layers(is_kept)
         return self.curves_read[key]
@@ -344,212 +350,230 @@ class ClaimData:
         self.checkpoints |= {(model, revision): None for revision in rows["revision"]}
         return rows
 
-    def require(self, found: Collection[str], what: str) -> None:
-        """Raise NotMeasured unless as many models as the claim needs have `what`."""
-        named, needed = self.claim.models, self.claim.needed_models
-        number, there, with_outside = (
+    def require(self, models: Collection[str], quantity: str) -> None:
+        """Raise NotMeasured unless as many models as the claim needs have `quantity`, a phrase for the message."""
+        claim_models = self.claim.models
+        minimum = self.claim.needed_models
+        count, run_count, count_with_outside = (
             self.claim.count_models(names, self.models)
-            for names in (found, self.models, {*found, *self.outside})
+            for names in (models, self.models, {*models, *self.outside})
         )
-        if number >= needed:
+        if count >= minimum:
             return
-        if self.outside and with_outside >= needed:
+        if self.outside and count_with_outside >= minimum:
             raise OutsideTheClaim(f"{group_models(self.outside)}; {describe_scope(self.claim)}")
-        is_group = isinstance(named, str)
-        if is_group and there < needed and self.models:
-            kind = str(named).replace("_", "-")
+        is_group = isinstance(claim_models, str)
+        if is_group and run_count < minimum and self.models:
+            kind = str(claim_models).replace("_", "-")
             raise NotMeasured(
-                f"it needs {needed} {kind} (seeds of a training count as one), and the run has {there}"
+                f"it needs {minimum} {kind} (seeds of a training count as one), and the run has {run_count}"
             )
-        lacking = [name for name in (self.models if is_group else named) if name not in found]
+        lacking = [
+            name for name in (self.models if is_group else claim_models) if name not in models
+        ]
         if lacking and not self.models.keys() & lacking:
             verb = "is" if len(lacking) == 1 else "are"
             raise NotMeasured(f"{list_names(lacking)} {verb} not in the run")
-        whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
-        reason = f"it needs {what} for at least {needed} of the {whose}, and {number} of those that are judged have it"
-        raise NotMeasured(reason + (f", not for {list_names(lacking)}" if lacking else ""))
+        whose = (
+            str(claim_models).replace("_", "-") if is_group and claim_models != "all" else "models"
+        )
+        reason = f"it needs {quantity} for at least {minimum} of the {whose}, and {count} of the judged models have it"
+        raise NotMeasured(
+            reason + (f"; it is missing for {list_names(lacking)}" if lacking else "")
+        )
 
-    def require_models(self, found: Collection[str], names: Sequence[str], what: str) -> None:
-        """Raise NotMeasured unless these models have `what`, however many the claim needs."""
-        if lacking := [name for name in dict.fromkeys(names) if name not in found]:
-            raise NotMeasured(f"it needs {what} for {list_names(lacking)}, and the run lacks it")
+    def require_models(self, models: Collection[str], names: Sequence[str], quantity: str) -> None:
+        """Raise NotMeasured unless all models in `names` have `quantity`, however many models the claim needs."""
+        if lacking := [name for name in dict.fromkeys(names) if name not in models]:
+            raise NotMeasured(
+                f"it needs {quantity} for {list_names(lacking)}, and the run lacks it"
+            )
 
     def _select_curve(self, model: str, estimator: str) -> LayerValues | None:
-        """Select the checkpoints and layers that the claim is about; None if nothing is left."""
+        """Select the checkpoints and layers that the claim is about; None if none is left."""
         key = (model, estimator, self.control) if self.control else (model, estimator)
         curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
         if curve is None:
             return None
-        if self.claim.checkpoints == "last" and (guesses := self._find_guesses(model)):
-            self.outside[model] = guesses
+        is_on_training = self.claim.checkpoints == "training"
+        if not is_on_training and (high_loss := self._describe_high_loss(model)):
+            self.outside[model] = high_loss
             return None
-        if (
-            self.claim.checkpoints == "training"
-            and not self.control
-            and self._has_no_training(model)
-        ):
+        if is_on_training and not self.control and self._has_no_training(model):
             self.outside[model] = "one checkpoint"
             return None
-        own = self.evidence.curves.get((model, estimator))
-        if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
-            curve = _repeat_control(curve, own)
-        suspect = self._find_suspects(model, estimator, curve)
-        wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
-        is_left_out = suspect & (not self.with_suspects)
-        many = is_left_out[:, wanted].mean(axis=-1) > MAX_SUSPECT_SHARE
+        model_curve = self.evidence.curves.get((model, estimator))
+        if is_on_training and self.control and len(curve.steps) == 1 and model_curve:
+            curve = _repeat_control(curve, model_curve)
+        is_suspect = self._find_suspects(model, estimator, curve)
+        is_in_claim = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
+        is_left_out = is_suspect & (not self.counts_suspects)
+        has_many_suspects = is_left_out[:, is_in_claim].mean(axis=-1) > MAX_SUSPECT_SHARE
         places = np.array([len(curve.steps) - 1])
-        if self.claim.checkpoints == "training":
+        if is_on_training:
             places = np.flatnonzero(self._find_training_steps(model, curve))
-        if number := int(suspect[places][:, wanted].sum()):
-            left_out = ", left out" if many[places].any() else ""
+        if number := int(is_suspect[places][:, is_in_claim].sum()):
+            left_out = ", left out" if has_many_suspects[places].any() else ""
             self.suspects[model, estimator] = (
-                f"{number:,} of {suspect[places][:, wanted].size:,}{left_out}"
+                f"{number:,} of {is_suspect[places][:, is_in_claim].size:,}{left_out}"
             )
-        places = places[~many[places]]
+        places = places[~has_many_suspects[places]]
         if not len(places):
             return None
-        if self.claim.checkpoints == "training":
-            if (outside := self._describe_unseen(model, curve.steps[places])) and not self.control:
-                self.outside[model] = outside
+        if is_on_training:
+            if (
+                unseen_part := self._describe_unseen(model, curve.steps[places])
+            ) and not self.control:
+                self.outside[model] = unseen_part
                 return None
             if len(places) < 2:
                 return None
         values = curve.values[..., places, :, :]
-        undefined = np.isnan(values[..., 0]).any(axis=tuple(range(values.ndim - 2)))
-        doubtful = wanted & is_left_out[places].any(axis=0)
-        if doubtful.sum() > MAX_SUSPECT_SHARE * wanted.sum():
+        is_undefined = np.isnan(values[..., 0]).any(axis=tuple(range(values.ndim - 2)))
+        is_doubtful = is_in_claim & is_left_out[places].any(axis=0)
+        if is_doubtful.sum() > MAX_SUSPECT_SHARE * is_in_claim.sum():
             return None
-        wanted &= ~doubtful  # few layers, at all steps
-        kept = wanted & ~undefined
-        if not kept.any():
+        is_in_claim &= ~is_doubtful  # a layer that is suspect at one step is left out at all steps
+        is_kept = is_in_claim & ~is_undefined
+        if not is_kept.any():
             return None
-        values = values[..., kept, :]
-        few_windows = None if curve.few_windows is None else curve.few_windows[places][:, kept]
-        if (wanted & ~kept).sum() > MAX_SUSPECT_SHARE * wanted.sum():
+        values = values[..., is_kept, :]
+        few_windows = None if curve.few_windows is None else curve.few_windows[places][:, is_kept]
+        if (is_in_claim & ~is_kept).sum() > MAX_SUSPECT_SHARE * is_in_claim.sum():
             values = np.where(np.arange(values.shape[-1]) > 0, np.nan, values)
-            lacking = f"{wanted.sum() - kept.sum()} of {wanted.sum()} layers"
-            self.withheld[model, estimator] = lacking, MANY_UNDEFINED
-        elif (without := np.isnan(values).any(axis=(*range(values.ndim - 3), -1))).any():
-            is_few = few_windows is not None and few_windows[without].all()
+            undefined_share = f"{is_in_claim.sum() - is_kept.sum()} of {is_in_claim.sum()} layers"
+            self.withheld[model, estimator] = undefined_share, MANY_UNDEFINED
+        elif (lacks_interval := np.isnan(values).any(axis=(*range(values.ndim - 3), -1))).any():
+            is_few = few_windows is not None and few_windows[lacks_interval].all()
             reason = FEW_WINDOWS_DECIDE if is_few else LACKING_GROUPS
             self.withheld[model, estimator] = (
-                f"{without.sum():,} of {without.size:,} values",
+                f"{lacks_interval.sum():,} of {lacks_interval.size:,} values",
                 reason,
             )
         return replace(
             curve,
             revisions=[curve.revisions[place] for place in places],
             steps=curve.steps[places],
-            layers=curve.layers[kept],
+            layers=curve.layers[is_kept],
             values=values,
-            near_duplicates=curve.near_duplicates[places][:, kept],
-            same_token=None if curve.same_token is None else curve.same_token[places][:, kept],
+            near_duplicates=curve.near_duplicates[places][:, is_kept],
+            same_token=None if curve.same_token is None else curve.same_token[places][:, is_kept],
             n=curve.n[places],
-            undefined=int(wanted.sum() - kept.sum()),
+            undefined_layers=int(is_in_claim.sum() - is_kept.sum()),
             few_windows=few_windows,
         )
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
-        """Mark values that are copies or near the width, as tables and figures do, (checkpoints, layers) of bool."""
+        """Return which values are suspect, (checkpoints, layers) of bool, by the same rules as tables and figures."""
         if estimator not in self.evidence.near_duplicate_limits:
             return np.zeros(curve.near_duplicates.shape, bool)
         limit = self.evidence.near_duplicate_limits[estimator]
         same_token = np.nan if curve.same_token is None else curve.same_token
         width = self.evidence.models[model].width if model in self.evidence.models else 0
-        suspect: np.ndarray = are_copies(limit, curve.near_duplicates, same_token)
-        return suspect | is_near_width(_average_draws(curve), width)
+        is_copy: np.ndarray = are_copies(limit, curve.near_duplicates, same_token)
+        return is_copy | is_near_width(_average_draws(curve), width)
 
     def _find_training_steps(self, model: str, curve: LayerValues) -> np.ndarray:
-        """Return which checkpoints count for how a training goes, (checkpoints,) of bool.
+        """Return which checkpoints belong to the training, (checkpoints,) of bool.
 
-        Untrained weights are no part of a training: neither step 0 nor steps whose weights have not moved since.
+        Untrained weights do not belong to it: step 0, and steps whose weights have not moved yet.
         """
         verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
-        unmoved: Collection[str] = ()
+        unmoved_revisions: Collection[str] = ()
         if "verdict" in verdicts:
             is_unmoved = (verdicts["model"] == model) & (verdicts["verdict"] == Kind.NOT_YET_MOVED)
-            unmoved = set(verdicts.loc[is_unmoved, "revision"])
-        has_moved = np.array([revision not in unmoved for revision in curve.revisions])
-        first = self.claim.seen.get("from_step", 0)
-        return has_moved & (curve.steps > 0) & (curve.steps >= first)  # not of NaN
+            unmoved_revisions = set(verdicts.loc[is_unmoved, "revision"])
+        has_moved = np.array([revision not in unmoved_revisions for revision in curve.revisions])
+        first_step = self.claim.seen.get("from_step", 0)
+        return has_moved & (curve.steps > 0) & (curve.steps >= first_step)  # false for NaN
 
     def _has_no_training(self, model: str) -> bool:
         """Return whether a model is measured at one checkpoint only."""
         steps = (len(c.steps) for (name, *_), c in self.evidence.curves.items() if name == model)
         return max(steps) == 1
 
-    def _find_guesses(self, model: str) -> str:
-        """Say why a model counts as untrained: its last checkpoint is hardly better than a guess."""
+    def _describe_high_loss(self, model: str) -> str:
+        """Describe the loss of a model that is hardly better than a guess; empty for other models."""
         verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
-        of_model = verdicts[verdicts["model"] == model]
-        if of_model.empty or not of_model["vocabulary"].iloc[-1] > 1:
+        model_verdicts = verdicts[verdicts["model"] == model]
+        if model_verdicts.empty or not model_verdicts["vocabulary"].iloc[-1] > 1:
             return ""
-        loss, guess = of_model["loss"].iloc[-1], math.log(of_model["vocabulary"].iloc[-1])
+        loss, guess = (
+            model_verdicts["loss"].iloc[-1],
+            math.log(model_verdicts["vocabulary"].iloc[-1]),
+        )
         return f"loss {loss:.2f}; a guess has {guess:.2f}" if loss > guess - MIN_LOSS_GAIN else ""
 
     def _describe_unseen(self, model: str, steps: np.ndarray) -> str:
         """Describe the measured part of a training if the claim needs more; empty otherwise."""
-        seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
+        needed_part = self.claim.seen
+        end = self.models[model].last_step if model in self.models else None
         end = end or (float(steps[-1]) if len(steps) else 0.0)
-        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, seen.get("from_step", 0))
-        short = len(steps) and steps[-1] < seen.get("to", 0) * end
-        if not (late or short):
+        begins_late = len(steps) and steps[0] > max(
+            needed_part.get("from", 1) * end, needed_part.get("from_step", 0)
+        )
+        ends_early = len(steps) and steps[-1] < needed_part.get("to", 0) * end
+        if not (begins_late or ends_early):
             return ""
-        which = f"first step that counts {steps[0]:,.0f}" if late else f"last one {steps[-1]:,.0f}"
-        return f"{which} of {end:,.0f}"
+        checkpoint = (
+            f"first step that counts {steps[0]:,.0f}"
+            if begins_late
+            else f"last one {steps[-1]:,.0f}"
+        )
+        return f"{checkpoint} of {end:,.0f}"
 
 
 def describe_scope(claim: Claim) -> str:
-    """Say which models, and which part of a training, a claim is about."""
+    """Describe the models, or the part of a training, that a claim is about."""
     if claim.checkpoints == "last":
         return "the claim is about trained models"
-    seen, first = claim.seen, claim.seen.get("from_step")
-    if not seen:
+    needed_part, first_step = claim.seen, claim.seen.get("from_step")
+    if not needed_part:
         return f"the claim is about trainings; {UNTRAINED}"
-    begin = f"the first {100 * seen.get('from', 1):g} %" + (
-        f" or at step {first:,}" if first else ""
+    begin = f"the first {100 * needed_part.get('from', 1):g} %" + (
+        f" or at step {first_step:,}" if first_step else ""
     )
-    end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
-    earlier = f"; steps before {first:,} do not count" if first else f"; {UNTRAINED}"
+    end = f" and one after {100 * needed_part['to']:g} %" if "to" in needed_part else ""
+    earlier = f"; steps before {first_step:,} do not count" if first_step else f"; {UNTRAINED}"
     return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
 
 
 def _repeat_control(control: LayerValues, curve: LayerValues) -> LayerValues:
     """Repeat a control of one checkpoint, such as untrained weights, at all steps of a curve."""
-    at = [0] * len(curve.steps)
+    places = [0] * len(curve.steps)
     return replace(
         control,
         revisions=curve.revisions,
         steps=curve.steps,
-        values=control.values[..., at, :, :],
-        near_duplicates=control.near_duplicates[at],
-        same_token=None if control.same_token is None else control.same_token[at],
-        n=control.n[at],
-        few_windows=None if control.few_windows is None else control.few_windows[at],
+        values=control.values[..., places, :, :],
+        near_duplicates=control.near_duplicates[places],
+        same_token=None if control.same_token is None else control.same_token[places],
+        n=control.n[places],
+        few_windows=None if control.few_windows is None else control.few_windows[places],
     )
 
 
 def _average_draws(curve: LayerValues) -> np.ndarray:
-    """Return values with all windows, (checkpoints, layers), averaged over draws."""
+    """Return the values with all windows, (checkpoints, layers), averaged over draws."""
     values = curve.values[..., 0]
     return values.reshape(-1, *values.shape[-2:]).mean(axis=0)
 
 
 def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
-    """Return values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
+    """Return the values of each curve at the last checkpoint, (..., layers, 17), in the layers that all curves have."""
     common = [layer for layer in curves[0].layers if all(layer in curve.layers for curve in curves)]
     if not common:
-        raise NotMeasured("of one model there is no layer where all estimators are defined")
+        raise NotMeasured("one of the models has no layer in which all estimators are defined")
     return [curve.last[..., np.isin(curve.layers, common), :] for curve in curves]
 
 
-def subtract_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+def subtract_each(values: np.ndarray, subtrahends: np.ndarray) -> np.ndarray:
     """Subtract all of `others` (..., b, 17) from all of `values` (..., a, 17), to (..., a, b, 17)."""
-    return values[..., :, None, :] - others[..., None, :, :]
+    return values[..., :, None, :] - subtrahends[..., None, :, :]
 
 
 def group_models(notes: Mapping[str, str]) -> str:
-    """Name models with a note on each; models with the same note stand together."""
+    """Name models with their notes; models with the same note share it."""
     models: dict[str, list[str]] = {}
     for name, note in notes.items():
         models.setdefault(note, []).append(name)
@@ -557,21 +581,21 @@ def group_models(notes: Mapping[str, str]) -> str:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Name things, of many the first few."""
+    """List names as code; a long list is cut."""
     return list_first([f"`{name}`" for name in names])
 
 
 def average_layers(curve: LayerValues) -> BoundedNumber:
-    """Return the mean over layers at the last checkpoint."""
+    """Return the mean over layers at the last checkpoint, with its bounds."""
     return bound_by_jackknife(curve.means[..., -1, :])
 
 
 def has_last_layer(data: ClaimData, model: str, curve: LayerValues) -> bool:
-    """Return whether the last layer is defined; if it is not, another one would stand in its place."""
+    """Return whether a curve has the model's last layer; if not, its last value belongs to an earlier layer."""
     return bool(curve.layers[-1] == data.models[model].layers)
 
 
-def pair_models(data: ClaimData, measured: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
+def pair_models(data: ClaimData, numbers: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
     """Pair the numbers of models of two roles, by the names of the pairs."""
-    named = [[name for name in measured if data.models[name].role == role] for role in roles]
-    return {PAIR.join(pair): [measured[name] for name in pair] for pair in product(*named)}
+    names_by_role = [[name for name in numbers if data.models[name].role == role] for role in roles]
+    return {PAIR.join(pair): [numbers[name] for name in pair] for pair in product(*names_by_role)}

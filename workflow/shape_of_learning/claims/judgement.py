@@ -1,4 +1,4 @@
-"""The verdict on a claim, and the numbers that it rests on."""
+"""The verdict on a claim, with the numbers behind it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ OTHER_SEEDS = " and other seeds"
 
 
 class UnitNumber(NamedTuple):
-    """One number of a statistic, such as of one model, with its own 95 % interval."""
+    """A number of a statistic for a unit, such as a model, with its 95 % interval."""
 
     unit: str
     name: str
@@ -55,10 +55,7 @@ class UnitNumber(NamedTuple):
 
 
 class CriterionResult(NamedTuple):
-    """A number of a unit beside the bound of a criterion, and whether the criterion is met there.
-
-    The criterion is one of the condition for `verdict`.
-    """
+    """A criterion of the condition for `verdict`, applied to the number of a unit."""
 
     number: UnitNumber
     comparison: str
@@ -69,7 +66,7 @@ class CriterionResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the evidence says of a claim.
+    """The verdict of the evidence on a claim, with the numbers behind it.
 
     Attributes
     ----------
@@ -77,16 +74,16 @@ class Judgement:
     because : str
         The reason, in a sentence.
     estimators : tuple of str
-        The estimators that the numbers are of; they may stand for those that the claim names.
+        The estimators of the numbers, which may replace the estimators that the claim names.
     cases : int
-        How many units were judged: models, pairs of models, or all seeds of a training.
+        The number of units: models, pairs of models, or all seeds of a training.
     estimate, low, high : float
         The number that decides whether the claim is supported, over all units, with its 95 % interval. If all bounds
         of `supported` are equal, this number must lie beyond the bound. Otherwise it is the least distance to a bound,
-        positive if the condition is met. Criteria with `not_above` and `not_below` are left out. NaN if nothing is
+        positive if the condition is met. Criteria with `not_above` and `not_below` do not count. NaN if nothing is
         measured.
     smallest_visible : float
-        The least distance beyond the bound at which an estimate can be told from it.
+        The least distance at which the interval of an estimate excludes the bound.
     models, revisions, n, selections : tuple of str
         The models and data of the verdict; revisions are ``MODEL@REVISION``.
     p_supported, p_contradicted : float
@@ -95,30 +92,30 @@ class Judgement:
         Number -> the least distance beyond its bound for `contradicted` at which it would contradict the claim;
         infinite if these data could not have contradicted the claim, 0 if the number has no interval.
     other_verdicts : mapping of str to ClaimVerdict
-        Verdicts by other estimators and on other selections, by their names.
-    beyond_controls : mapping of str to {"yes", "no", "not told", "no interval"}
-        By control, such as ``untrained``: whether the models meet the claim by more than their null models do.
+        Verdicts by other estimators and on other selections, by the names of these.
+    control_comparisons : mapping of str to {"yes", "no", "not told", "no interval"}
+        Control, such as ``untrained`` -> whether the models meet the claim by more than their null models do.
     numbers : tuple of UnitNumber
         All numbers of the statistic.
     results : tuple of CriterionResult
-        The results of the condition that is shown; if none is shown, of the conditions for both verdicts.
-    deciding : tuple of str
-        The numbers that decide a verdict: those of the criteria that are shown by themselves, of rules of which any
-        criterion is enough, and all of other rules.
+        The results of the condition that is shown; if no single condition is shown, the results of both.
+    deciding_numbers : tuple of str
+        The numbers that decide a verdict. Of a rule that needs only one criterion, they are the numbers of the criteria
+        that are shown alone; of another rule, the numbers of all criteria.
     null_numbers : mapping of str to tuple of UnitNumber
-        By control, the numbers of null models that criteria look at.
+        Control -> the numbers of the null models that criteria use.
     equal_values : tuple of str
-        The keys of `robustness` whose values are those of the claim's own estimators, so that they say nothing new.
+        The keys of `robustness` whose values equal those of the claim's estimators and so add no evidence.
     curves : mapping of (str, str) to LayerValues
-        The values of each model and estimator that were read.
+        The values that were read, by model and estimator.
     withheld : str
-        How many values have no interval, and why; empty if all have one.
+        The number of values without an interval, and the reason; empty if all values have an interval.
     suspects : str
-        How many values are suspect, and why; empty if no value is.
+        The number of suspect values, and the reason; empty if no value is suspect.
     is_suspect : bool
         Whether the verdict rests on suspect values, which decide nothing alone.
     labels, trainings : mapping of str to str
-        Name of a model -> its label in figures, and what it shares with the other seeds of its training.
+        Name of a model -> its label in figures, and the name that it shares with the other seeds of its training.
     """
 
     verdict: ClaimVerdict
@@ -137,10 +134,10 @@ class Judgement:
     p_contradicted: float = nan
     to_contradict: Mapping[str, float] = field(default_factory=dict)
     other_verdicts: Mapping[str, ClaimVerdict] = field(default_factory=dict)
-    beyond_controls: Mapping[str, str] = field(default_factory=dict)
+    control_comparisons: Mapping[str, str] = field(default_factory=dict)
     numbers: tuple[UnitNumber, ...] = ()
     results: tuple[CriterionResult, ...] = ()
-    deciding: tuple[str, ...] = ()
+    deciding_numbers: tuple[str, ...] = ()
     null_numbers: Mapping[str, tuple[UnitNumber, ...]] = field(default_factory=dict)
     equal_values: tuple[str, ...] = ()
     curves: Mapping[tuple[str, str], LayerValues] = field(default_factory=dict)
@@ -151,7 +148,7 @@ class Judgement:
     trainings: Mapping[str, str] = field(default_factory=dict)
 
     def label_unit(self, unit: str) -> str:
-        """Name a model, the models of a pair, or the seeds of a training, as figures do."""
+        """Name a model, the models of a pair, or the seeds of a training by their labels in figures."""
         names, _, seeds = unit.partition(OTHER_SEEDS)
         labels = [self.labels.get(name) or name for name in names.split(PAIR)]
         if not seeds:
@@ -161,82 +158,93 @@ class Judgement:
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
-    """Judge a claim by its statistic and its criteria, by the estimators of the paper, then by others.
+    """Judge a claim by its statistic and its criteria, with the estimators of the paper and with other estimators.
 
     Parameters
     ----------
     claim : Claim
-        With another `average_over` (:func:`dataclasses.replace`) it is judged by other layers.
+        A claim with another `average_over` is judged by other layers (:func:`dataclasses.replace`).
     evidence : Evidence
-        Of one draw. Others may stand for the estimators that the claim names (:class:`.MeasuredChoices`).
+        Values of one draw; the values under an estimator's name may be those of another estimator
+        (:class:`.MeasuredChoices`).
 
     Returns
     -------
     Judgement
-        By the paper's estimators. If others of the same quantity decide the opposite, the claim `depends
-        on the estimator`; if the paper's are suspect, the others decide, and if these do not, the claim is undecided.
+        The judgement by the paper's estimators. If other estimators of the same quantity decide the opposite, the claim
+        `depends on the estimator`. If values of the paper's estimators are suspect, the other estimators decide; if
+        they do not, the claim is undecided.
 
     Raises
     ------
     InputError
         If a criterion names a number that the statistic does not have.
     """
-    written, claim = claim, claim.restrict_to_run(evidence.models)
+    paper_claim = claim
+    claim = paper_claim.restrict_to_run(evidence.models)
 
-    def judge_with(names: Sequence[str]) -> Judgement:
+    def judge_estimators(names: Sequence[str]) -> Judgement:
         substitutes = dict(zip(claim.estimators, names, strict=True))
         return _judge_with_suspects(claim, evidence, substitutes)
 
-    by_paper = judge_with(claim.estimators)
-    if claim.on_estimators and by_paper.suspects:
-        by_paper = _judge_without_suspects(claim, evidence, by_paper)
-    by_others = {" and ".join(names): judge_with(names) for names in claim.other_estimators}
-    further = {name: judge_with(names) for name, names in claim.robustness.items()}
-    by_all = {" and ".join(claim.estimators): by_paper, **by_others}
-    joined = _join_verdicts(by_paper, by_all)
-    if claim is not written and joined.verdict != ClaimVerdict.NOT_MEASURED:
-        note = f" Judged by this run's models ({claim.models}), since it has none that the claim names."
-        joined = replace(joined, because=joined.because + note)
-    others: dict[str, ClaimVerdict] = {
+    paper_judgement = judge_estimators(claim.estimators)
+    if claim.on_estimators and paper_judgement.suspects:
+        paper_judgement = _judge_without_suspects(claim, evidence, paper_judgement)
+    other_judgements = {
+        " and ".join(names): judge_estimators(names) for names in claim.other_estimators
+    }
+    robustness_judgements = {
+        name: judge_estimators(names) for name, names in claim.robustness.items()
+    }
+    judgements = {" and ".join(claim.estimators): paper_judgement, **other_judgements}
+    joint_judgement = _join_verdicts(paper_judgement, judgements)
+    if claim is not paper_claim and joint_judgement.verdict != ClaimVerdict.NOT_MEASURED:
+        note = f" Judged by this run's models ({claim.models}), since the run has no model that the claim names."
+        joint_judgement = replace(joint_judgement, because=joint_judgement.because + note)
+    other_verdicts: dict[str, ClaimVerdict] = {
         name: judgement.verdict
-        for name, judgement in (by_all if by_others else {}).items()
+        for name, judgement in (judgements if other_judgements else {}).items()
         if judgement.verdict != ClaimVerdict.NOT_MEASURED
     }
-    equal = tuple(name for name in further if _has_equal_values(by_paper, further[name]))
-    others |= {name: of.verdict for name, of in further.items() if name not in equal}
+    equal_values = []
+    for name, judgement in robustness_judgements.items():
+        if _has_equal_values(paper_judgement, judgement):
+            equal_values.append(name)
+        else:
+            other_verdicts[name] = judgement.verdict
     return replace(
-        joined,
-        other_verdicts=others,
-        equal_values=equal,
-        beyond_controls=_compare_with_controls(claim, evidence, by_paper),
-        null_numbers=_read_null_numbers(claim, evidence, joined),
+        joint_judgement,
+        other_verdicts=other_verdicts,
+        equal_values=tuple(equal_values),
+        control_comparisons=_compare_with_controls(claim, evidence, paper_judgement),
+        null_numbers=_read_null_numbers(claim, evidence, joint_judgement),
         labels={model.name: model.label for model in evidence.models.values()},
         trainings={m.name: m.training or m.name for m in evidence.models.values()},
     )
 
 
 def _has_equal_values(judgement: Judgement, other: Judgement) -> bool:
-    """Return whether all values that two judgements rest on are equal, as where no token is massive."""
+    """Return whether two judgements rest on equal values, such as with and without massive tokens if there are none."""
     pairs = zip(judgement.curves.items(), other.curves.items(), strict=False)
     return 0 < len(judgement.curves) == len(other.curves) and all(
-        model == of and np.array_equal(curve.values, values.values, equal_nan=True)
-        for ((model, _), curve), ((of, _), values) in pairs
+        model == other_model and np.array_equal(curve.values, values.values, equal_nan=True)
+        for ((model, _), curve), ((other_model, _), values) in pairs
     )
 
 
 def _read_null_numbers(
     claim: Claim, evidence: Evidence, judgement: Judgement
 ) -> dict[str, tuple[UnitNumber, ...]]:
-    """Read the numbers of null models that the criteria of a decided verdict look at, by control."""
+    """Return the numbers of null models, by control, that the criteria of a decided verdict use."""
     if judgement.verdict not in DECIDED or claim.checkpoints != "last" or not claim.estimators:
-        return {}  # tables have no null models, and null models have no training
+        return {}  # other tables have no null models, and null models have no training
     names = {result.number.name for result in judgement.results}
     substitutes = dict(zip(claim.estimators, judgement.estimators, strict=True))
-    found: dict[str, tuple[UnitNumber, ...]] = {}
+    numbers_by_control: dict[str, tuple[UnitNumber, ...]] = {}
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
         try:
             units, _ = group_units(claim, ClaimData(claim, evidence, substitutes, control=control))
-            found[control] = tuple(
+            numbers_by_control[control] = tuple(
                 UnitNumber(unit, name, *_read_interval(number))
                 for unit, numbers in units.items()
                 for name, number in numbers.items()
@@ -244,125 +252,138 @@ def _read_null_numbers(
             )
         except NotMeasured:
             continue
-    return found
+    return numbers_by_control
 
 
 def _judge_with_suspects(
     claim: Claim, evidence: Evidence, substitutes: Mapping[str, str]
 ) -> Judgement:
-    """Judge without suspect values; if too few are left, with them, which decides nothing."""
+    """Judge without suspect values; if too few values are left, with suspect values, which decide nothing."""
     data = ClaimData(claim, evidence, substitutes)
-    found = judge_by(claim, data)
-    if not data.suspects or found.verdict not in UNJUDGED:
-        return found
-    with_all = judge_by(claim, ClaimData(claim, evidence, substitutes, with_suspects=True))
-    if not with_all.numbers:
-        return found
-    says = f"they say {with_all.verdict}" if with_all.verdict in DECIDED else "they tell nothing"
+    judgement = judge_data(claim, data)
+    if not data.suspects or judgement.verdict not in UNJUDGED:
+        return judgement
+    full_judgement = judge_data(
+        claim, ClaimData(claim, evidence, substitutes, counts_suspects=True)
+    )
+    if not full_judgement.numbers:
+        return judgement
     return replace(
-        with_all,
+        full_judgement,
         verdict=ClaimVerdict.UNDECIDED,
-        because=f"Suspect values decide nothing alone, and {says}. {with_all.because}",
+        because=f"Suspect values decide nothing alone; with them, the verdict would be {full_judgement.verdict}. "
+        f"{full_judgement.because}",
         p_supported=nan,
         p_contradicted=nan,
         is_suspect=True,
     )
 
 
-def _judge_without_suspects(claim: Claim, evidence: Evidence, by_all: Judgement) -> Judgement:
-    """Keep a verdict on the agreement of estimators if it is the same without the estimators with suspect values."""
-    if by_all.verdict not in DECIDED:
-        return by_all
+def _judge_without_suspects(claim: Claim, evidence: Evidence, judgement: Judgement) -> Judgement:
+    """Make a verdict on agreement undecided unless estimators without suspect values give the same verdict."""
+    if judgement.verdict not in DECIDED:
+        return judgement
     data = ClaimData(claim, evidence)
     evaluate_statistic(claim, data)
-    trusted = [name for name in claim.estimators if name not in {e for _, e in data.suspects}]
+    sound_estimators = [
+        name for name in claim.estimators if name not in {e for _, e in data.suspects}
+    ]
     verdict = ClaimVerdict.UNDECIDED
-    if len(trusted) > 1:
-        without = replace(claim, estimators=trusted)
-        verdict = judge_by(without, ClaimData(without, evidence)).verdict
-    if verdict == by_all.verdict:
-        return by_all
+    if len(sound_estimators) > 1:
+        sound_claim = replace(claim, estimators=sound_estimators)
+        verdict = judge_data(sound_claim, ClaimData(sound_claim, evidence)).verdict
+    if verdict == judgement.verdict:
+        return judgement
     reason = (
-        f"It is {by_all.verdict} with suspect values, which decide nothing alone, and not by "
-        f"{list_names(trusted) or 'any other estimator'}. {by_all.because}"
+        f"It is {judgement.verdict} with suspect values, which decide nothing alone, and not by "
+        f"{list_names(sound_estimators) or 'any other estimator'}. {judgement.because}"
     )
-    return replace(by_all, verdict=ClaimVerdict.UNDECIDED, because=reason, is_suspect=True)
+    return replace(judgement, verdict=ClaimVerdict.UNDECIDED, because=reason, is_suspect=True)
 
 
-def _join_verdicts(by_paper: Judgement, by_all: Mapping[str, Judgement]) -> Judgement:
-    """Return the verdict of the paper's estimator, unless others contradict it or decide in its place."""
-    named = {
+def _join_verdicts(paper_judgement: Judgement, judgements: Mapping[str, Judgement]) -> Judgement:
+    """Join the judgement by the paper's estimators with those by other estimators, as :func:`judge` describes."""
+    names_by_verdict = {
         verdict: list_names(
-            [name for name, judgement in by_all.items() if judgement.verdict == verdict]
+            [name for name, judgement in judgements.items() if judgement.verdict == verdict]
         )
         for verdict in DECIDED
     }
-    if all(named.values()):
-        supported, contradicted = named.values()
-        reason = f"Supported by {supported}, contradicted by {contradicted}."
-        return replace(by_paper, verdict=ClaimVerdict.DEPENDS, because=reason)
-    other = next((judgement for judgement in by_all.values() if judgement.verdict in DECIDED), None)
-    if by_paper.is_suspect and other is not None:
-        which = list_names(
-            [name for name, judgement in by_all.items() if judgement.verdict == other.verdict]
+    if all(names_by_verdict.values()):
+        supporters, opponents = names_by_verdict.values()
+        reason = f"Supported by {supporters}, contradicted by {opponents}."
+        return replace(paper_judgement, verdict=ClaimVerdict.DEPENDS, because=reason)
+    other = next(
+        (judgement for judgement in judgements.values() if judgement.verdict in DECIDED), None
+    )
+    if paper_judgement.is_suspect and other is not None:
+        deciders = list_names(
+            [name for name, judgement in judgements.items() if judgement.verdict == other.verdict]
         )
-        whose = list_names([name for name, judgement in by_all.items() if judgement is other])
-        return replace(
-            other,
-            because=f"{capitalise(other.verdict)} by {which}. By {whose}, whose numbers are shown: "
-            f"{uncapitalise(other.because)} By `{next(iter(by_all))}`, {by_paper.verdict}: {by_paper.because}",
+        shown_name = list_names(
+            [name for name, judgement in judgements.items() if judgement is other]
         )
-    return by_paper
+        reason = (
+            f"{capitalise(other.verdict)} by {deciders}. By {shown_name}, whose numbers are shown: "
+            f"{uncapitalise(other.because)} By `{next(iter(judgements))}`, {paper_judgement.verdict}: "
+            f"{paper_judgement.because}"
+        )
+        return replace(other, because=reason)
+    return paper_judgement
 
 
-def _compare_with_controls(claim: Claim, evidence: Evidence, by_paper: Judgement) -> dict[str, str]:
-    """Tell for each measured control whether the model meets the criteria of a supported claim by more."""
-    if by_paper.verdict != ClaimVerdict.SUPPORTED or not claim.estimators:  # no controls of tables
-        return {}
+def _compare_with_controls(
+    claim: Claim, evidence: Evidence, judgement: Judgement
+) -> dict[str, str]:
+    """Return for each measured control whether the models meet a supported claim by more than the null models do."""
+    if judgement.verdict != ClaimVerdict.SUPPORTED or not claim.estimators:
+        return {}  # other tables have no null models
     condition = criteria.drop_hurdles(claim.supported)
     units, families = group_units(claim, ClaimData(claim, evidence))
-    found = {}
+    results = {}
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
         if control == UNTRAINED_CONTROL and claim.checkpoints == "training":
-            continue  # untrained weights at each step are a flat curve, which supports no claim on a training
+            continue  # untrained weights give a flat curve, which supports no claim on a training
         try:
-            controls, _ = group_units(claim, ClaimData(claim, evidence, control=control))
+            control_units, _ = group_units(claim, ClaimData(claim, evidence, control=control))
         except NotMeasured:
             continue
-        common = [unit for unit in units if unit in controls]
+        common = [unit for unit in units if unit in control_units]
         if not common or (common == [ALL_TOGETHER] and criteria.list_units(units)):
             continue
-        of_models, of_control = (
+        model_margin, control_margin = (
             criteria.margin(condition, {unit: both[unit] for unit in common}, families)
-            for both in (units, controls)
+            for both in (units, control_units)
         )
-        low, high = subtract_numbers(of_models, of_control).bounds(TAIL, TAIL)
-        is_met_by_control = of_control.bounds(TAIL, TAIL)[0] > 0
+        low, high = subtract_numbers(model_margin, control_margin).bounds(TAIL, TAIL)
+        is_met_by_control = control_margin.bounds(TAIL, TAIL)[0] > 0
         if low > 0:
-            found[control] = "yes"
+            results[control] = "yes"
         elif is_met_by_control or high < 0:
-            found[control] = "no"
+            results[control] = "no"
         else:
-            found[control] = "not told" if isfinite(high - low) else "no interval"
-    return found
+            results[control] = "not told" if isfinite(high - low) else "no interval"
+    return results
 
 
-def judge_by(claim: Claim, data: ClaimData) -> Judgement:
-    """Judge a claim by one set of values alone; raises as :func:`judge`."""
+def judge_data(claim: Claim, data: ClaimData) -> Judgement:
+    """Judge a claim by one set of values; errors are those of :func:`judge`."""
     try:
         units, families = group_units(claim, data)
-        units, left_out = _select_defined(claim, units)
+        units, left_out = _drop_undefined_units(claim, units)
         numbers = {
             (unit, name): _read_unit_number(unit, name, number)
-            for unit, of_unit in units.items()
-            for name, number in of_unit.items()
+            for unit, unit_numbers in units.items()
+            for name, number in unit_numbers.items()
         }
     except NotMeasured as reason:
         suspects = _describe_suspects(data)
         because = f"{capitalise(reason)}{f'; {suspects}' if suspects else ''}."
         return Judgement(reason.verdict, because, suspects=suspects)
-    shown = [verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown]
-    verdict = shown[0] if len(shown) == 1 else ClaimVerdict.UNDECIDED
+    shown_verdicts = [
+        verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown
+    ]
+    verdict = shown_verdicts[0] if len(shown_verdicts) == 1 else ClaimVerdict.UNDECIDED
     because = _explain_verdict(claim, verdict, units, families)
     withheld = _describe_withheld(data)
     if withheld and verdict not in DECIDED:
@@ -372,14 +393,16 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
     if data.suspects:
         because += f" {capitalise(_describe_suspects(data))}."
     because += f" Left out, since {left_out}." if left_out else ""
-    if undefined := sum(curve.undefined for curve in data.curves_read.values()):
-        because += f" Left out as undefined: {undefined:,} layer{'s' * (undefined > 1)}."
-    to_contradict = {}
+    if undefined_layers := sum(curve.undefined_layers for curve in data.curves_read.values()):
+        because += (
+            f" Left out as undefined: {undefined_layers:,} layer{'s' * (undefined_layers > 1)}."
+        )
+    distances = {}
     for criterion in criteria.list_criteria(claim.contradicted):
         name = criterion.number or "value"
         margin = criteria.margin(criteria.select_number(claim.contradicted, name), units, families)
-        to_contradict[name] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
-    if to_contradict and not any(to_contradict.values()):
+        distances[name] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
+    if distances and not any(distances.values()):
         because += " No number that decides has an interval."
     curves = data.curves_read.values()
     results = [
@@ -388,14 +411,14 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
             criterion.comparison,
             criterion.bound,
             is_met,
-            of_verdict,
+            condition_verdict,
         )
-        for of_verdict in (DECIDED if verdict not in DECIDED else [verdict])
-        for (_, criterion, unit), is_met in criteria.find_met(
-            claim.find_condition(of_verdict), units, families
+        for condition_verdict in (DECIDED if verdict not in DECIDED else [verdict])
+        for (_, criterion, unit), is_met in criteria.check_criteria(
+            claim.find_condition(condition_verdict), units, families
         ).items()
     ]
-    estimate, low, high, visible = _estimate_margin(claim.supported, units, families)
+    estimate, low, high, smallest_visible = _estimate_margin(claim.supported, units, families)
     return Judgement(
         verdict,
         because,
@@ -404,39 +427,44 @@ def judge_by(claim: Claim, data: ClaimData) -> Judgement:
         estimate,
         low,
         high,
-        visible,
+        smallest_visible,
         models=tuple(dict.fromkeys(model for model, _ in data.checkpoints)),
         revisions=tuple(f"{model}@{revision}" for model, revision in data.checkpoints),
         n=tuple(f"{n:,.0f}" for n in sorted({n for curve in curves for n in curve.n})),
         selections=tuple(sorted({curve.selection for curve in curves})),
         p_supported=criteria.p_value(claim.supported, units, families),
         p_contradicted=criteria.p_value(claim.contradicted, units, families),
-        to_contradict=to_contradict,
+        to_contradict=distances,
         numbers=tuple(numbers.values()),
         results=tuple(dict.fromkeys(results)),
-        deciding=_find_deciding(claim, verdict, units, families),
+        deciding_numbers=_find_deciding_numbers(claim, verdict, units, families),
         curves=data.curves_read,
         withheld=withheld,
         suspects=_describe_suspects(data),
     )
 
 
-def _find_deciding(
+def _find_deciding_numbers(
     claim: Claim, verdict: ClaimVerdict, units: Units, families: Families
 ) -> tuple[str, ...]:
-    """Return the numbers that decide a verdict, as :class:`Judgement` says."""
-    found: list[str] = []
+    """Return the numbers that decide a verdict; :class:`Judgement` describes them."""
+    names: list[str] = []
     for rule in claim.find_condition(verdict) if verdict in DECIDED else ():
         if not criteria.is_shown([rule], units, families):
             continue
-        single = [Rule((criterion,), rule.share) for criterion in rule.criteria]
-        shown = [of for of in single if rule.is_any and criteria.is_shown([of], units, families)]
-        found += [of.criteria[0].number for of in shown or single if not of.criteria[0].is_hurdle]
-    return tuple(dict.fromkeys(found))
+        single_rules = [Rule((criterion,), rule.share) for criterion in rule.criteria]
+        if rule.is_any:
+            shown_rules = [r for r in single_rules if criteria.is_shown([r], units, families)]
+            single_rules = shown_rules or single_rules
+        for single_rule in single_rules:
+            [criterion] = single_rule.criteria
+            if not criterion.is_hurdle:
+                names.append(criterion.number)
+    return tuple(dict.fromkeys(names))
 
 
 def _describe_withheld(data: ClaimData) -> str:
-    """Say which values have no interval, and why; empty if all have one."""
+    """Describe the values without an interval, and the reason; empty if all values have an interval."""
     reasons: dict[str, list[str]] = {}
     for (model, estimator), (count, reason) in data.withheld.items():
         reasons.setdefault(reason, []).append(f"{count} of `{estimator}` of `{model}`")
@@ -449,33 +477,34 @@ def _describe_withheld(data: ClaimData) -> str:
 
 
 def _describe_suspects(data: ClaimData) -> str:
-    """Say how many values of which estimator are suspect, and why; empty if no value is."""
-    by_estimator: dict[str, dict[str, str]] = {}
+    """Describe how many values of each estimator are suspect, and why; empty if no value is suspect."""
+    counts_by_estimator: dict[str, dict[str, str]] = {}
     for (model, estimator), count in data.suspects.items():
-        by_estimator.setdefault(estimator, {})[model] = count
-    whose = "; ".join(
-        f"by `{estimator}` {group_models(models)}" for estimator, models in by_estimator.items()
+        counts_by_estimator.setdefault(estimator, {})[model] = count
+    counts_in_words = "; ".join(
+        f"by `{estimator}` {group_models(models)}"
+        for estimator, models in counts_by_estimator.items()
     )
-    if not whose:
+    if not counts_in_words:
         return ""
     causes = f"{COPIES.cause}, or {NEAR_THE_WIDTH.cause}"
-    return f"suspect values ({causes}): {whose}"
+    return f"suspect values ({causes}): {counts_in_words}"
 
 
 def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
-    """Evaluate the statistic, average units that differ only in seeds, and return the family of each."""
+    """Evaluate the statistic, average units that differ only in seeds, and return the units and their families."""
     units = evaluate_statistic(claim, data)
     models = data.evidence.models
-    together: dict[tuple[str, ...], list[str]] = {}
+    units_by_training: dict[tuple[str, ...], list[str]] = {}
     for unit in units:
-        of_unit = [models[name] for name in unit.split(PAIR) if name in models]
-        key = tuple(model.training or model.name for model in of_unit) or (unit,)
-        together.setdefault(key, []).append(unit)
-    found: dict[str, Mapping[str, BoundedNumber]] = {}
+        unit_models = [models[name] for name in unit.split(PAIR) if name in models]
+        key = tuple(model.training or model.name for model in unit_models) or (unit,)
+        units_by_training.setdefault(key, []).append(unit)
+    averages: dict[str, Mapping[str, BoundedNumber]] = {}
     families: dict[str, str] = {}
-    for members in together.values():
+    for members in units_by_training.values():
         pairs = [unit.split(PAIR) for unit in members]
-        # Of pairs, as many are independent as there are of the rarer one.
+        # Pairs share models: only as many are independent as the rarer model of the pair has seeds.
         counts = [len(set(names)) for names in zip(*pairs, strict=True)]
         count = min((count for count in counts if count > 1), default=1)
         name, numbers = name_seeds(members[0], count), units[members[0]]
@@ -484,19 +513,19 @@ def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
                 key: average_seeds([units[member][key] for member in members], count)
                 for key in numbers
             }
-        found[name] = numbers
-        known = [models[model] for model in pairs[0] if model in models]
-        families[name] = PAIR.join(model.family or model.name for model in known) or name
-    return found, families
+        averages[name] = numbers
+        known_models = [models[model] for model in pairs[0] if model in models]
+        families[name] = PAIR.join(model.family or model.name for model in known_models) or name
+    return averages, families
 
 
 def name_seeds(first: str, count: int) -> str:
-    """Name the seeds of a training, or pairs of them, by the first one."""
+    """Name the seeds of a training, or pairs of seeds, by the first of them."""
     return first if count == 1 else f"{first}{OTHER_SEEDS} ({count})"
 
 
 def evaluate_statistic(claim: Claim, data: ClaimData) -> Units:
-    """Evaluate the statistic of a claim, which several papers have or its own."""
+    """Evaluate the statistic of a claim, which is in :mod:`.statistics` or in the folder of the paper."""
     estimators = {"estimators": claim.estimators} if claim.estimators else {}
     statistic = getattr(statistics, claim.statistic, None)
     if statistic is None:
@@ -510,7 +539,7 @@ def evaluate_statistic(claim: Claim, data: ClaimData) -> Units:
 def decide(
     claim: Claim, units: Units, families: Families | None = None
 ) -> dict[ClaimVerdict, np.ndarray]:
-    """Return whether the conditions of both verdicts are shown, of each draw; raises as :func:`judge`."""
+    """Return whether the condition of each verdict is shown, for each draw; errors are those of :func:`judge`."""
     try:
         return {
             verdict: criteria.is_shown(claim.find_condition(verdict), units, families)
@@ -520,40 +549,49 @@ def decide(
         raise InputError(f"claim `{claim.name}`: {error}") from None
 
 
-def _select_defined(claim: Claim, units: Units) -> tuple[Units, str]:
-    """Return units whose numbers are all defined, and why others are not; raises if the claim needs these."""
-    found: dict[str, Mapping[str, BoundedNumber]] = {}
+def _drop_undefined_units(claim: Claim, units: Units) -> tuple[Units, str]:
+    """Return the units whose numbers are all defined, and why other units are left out.
+
+    Raises
+    ------
+    NotMeasured
+        If the claim needs a unit with an undefined number.
+    """
+    defined_units: dict[str, Mapping[str, BoundedNumber]] = {}
     reasons = []
     for unit, numbers in units.items():
         try:
             for name, number in numbers.items():
                 _read_unit_number(unit, name, number)
-            found[unit] = numbers
+            defined_units[unit] = numbers
         except NotMeasured as reason:
             reasons.append(reason)
     are_all_needed = not isinstance(claim.models, str) and not claim.min_models
-    least = max(claim.min_models, 1)
-    if reasons and (are_all_needed or len(criteria.list_units(found)) < least):
+    minimum = max(claim.min_models, 1)
+    if reasons and (are_all_needed or len(criteria.list_units(defined_units)) < minimum):
         raise reasons[0]
-    return found, "; ".join(map(str, reasons))
+    return defined_units, "; ".join(map(str, reasons))
 
 
 def _read_unit_number(unit: str, name: str, number: BoundedNumber) -> UnitNumber:
-    named = f"`{name}`" + (f" of `{unit}`" if unit else "")
+    label = f"`{name}`" + (f" of `{unit}`" if unit else "")
     ends = number.bounds(TAIL, TAIL)
     # A number with infinite bounds is unknown, and decides nothing.
     if np.isnan(number.estimate) and not np.isinf(ends).all():
-        raise NotMeasured(f"{named} is undefined")
+        raise NotMeasured(f"{label} is undefined")
     if np.isnan(ends).any():
         raise NotMeasured(
-            f"{named} has no interval, which needs values without each of 16 groups of windows, or of two "
-            "seeds at least"
+            f"{label} has no interval, which needs values without each of 16 groups of windows, or values of at least "
+            "two seeds"
         )
     return UnitNumber(unit, name, *_read_interval(number))
 
 
 def _read_interval(number: BoundedNumber) -> tuple[float, float, float]:
-    """Return the estimate and the interval; NaN if it has none. One end may be infinite, but not both."""
+    """Return the estimate and both ends of the interval; the ends are NaN if there is no interval.
+
+    One end may be infinite, but not both.
+    """
     ends = number.bounds(TAIL, TAIL)
     low, high = (float(np.clip(end, *number.limits)) for end in ends)
     has_interval = low < high and not np.isinf(ends).all()
@@ -563,7 +601,7 @@ def _read_interval(number: BoundedNumber) -> tuple[float, float, float]:
 def _estimate_margin(
     condition: Condition, units: Units, families: Families
 ) -> tuple[float, float, float, float]:
-    """Return estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
+    """Return the estimate, its interval and the smallest visible effect, relative to 0 or to the only bound."""
     margin = criteria.margin(criteria.drop_hurdles(condition), units, families)
     estimate, low, high = _read_interval(margin)
     low, high = (end if np.isfinite(end) else nan for end in (low, high))
@@ -574,53 +612,59 @@ def _estimate_margin(
 
 
 def _explain_verdict(claim: Claim, verdict: ClaimVerdict, units: Units, families: Families) -> str:
-    """Say in how many units which criteria are met, or what support and a contradiction lack."""
+    """Describe in how many units criteria are met; without a verdict, describe the criteria that are not met."""
 
-    def explain(decided: ClaimVerdict, *, lacking: bool) -> str:
-        condition = claim.find_condition(decided)
-        met = criteria.find_met(condition, units, families)
+    def explain(condition_verdict: ClaimVerdict, *, lacking: bool) -> str:
+        condition = claim.find_condition(condition_verdict)
+        results = criteria.check_criteria(condition, units, families)
         rules = []
         for place, rule in enumerate(condition):
-            of_rule = {(c, unit): is_met for (at, c, unit), is_met in met.items() if at == place}
-            groups = [_explain_group(claim, group, of_rule, families) for group in rule.groups]
+            rule_results = {
+                (criterion, unit): is_met
+                for (rule_place, criterion, unit), is_met in results.items()
+                if rule_place == place
+            }
+            groups = [_explain_group(claim, group, rule_results, families) for group in rule.groups]
             if lacking:
                 rules.append([words for words, is_enough in groups if not is_enough])
             elif all(is_enough for _, is_enough in groups):
                 rules.append([words for words, _ in groups])
         return " or ".join(" and ".join(groups) for groups in rules if groups)
 
-    supported, contradicted = DECIDED
     if verdict in DECIDED:
         return f"{capitalise(explain(verdict, lacking=False))}."
     if all(decide(claim, units, families).values()):
-        support = explain(supported, lacking=False)
-        contradiction = explain(contradicted, lacking=False)
+        support = explain(ClaimVerdict.SUPPORTED, lacking=False)
+        contradiction = explain(ClaimVerdict.CONTRADICTED, lacking=False)
         return f"Both are shown: support ({support}) and a contradiction ({contradiction})."
-    support = explain(supported, lacking=True)
-    contradiction = explain(contradicted, lacking=True)
+    support = explain(ClaimVerdict.SUPPORTED, lacking=True)
+    contradiction = explain(ClaimVerdict.CONTRADICTED, lacking=True)
     return f"The condition for support is met {support}. The condition for a contradiction is met {contradiction}."
 
 
 def _explain_group(
-    claim: Claim, group: Rule, met: Mapping[tuple[Criterion, str], bool], families: Families
+    claim: Claim, group: Rule, results: Mapping[tuple[Criterion, str], bool], families: Families
 ) -> tuple[str, bool]:
-    """Say in how many units criteria that are counted together are met, and return whether these are enough."""
-    names = list(dict.fromkeys(unit for criterion, unit in met if criterion in group.criteria))
+    """Describe in how many units the criteria of a group are met, and return whether these units are enough."""
+    names = list(dict.fromkeys(unit for criterion, unit in results if criterion in group.criteria))
     join = any if group.is_any else all
-    is_met = [join(met[criterion, name] for criterion in group.criteria) for name in names]
-    shown = [c for c in group.criteria if not group.is_any or any(met[c, name] for name in names)]
-    missed = [c for c in group.criteria if not all(met[c, name] for name in names)]
+    is_met = [join(results[criterion, name] for criterion in group.criteria) for name in names]
+    met_criteria = [
+        c for c in group.criteria if not group.is_any or any(results[c, name] for name in names)
+    ]
+    missed_criteria = [c for c in group.criteria if not all(results[c, name] for name in names)]
     if group.share == TOGETHER:
         is_enough, count = is_met[0], "in all cases together"
     else:
         weight, weights = criteria.find_needed_weight(group.share, names, families)
-        reached = sum(part for part, is_shown in zip(weights, is_met, strict=True) if is_shown)
-        is_enough, total = bool(reached >= weight - ROUNDING), weights.sum()
-        what = "cases" if total == len(names) else f"families ({len(names)} cases)"
+        met_weight = weights[is_met].sum()
+        total = weights.sum()
+        is_enough = bool(met_weight >= weight - ROUNDING)
+        cases = "cases" if total == len(names) else f"families ({len(names)} cases)"
         share = f"{100 * group.share:g} %" if isinstance(group.share, float) else f"{weight:g}"
-        needed = "more than half" if group.share == "most" else share
-        count = f"in {reached:.3g} of {total:.3g} {what}, {needed} needed"
+        needed_words = "more than half" if group.share == "most" else share
+        count = f"in {met_weight:.3g} of {total:.3g} {cases}, {needed_words} needed"
     if is_enough:
-        return f"{count}: {claim.format_criteria(shown, is_any=group.is_any)}", True
-    numbers = ", ".join(dict.fromkeys(claim.name_number(c.number) for c in missed))
+        return f"{count}: {claim.format_criteria(met_criteria, is_any=group.is_any)}", True
+    numbers = ", ".join(dict.fromkeys(claim.name_number(c.number) for c in missed_criteria))
     return (count if group.is_any else f"{count}; not met: {numbers}"), False

@@ -1,4 +1,4 @@
-"""The page of a paper's claims that people read, its ledger, and all verdicts as one family."""
+"""The page of a paper's claims, their ledger as CSV, and the page of all verdicts as a family of tests."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,41 +26,44 @@ from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 from shape_of_learning.words import capitalise, escape_cell, format_range, uncapitalise
 
-FALSE_SHARE = 0.05  # of the verdicts of a run, at most
-MOST_ROWS = 20  # of a table of one claim
-MOST_CURVES = 2  # that one sentence describes
-PLATEAU = 0.1  # of the range of a profile, below its highest value
-FLAT = 0.05  # range over the highest value, up to which a profile is told by its range alone
+FALSE_SHARE = 0.05  # the largest expected share of false verdicts
+MOST_ROWS = 20  # in a table of a claim
+MOST_CURVES = 2  # that a sentence describes
+# The peak of a profile holds the values that lie below its highest value by at most this share of its range. A profile
+# whose range is at most the share FLAT of its highest value has no peak.
+PLATEAU = 0.1
+FLAT = 0.05
 BARS = "▁▂▃▄▅▆▇█"
-WIDE_RANGE = 30  # of positive values, above which a picture of them has a logarithmic scale
+WIDE_RANGE = 30  # the highest value over the lowest, from which bars have a logarithmic scale
 NOT_OF_ALL_TEXT = (
     "{names}: the intervals are for this number of windows. They leave out a bias, which more windows would lessen, so "
-    "they may not hold the value of all text."
+    "they may not contain the value of all text."
 )
 HOW_TO_READ = (
     "A bound counts as passed only if the whole 95 % interval lies beyond it; a number without an interval is compared "
-    "as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, of twins and "
-    "fine-tunings over seeds.",
-    "*Met* uses an interval that is widened for every model, layer, step or alternative that the criteria could pick, "
-    "so a number whose own interval lies beyond its bound may not meet it.",
+    "as it is. The interval of a model covers the choice of windows, that of several seeds the choice of seeds and "
+    "windows, that of twins and fine-tunings the choice of seeds.",
+    "*Met* uses an interval that is widened for every model, layer, step or alternative that the criteria could pick. "
+    "So a criterion may not be met although the number's own interval lies beyond the bound.",
     "A case is a model, a pair of models, or all seeds of one training; a family is one or several cases, such as the "
     "sizes of one suite.",
-    "p is the chance that windows or seeds drawn anew give such a verdict although the truth lies at the bound. Of "
+    "p is the chance that newly drawn windows or seeds give this verdict although the truth lies at the bound. Of "
     "many verdicts some have a small p by chance: `family.md` says how many of all verdicts of the run may be false.",
-    "*Support over all cases* is the number that a supported claim rests on, over all of them: the quantity itself if "
-    "all bounds are equal, else its least distance to a bound, positive where the bound is met.",
-    "A verdict in brackets is that by another score, or without some tokens.",
-    "*Beyond* a null model, such as *untrained* weights, is a claim that the model meets by more than the null model "
-    "does. *No*: the null model meets the claim by itself, or by as much. *Not told*: the interval of the difference "
-    "holds 0. *No interval*: that of the null model is withheld. Step 0 of a pretraining is *untrained*, too.",
+    "*Support over all cases* is the number on which a supported claim rests: the quantity itself if all bounds are "
+    "equal, otherwise its least distance to a bound, which is positive if the bound is met.",
+    "A verdict in brackets uses another score, or leaves out some tokens.",
+    "A claim is *beyond* a null model, such as *untrained* weights, if the model meets the claim by more than the null "
+    "model does. *No*: the null model meets the claim by itself, or by as much. *Not told*: the interval of the "
+    "difference contains 0. *No interval*: the interval of the null model is withheld. Step 0 of a pretraining also "
+    "counts as *untrained*.",
 )
-Judged = Sequence[tuple[Claim, Judgement]]
+JudgedClaims = Sequence[tuple[Claim, Judgement]]
 
 
-def write_ledger(path: Path, judged: Judged) -> None:
-    """Write the CSV file, lists joined by ``;``."""
+def write_ledger(path: Path, judged_claims: JudgedClaims) -> None:
+    """Write the verdicts and their numbers as a CSV file, with lists joined by ``;``."""
     rows = []
-    for claim, judgement in judged:
+    for claim, judgement in judged_claims:
         distances = [
             f"{name}: {distance:.6g}" for name, distance in judgement.to_contradict.items()
         ]
@@ -74,31 +77,31 @@ def write_ledger(path: Path, judged: Judged) -> None:
             "besides": tuple(_list_other_verdicts(claim, judgement)),
             "criteria": json.dumps(tabulate_criteria(claim, judgement), ensure_ascii=False),
         }
-        listed = (cells[column] for column in CLAIM_COLUMNS)
-        rows.append([";".join(cell) if isinstance(cell, tuple) else cell for cell in listed])
+        values = (cells[column] for column in CLAIM_COLUMNS)
+        rows.append([";".join(cell) if isinstance(cell, tuple) else cell for cell in values])
     write_table(path, CLAIM_COLUMNS, rows)
 
 
-def write_page(path: Path, title: str, judged: Judged) -> None:
-    """Write the Markdown file: verdicts, each claim with its numbers, and those that cannot be judged, folded."""
-    with_data = [pair for pair in judged if pair[1].verdict not in UNJUDGED]
-    without_data = [pair for pair in judged if pair[1].verdict in UNJUDGED]
-    verdicts = [judgement.verdict for _, judgement in judged]
+def write_page(path: Path, title: str, judged_claims: JudgedClaims) -> None:
+    """Write the page in Markdown: the verdicts, a section for each claim, and, folded, the claims without data."""
+    measured_claims = [pair for pair in judged_claims if pair[1].verdict not in UNJUDGED]
+    unmeasured_claims = [pair for pair in judged_claims if pair[1].verdict in UNJUDGED]
+    verdicts = [judgement.verdict for _, judgement in judged_claims]
     lines = [f"# Claims of: {title}", "", f"{count_verdicts(verdicts)}.", ""]
-    if with_data:
+    if measured_claims:
         rows = [
             [claim.sentence, f"**{judgement.verdict}**{_name_differing_verdicts(judgement)}"]
-            for claim, judgement in with_data
+            for claim, judgement in measured_claims
         ]
         lines += [*format_table(("Claim", "Verdict"), rows), ""]
         lines += _fold("How to read the tables", [f"- {words}" for words in HOW_TO_READ])
-    for claim, judgement in with_data:
+    for claim, judgement in measured_claims:
         lines += _write_section(claim, judgement)
-    if without_data:
-        claims = "1 claim" if len(without_data) == 1 else f"{len(without_data)} claims"
+    if unmeasured_claims:
+        claims = "1 claim" if len(unmeasured_claims) == 1 else f"{len(unmeasured_claims)} claims"
         reasons = [
             f"- {claim.sentence} ({claim.where}) {capitalise(judgement.verdict)}: {judgement.because}"
-            for claim, judgement in without_data
+            for claim, judgement in unmeasured_claims
         ]
         lines += _fold(f"This run cannot judge {claims}.", reasons)
     with atomic_write(path) as partial:
@@ -110,7 +113,7 @@ def _fold(summary: str, lines: Sequence[str]) -> list[str]:
 
 
 def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
-    """Write the finding, its curves and criteria; definitions and data are folded."""
+    """Write the finding on a claim with its curves and criteria, and, folded, its definitions and data."""
     lines = [
         f"## {claim.sentence}",
         "",
@@ -122,17 +125,17 @@ def _write_section(claim: Claim, judgement: Judgement) -> list[str]:
     if rows := tabulate_criteria(claim, judgement):
         lines += [*format_table(name_criteria_columns(judgement.verdict), rows), ""]
     measures = [find_measure(name) for name in claim.estimators if name in list_measure_names()]
-    biased = [measure.label for measure in measures if not measure.has_interval]
-    if biased and rows:
-        lines += [NOT_OF_ALL_TEXT.format(names=" and ".join(biased)), ""]
+    biased_labels = [measure.label for measure in measures if not measure.has_interval]
+    if biased_labels and rows:
+        lines += [NOT_OF_ALL_TEXT.format(names=" and ".join(biased_labels)), ""]
     return lines + _fold(
-        "Definitions, what would have contradicted it, other estimators, and what it rests on",
+        "Definitions, conditions, other estimators, and the data behind the verdict",
         _list_details(claim, judgement),
     )
 
 
 def _format_p(judgement: Judgement) -> str:
-    """Write the chance of a decided verdict where its bound is just missed, in brackets; empty without intervals."""
+    """Write the p-value of a decided verdict in brackets; empty without intervals."""
     p = {
         ClaimVerdict.SUPPORTED: judgement.p_supported,
         ClaimVerdict.CONTRADICTED: judgement.p_contradicted,
@@ -143,38 +146,42 @@ def _format_p(judgement: Judgement) -> str:
 
 
 def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
-    supported, contradicted = (claim.format_condition(verdict) for verdict in DECIDED)
+    support_rule, contradiction_rule = (claim.format_condition(verdict) for verdict in DECIDED)
     lines = [
         f"- Claim `{claim.name}`, {claim.where}. Statistic: `{format_statistic(claim)}`",
         f"- Reason: {judgement.because}",
         *(f"- *{name}*: {definition}" for name, definition in _define_numbers(claim)),
-        f"- Supported if {supported}",
-        f"- Contradicted if {contradicted}"
+        f"- Supported if {support_rule}",
+        f"- Contradicted if {contradiction_rule}"
         + (f"; {_describe_contradiction(claim, judgement)}" if judgement.to_contradict else ""),
     ]
     if not isnan(judgement.estimate) and judgement.verdict != ClaimVerdict.CONTRADICTED:
         value = _format_value(judgement.estimate, judgement.low, judgement.high)
         distance = judgement.smallest_visible
-        visible = (
+        distance_words = (
             "" if isnan(distance) else f"; a distance of {distance:.3g} from the bound would show"
         )
-        lines.append(f"- Support over all cases: {value}{visible}")
-    lines += [f"- Smaller effects: {claim.matters}"] if claim.matters else []
-    lines += [f"- Scope: {describe_scope(claim)}"] if claim.seen else []
-    if others := _list_other_verdicts(claim, judgement, name=_name_estimators):
-        lines.append(f"- Other estimators, selections and null models: {'; '.join(others)}")
+        lines.append(f"- Support over all cases: {value}{distance_words}")
+    if claim.matters:
+        lines.append(f"- Smaller effects: {claim.matters}")
+    if claim.seen:
+        lines.append(f"- Scope: {describe_scope(claim)}")
+    if other_verdicts := _list_other_verdicts(claim, judgement, name=_name_estimators):
+        lines.append(f"- Other estimators, selections and null models: {'; '.join(other_verdicts)}")
     if judgement.equal_values:
-        equal = ", ".join(judgement.equal_values)
-        lines.append(f"- Equal values, so no second verdict: {equal}")
+        equal_values = ", ".join(judgement.equal_values)
+        lines.append(f"- Equal values, so no second verdict: {equal_values}")
     if judgement.models:
         checkpoints = len(judgement.revisions)
-        rests_on = [
+        basis = [
             ", ".join(judgement.models),
             f"{checkpoints} checkpoint{'s' if checkpoints > 1 else ''}",
-            *([f"vectors of a batch: {', '.join(judgement.n)}"] if judgement.n else []),
-            *([f"selection: {', '.join(judgement.selections)}"] if judgement.selections else []),
         ]
-        lines.append(f"- Rests on: {'; '.join(rests_on)}")
+        if judgement.n:
+            basis.append(f"vectors of a batch: {', '.join(judgement.n)}")
+        if judgement.selections:
+            basis.append(f"selection: {', '.join(judgement.selections)}")
+        lines.append(f"- Rests on: {'; '.join(basis)}")
     lines += [
         f"- Changed after results were seen, {day}: {change}"
         for day, change in claim.changed.items()
@@ -212,32 +219,32 @@ def _list_details(claim: Claim, judgement: Judgement) -> list[str]:
 def _list_other_verdicts(
     claim: Claim, judgement: Judgement, name: Callable[[str], str] = str
 ) -> list[str]:
-    """List the verdicts by other estimators, on other selections, and beyond null models."""
-    others = [
+    """List the verdicts by other estimators and on other selections, and the comparisons with null models."""
+    verdicts = [
         f"{'also ' * (key in claim.robustness)}{name(key)}: {verdict}"
         for key, verdict in judgement.other_verdicts.items()
     ]
-    beyond = [
-        f"beyond {_name_control(control)}: {told}"
-        for control, told in judgement.beyond_controls.items()
+    comparisons = [
+        f"beyond {_name_control(control)}: {result}"
+        for control, result in judgement.control_comparisons.items()
     ]
-    return others + beyond
+    return verdicts + comparisons
 
 
 def _name_differing_verdicts(judgement: Judgement) -> str:
-    """Name the other verdicts that are not the one that counts, in brackets; empty if all are."""
-    differing = [
+    """Write the verdicts of other estimators that differ from the claim's, in brackets; empty if none differs."""
+    differing_verdicts = [
         f"{_name_estimators(name)}: {verdict}"
         for name, verdict in judgement.other_verdicts.items()
         if verdict not in (judgement.verdict, ClaimVerdict.NOT_MEASURED)
     ]
-    return f" ({'; '.join(differing)})" if differing else ""
+    return f" ({'; '.join(differing_verdicts)})" if differing_verdicts else ""
 
 
 def _define_numbers(claim: Claim) -> list[tuple[str, str]]:
-    """Return name and definition of the numbers that have one."""
-    named = [(claim.name_number(key), words) for key, words in claim.numbers.items()]
-    pairs = [(name, words.removeprefix(f"{name}: ")) for name, words in named]
+    """Return the name and the definition of each number that has a definition."""
+    names_with_words = [(claim.name_number(key), words) for key, words in claim.numbers.items()]
+    pairs = [(name, words.removeprefix(f"{name}: ")) for name, words in names_with_words]
     return [(name, definition) for name, definition in pairs if definition != name]
 
 
@@ -247,7 +254,7 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
         return ""
     numbers = ""
     if words := _describe_curves(claim, judgement):
-        numbers = _name_deciding(claim, judgement)
+        numbers = _format_deciding_numbers(claim, judgement)
     else:
         words = _describe_numbers(claim, judgement)
         if judgement.estimators != tuple(claim.estimators):
@@ -257,46 +264,48 @@ def describe_finding(claim: Claim, judgement: Judgement) -> str:
         ClaimVerdict.UNDECIDED: f"{withheld}, which leaves the claim undecided",
         ClaimVerdict.DEPENDS: ", and other estimators say the opposite",
     }
-    conclusion = claim.find_conclusion(judgement.verdict, judgement.deciding)
+    conclusion = claim.find_conclusion(judgement.verdict, judgement.deciding_numbers)
     ending = f", so {conclusion}" if conclusion else endings.get(judgement.verdict, "")
     suspects = f" {capitalise(judgement.suspects)}." if judgement.suspects else ""
-    equals = [_name_control(c) for c, told in judgement.beyond_controls.items() if told == "no"]
-    null = f" Null models meet the claim as well: {' and '.join(equals)}." if equals else ""
-    return f"{capitalise(words)}{ending}{numbers}.{suspects}{null}{_name_cases(claim, judgement)}"
+    comparisons = judgement.control_comparisons
+    controls = [_name_control(name) for name, result in comparisons.items() if result == "no"]
+    nulls = f" Null models meet the claim as well: {' and '.join(controls)}." if controls else ""
+    return f"{capitalise(words)}{ending}{numbers}.{suspects}{nulls}{_name_cases(claim, judgement)}"
 
 
-def _name_deciding(claim: Claim, judgement: Judgement) -> str:
-    """Name the numbers that meet the criteria of a verdict, in brackets; empty if none does."""
+def _format_deciding_numbers(claim: Claim, judgement: Judgement) -> str:
+    """Write the numbers that decide a verdict in brackets; empty if the verdict is not decided."""
     if judgement.verdict not in DECIDED:
         return ""
-    deciding: dict[str, list[float]] = {}
+    estimates: dict[str, list[float]] = {}
     for result in judgement.results:
         if result.is_met and _has_decided(judgement, result):
-            deciding.setdefault(result.number.name, []).append(result.number.estimate)
+            estimates.setdefault(result.number.name, []).append(result.number.estimate)
     parts = (
-        f"{claim.name_number(name)}: {format_range(of, '.3g')}" for name, of in deciding.items()
+        f"{claim.name_number(name)}: {format_range(values, '.3g')}"
+        for name, values in estimates.items()
     )
-    return f" ({'; '.join(parts)})" if deciding else ""
+    return f" ({'; '.join(parts)})" if estimates else ""
 
 
 def _has_decided(judgement: Judgement, result: CriterionResult) -> bool:
-    """Return whether a result is of a number that decides; the only number of a statistic may have no name."""
+    """Return whether the number of a result decides the verdict; a statistic's only number may have no name."""
     is_hurdle = result.comparison.startswith("not_")
-    return not is_hurdle and bool({result.number.name, ""} & {*judgement.deciding})
+    return not is_hurdle and bool({result.number.name, ""} & {*judgement.deciding_numbers})
 
 
 def _name_cases(claim: Claim, judgement: Judgement) -> str:
-    """Say so if one case was judged, or none of the models that the claim names."""
+    """Warn if only one case was judged, or if no judged model is a model that the claim names."""
     is_group = isinstance(claim.models, str)
     is_other = not is_group and not any(model in claim.models for model in judgement.models)
-    one = "One case says little of other models." if judgement.cases == 1 else ""
+    sentence = "One case says little of other models." if judgement.cases == 1 else ""
     if is_other:
-        return " ".join(filter(None, (" The paper tested other models.", one)))
-    return f" {one}" if is_group and one else ""
+        return " ".join(filter(None, (" The paper tested other models.", sentence)))
+    return f" {sentence}" if is_group and sentence else ""
 
 
 def _describe_curves(claim: Claim, judgement: Judgement) -> str:
-    """Describe profiles over layers or curves over steps, of seeds their mean; empty if there are many or none."""
+    """Describe profiles over layers or curves over steps, averaged over seeds; empty if there are many or none."""
     curves = _average_seeds(judgement)
     if len(curves) > MOST_CURVES:
         return ""
@@ -341,7 +350,7 @@ def _has_same_places(curve: LayerValues, other: LayerValues) -> bool:
 
 
 def _describe_profile(curve: LayerValues) -> str:
-    """Say where a profile is highest, and its values there and elsewhere."""
+    """Describe where a profile is highest, and its values there and elsewhere."""
     values = dict(zip(curve.layers.tolist(), curve.last[..., 0].tolist(), strict=True))
     low, high = min(values.values()), max(values.values())
     if high - low <= FLAT * abs(high):
@@ -352,7 +361,7 @@ def _describe_profile(curve: LayerValues) -> str:
 
 
 def _describe_training(curve: LayerValues) -> str:
-    """Say the mean over layers at the first and the last step, and at the extremes between them."""
+    """Describe the mean over layers at the first and the last step, and at the extremes between them."""
     means, steps = curve.means[..., 0].tolist(), curve.steps.tolist()
     marks = {0: "", len(means) - 1: ""}
     for mark, extreme in ((" (highest)", max), (" (lowest)", min)):
@@ -365,13 +374,13 @@ def _describe_training(curve: LayerValues) -> str:
 
 
 def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
-    """Say the numbers that criteria look at, of several units their range."""
+    """Describe the numbers that criteria use; for several units, their range."""
     results = [result for result in judgement.results if not isnan(result.number.estimate)]
     if judgement.verdict == ClaimVerdict.CONTRADICTED:
         results = [r for r in results if r.is_met and _has_decided(judgement, r)]
     else:
-        of_support = [result for result in results if result.verdict == ClaimVerdict.SUPPORTED]
-        results = of_support or results
+        support_results = [result for result in results if result.verdict == ClaimVerdict.SUPPORTED]
+        results = support_results or results
     numbers = [result.number for result in results]
     units = list(dict.fromkeys(number.unit for number in numbers))
     parts = []
@@ -385,22 +394,24 @@ def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
         if any(units)
         else ""
     )
-    *others, last = parts or [""]
-    return (f"{', '.join(others)} and {last}" if others else last) + where
+    *first_parts, last = parts or [""]
+    return (f"{', '.join(first_parts)} and {last}" if first_parts else last) + where
 
 
 def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
-    """Draw each curve as a row of bars, over layers or over steps; those of one measure have one scale."""
+    """Draw each curve as a row of bars, over layers or over steps; curves of the same measure have the same scale."""
     is_training = claim.checkpoints == "training"
-    drawn = {}
+    values_by_curve = {}
     for (model, estimator), curve in judgement.curves.items():
         values = curve.means[..., 0] if is_training else curve.last[..., 0]
         if values.size >= 3 and values.ndim == 1:
-            drawn[model, estimator] = values
+            values_by_curve[model, estimator] = values
     lines = []
-    for (model, estimator), values in drawn.items():
-        scaled = np.concatenate([other for (_, name), other in drawn.items() if name == estimator])
-        low, high = scaled.min(), scaled.max()
+    for (model, estimator), values in values_by_curve.items():
+        measure_values = np.concatenate(
+            [other for (_, name), other in values_by_curve.items() if name == estimator]
+        )
+        low, high = measure_values.min(), measure_values.max()
         scale, note = (lambda X: X), ""
         if low > 0 and high > WIDE_RANGE * low:
             scale, note = np.log, ", on a logarithmic scale"
@@ -418,7 +429,7 @@ def _draw_curves(claim: Claim, judgement: Judgement) -> list[str]:
 
 
 def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
-    """Return a row of words for each criterion and case, with the columns of :func:`.name_criteria_columns`."""
+    """Return a row of cells for each criterion and case, with the columns of :func:`.name_criteria_columns`."""
     is_undecided = judgement.verdict not in DECIDED
     return [
         [
@@ -439,7 +450,7 @@ def tabulate_criteria(claim: Claim, judgement: Judgement) -> list[list[str]]:
 
 
 def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write a Markdown table, of many rows the first ones."""
+    """Write a Markdown table with at most `MOST_ROWS` rows."""
     lines = [f"| {' | '.join(columns)} |", f"|{' :-- |' * len(columns)}"]
     lines += [f"| {' | '.join(map(escape_cell, row))} |" for row in rows[:MOST_ROWS]]
     more = len(rows) - MOST_ROWS
@@ -447,35 +458,35 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 
 def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
-    """Take the verdicts of all papers as one family of tests.
+    """Write the table and the page of the verdicts of all papers as a family of tests.
 
-    Benjamini and Yekutieli, The control of the false discovery rate in multiple testing under dependency, Annals
-    of Statistics 29 (2001): `q` is the least share of false ones among verdicts that are as clear as this one,
-    whatever they have in common.
+    The value `q` bounds the expected share of false verdicts among the verdicts with a q no larger than this, however
+    the verdicts depend on each other (Benjamini and Yekutieli, The control of the false discovery rate in multiple
+    testing under dependency, Annals of Statistics 29, 2001).
     """
     from scipy.stats import false_discovery_control
 
-    tested = []
+    tables = []
     for ledger in ledgers:
         verdicts = pd.read_csv(ledger, keep_default_na=False, na_values=[""])
         for verdict in DECIDED:
             rows = verdicts[["claim", "verdict"]].assign(tested=verdict, p=verdicts[f"p_{verdict}"])
-            tested.append(rows.rename(columns={"verdict": "decided"}).dropna(subset="p"))
-    rows = pd.concat(tested, ignore_index=True)
+            tables.append(rows.rename(columns={"verdict": "decided"}).dropna(subset="p"))
+    rows = pd.concat(tables, ignore_index=True)
     rows["q"] = false_discovery_control(rows["p"], method="by") if len(rows) else []
     write_table(table, rows.columns, rows.itertuples(index=False))
-    decided = rows[rows["decided"] == rows["tested"]]
-    doubtful = decided[decided["q"] > FALSE_SHARE]
-    named = ", ".join(f"`{claim}`" for claim in doubtful["claim"]) or "none"
+    decided_rows = rows[rows["decided"] == rows["tested"]]
+    doubtful_rows = decided_rows[decided_rows["q"] > FALSE_SHARE]
+    names = ", ".join(f"`{claim}`" for claim in doubtful_rows["claim"]) or "none"
     family = [
-        f"A claim can be supported or contradicted. {len(rows)} such verdicts on {rows['claim'].nunique()} claims have "
-        f"an interval and so a p; {len(decided)} of them were reached. Of a decided claim, the table lists only the "
-        "verdict that was reached. p is the chance of such a verdict where the claim's bound is just missed, over "
-        "windows of text, or seeds, of these models, and not over models. Of scores that have an interval for this "
-        f"number of windows only, such as linearity, it leaves out a bias. {LEAST_CHANCE:g} stands for all that is "
-        "smaller. q is p adjusted for the number of verdicts (Benjamini and Yekutieli): of the verdicts whose q is at "
-        f"most {FALSE_SHARE:g}, no more than {100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger "
-        f"q, which may be chance: {named}.",
+        f"A claim can be supported or contradicted. {len(rows)} of these verdicts on {rows['claim'].nunique()} claims "
+        f"have an interval and so a p; {len(decided_rows)} of them were reached. For a decided claim, the table lists "
+        "only the verdict that was reached. p is the chance of this verdict if the claim's bound is just missed, over "
+        "windows of text, or seeds, of these models, and not over models. For scores whose interval is for this number "
+        f"of windows only, such as linearity, p leaves out a bias. {LEAST_CHANCE:g} stands for all smaller values. q "
+        "is p adjusted for the number of verdicts (Benjamini and Yekutieli): of the verdicts whose q is at most "
+        f"{FALSE_SHARE:g}, no more than {100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger "
+        f"q, which may be chance: {names}.",
         "",
         "| Claim | Tested | p | q | Decided |",
         "| :-- | :-- | --: | --: | :-- |",
@@ -485,7 +496,7 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
             if row.decided == row.tested or row.decided not in DECIDED
         ),
     ]
-    if rows.empty:  # pages do not show a table without rows
+    if rows.empty:  # a report cannot show a table without rows
         family = ["No verdict of this run could be tested: none has an interval."]
     lines = ["# All verdicts as one family", "", *family, ""]
     with atomic_write(page) as partial:
@@ -511,22 +522,24 @@ def count_verdicts(verdicts: Sequence[str]) -> str:
 
 
 def _describe_contradiction(claim: Claim, judgement: Judgement) -> str:
-    """Say how far numbers must have been beyond the bounds to contradict a claim."""
+    """Describe how far beyond the bounds numbers would have contradicted a claim."""
     distances: Mapping[str, float] = judgement.to_contradict
     if not any(distances.values()):
         return (
-            "the distance beyond a bound that would have shown it is unknown, since no number that decides has an "
-            "interval"
+            "the distance beyond a bound that would have shown a contradiction is unknown, since no number that "
+            "decides has an interval"
         )
-    known = {name: distance for name, distance in distances.items() if 0 < distance < np.inf}
-    if not known:
-        return "these data could not have shown it"
+    known_distances = {
+        name: distance for name, distance in distances.items() if 0 < distance < np.inf
+    }
+    if not known_distances:
+        return "these data could not have shown a contradiction"
     is_single = len(list_criteria(claim.contradicted)) == 1
     words = [
         f"by {distance:.2g} or more" + ("" if is_single else f" ({claim.name_number(name)})")
-        for name, distance in known.items()
+        for name, distance in known_distances.items()
     ]
-    return f"these data would have shown it beyond the bound {', or '.join(words)}"
+    return f"these data would have shown a contradiction beyond the bound {', or '.join(words)}"
 
 
 def _name_estimator(estimator: str) -> str:
@@ -539,7 +552,7 @@ def _name_control(control: str) -> str:
 
 
 def _name_estimators(names: str) -> str:
-    """Name estimators as figures do; other keys of verdicts, such as "held out", are words already."""
+    """Name estimators by their labels in figures; other keys of verdicts, such as "held out", are words already."""
     keys = names.split(" and ")
     is_known = {*keys} <= {*list_measure_names()}
     return " and ".join(find_measure(key).label for key in keys) if is_known else names
@@ -552,7 +565,7 @@ def _format_value(estimate: float, low: float, high: float) -> str:
 
 
 def _format_interval(low: float, high: float) -> str:
-    """Write an interval; one end may be unknown, where a value that could decide it has no interval."""
+    """Write an interval; an end is infinite, and left out, if a value that could decide it has no interval."""
     if isnan(low):
         return ""
     if low == -inf:

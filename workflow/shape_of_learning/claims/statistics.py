@@ -1,9 +1,9 @@
 """Statistics of claims that several papers use, at the last checkpoint of each model.
 
 A statistic is a function of a :class:`.ClaimData`, the claim's estimators if it names any, and its arguments. It
-returns the numbers of each unit, such as a model, with bounds. Contrasts are fixed beforehand: no layer, step or model
-is chosen by its value, or else bounds allow for all that might have been chosen. The statistics of one paper
-are in its ``statistics.py``.
+returns the numbers of each unit, such as a model, with bounds. Contrasts are fixed before results are seen. If a
+layer, step or model is chosen by its value, the bounds allow for all others that could have been chosen. The
+statistics of only one paper are in its ``statistics.py``.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from shape_of_learning.claims.evidence import (
     select_common_layers,
 )
 
-MOST_LAYERS = 0.75  # of the layers, which must not do the opposite of their mean
+MOST_LAYERS = 0.75  # the share of layers that must not contradict their mean
 
 
 def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:
-    """Return the mean over layers of each model at its last checkpoint, a number per estimator."""
+    """Return the mean over layers of each model at its last checkpoint, with a number for each estimator."""
     return {
         name: dict(zip(estimators, map(average_layers, curves), strict=True))
         for name, curves in data.select_curves(*estimators).items()
@@ -31,7 +31,7 @@ def mean_over_layers(data: ClaimData, estimators: Sequence[str]) -> Units:
 def difference_of_estimators(
     data: ClaimData, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
-    """Return one estimator less another of each model, averaged over the layers of both, or of the last layer."""
+    """Return the difference of two estimators for each model, averaged over common layers or at the last layer."""
     units = {}
     for name, curves in data.select_curves(*estimators).items():
         first, second = select_common_layers(curves)

@@ -21,7 +21,7 @@ from shape_of_learning.claims.claim import (
 )
 from shape_of_learning.claims.criteria import find_only_bound
 from shape_of_learning.claims.judgement import OTHER_SEEDS
-from shape_of_learning.claims.specifications import Specified
+from shape_of_learning.claims.specifications import SpecificationJudgements
 from shape_of_learning.figures import marks
 from shape_of_learning.figures.captions import format_counts, join_sentences
 from shape_of_learning.figures.output import Drawing
@@ -43,7 +43,9 @@ SIZES = (1.2, 4)  # points: the smallest and the largest dot
 MOST_DOTS = 130  # more specifications are strokes, since dots would overlap
 
 
-def draw_specification_curve(grid: ClaimGrid, judgements: Specified, sample: str = "") -> Drawing:
+def draw_specification_curve(
+    grid: ClaimGrid, judgements: SpecificationJudgements, sample: str = ""
+) -> Drawing:
     """Draw the estimates of a claim above their choices, or without estimates the choices and the reason.
 
     Parameters
@@ -114,7 +116,7 @@ def draw_specification_curve(grid: ClaimGrid, judgements: Specified, sample: str
     return Drawing(figure, table, _write_caption(grid, judgements, table))
 
 
-def _tabulate_specifications(grid: ClaimGrid, judgements: Specified) -> pd.DataFrame:
+def _tabulate_specifications(grid: ClaimGrid, judgements: SpecificationJudgements) -> pd.DataFrame:
     """Make a table with a row per specification, by ascending estimate; rows without an estimate come last."""
     options = pd.DataFrame(list(judgements), columns=[*grid.choices])[[*grid.free_choices]]
     judgement_table = pd.DataFrame([vars(judgement) for judgement in judgements.values()])
@@ -129,7 +131,9 @@ def _tabulate_specifications(grid: ClaimGrid, judgements: Specified) -> pd.DataF
     return table
 
 
-def _write_caption(grid: ClaimGrid, judgements: Specified, table: pd.DataFrame) -> str:
+def _write_caption(
+    grid: ClaimGrid, judgements: SpecificationJudgements, table: pd.DataFrame
+) -> str:
     claim, counts = grid.claim, table["verdict"].value_counts()
     verdicts = enumerate_items(
         [f"{counts[verdict]:,} {verdict}" for verdict in LOOKS if verdict in counts]
@@ -144,7 +148,7 @@ def _write_caption(grid: ClaimGrid, judgements: Specified, table: pd.DataFrame) 
     )
 
 
-def _describe_bars(grid: ClaimGrid, judgements: Specified) -> str:
+def _describe_bars(grid: ClaimGrid, judgements: SpecificationJudgements) -> str:
     """Say over which units intervals are taken."""
     units = "pairs" if grid.claim.statistic == "twins_less_originals" else "windows"
     numbers = (number for judgement in judgements.values() for number in judgement.numbers)
@@ -154,7 +158,7 @@ def _describe_bars(grid: ClaimGrid, judgements: Specified) -> str:
 
 
 def _write_footnote(
-    grid: ClaimGrid, judgements: Specified, table: pd.DataFrame, sample: str
+    grid: ClaimGrid, judgements: SpecificationJudgements, table: pd.DataFrame, sample: str
 ) -> list[str]:
     """List the sentences below the choices: on bars and level lines, the text, and the number of vectors."""
     n = [float(n.replace(",", "")) for cell in table["n"] for n in cell.split(";") if n]
