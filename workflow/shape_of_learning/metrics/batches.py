@@ -1,4 +1,4 @@
-"""Divide vectors into batches, and compute once what measures of a family share: spectra, neighbours or fits."""
+"""Divide vectors into batches, and compute the spectra, neighbours or fits that measures of a family share."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from shape_of_learning.metrics.selections import divide_contiguously, divide_shu
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
-# If the second neighbour is ten times as far away as the first, the first is nearly a copy of the vector.
+# If the second neighbour is this many times as far away as the first, the first is nearly a copy of the vector.
 NEAR_DUPLICATE = 10
 
 
@@ -35,9 +35,9 @@ class Batch:
     n_unique : int
         Number of distinct vectors; for a block, of distinct inputs.
     content : tuple, Pair, list of ndarray, NeighbourLists or None
-        The arguments of the measures: the vectors, with or without their windows; a block; the spectra of all vectors
-        and of the vectors without each group; or neighbours. None if the hidden states hold NaN or infinity; all
-        vectors then count as one.
+        The arguments of the measures: the vectors, with or without their windows; the input and output of a block; the
+        spectra of all vectors and of the vectors without each group; or neighbours. None if the hidden states hold
+        NaN or infinity; all vectors then count as one.
     """
 
     windows: np.ndarray
@@ -82,7 +82,9 @@ def make_batches(
     """
     windows = rows["windows"]
     family, size = measures[0].family, protocol.batch_vectors
-    parts: Sequence[Any] = [slice(None)]  # a batch has too few vectors for blocks of wide models
+    parts: Sequence[Any] = [
+        slice(None)
+    ]  # a fit to a block of a wide model needs more vectors than a batch
     if family == "dimension":
         # All layers and revisions share one shuffle, so differences between them compare the same tokens.
         stream = random_stream(protocol.seed, "batches", model=protocol.model)
@@ -112,8 +114,8 @@ def _make_content(
     if family == "dimension":
         number = count_searched_neighbours(protocol.neighbours)
         drops_windows = protocol.selection.same_window == "drop"
-        in_window = int(np.bincount(batch.windows).max()) - 1 if drops_windows else 0
-        neighbours = nearest_neighbours(vectors, min(number + in_window, len(vectors) - 1))
+        window_neighbours = int(np.bincount(batch.windows).max()) - 1 if drops_windows else 0
+        neighbours = nearest_neighbours(vectors, min(number + window_neighbours, len(vectors) - 1))
         needs_unit = any(not measure.collapse for measure in measures)
         unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
         lists = NeighbourLists(*neighbours, batch.token_ids, unit or 1.0)
@@ -122,8 +124,8 @@ def _make_content(
         return len(lists.distances), lists
     n_unique = len(distinct_rows(vectors))
     if family == "linearity":
-        before, after = arrays
-        return n_unique, Pair(before, after, batch.windows, batch.list_parts())
+        inputs, outputs = arrays
+        return n_unique, Pair(inputs, outputs, batch.windows, batch.list_parts())
     if family == "spectrum":
         remaining = (vectors[rows] for rows in batch.list_remaining())
         no_spectrum = np.empty(0)
@@ -158,7 +160,7 @@ class NeighbourLists(NamedTuple):
     def drop_own_windows(self, windows: np.ndarray, number: int) -> "NeighbourLists":
         """Keep the nearest `number` neighbours in other windows.
 
-        `windows`, (n,), is the window of each vector. A vector with copies in several windows belongs to no window.
+        `windows`, (n,), holds the window of each vector. A vector with copies in several windows belongs to no window.
         """
         pairs = np.unique(np.column_stack([self.distinct_of, windows]), axis=0)
         window_of = np.empty(len(self.distances), np.int64)
@@ -174,7 +176,7 @@ class NeighbourLists(NamedTuple):
         )
 
     def find_nearest(self, k: int, collapse: bool = True) -> np.ndarray:
-        """Return the distances to the k nearest neighbours, from the distinct vectors or from all.
+        """Return the distances from the distinct vectors, or from all vectors, to their k nearest neighbours.
 
         Parameters
         ----------
@@ -201,7 +203,7 @@ class NeighbourLists(NamedTuple):
         copies = self._count_copies(present)
         if collapse:
             return nearest[copies > 0]
-        # The rows of copies stand side by side and are equal.
+        # Copies of a vector have equal rows, which stand side by side.
         all_copies = self._count_copies(np.ones(len(present), bool))
         return nearest[np.repeat(all_copies.cumsum() - all_copies, copies)]
 
@@ -220,19 +222,19 @@ class NeighbourLists(NamedTuple):
         Yields
         ------
         ndarray of float64, shape (at most m or n, k)
-            Without the vectors with fewer than k of their K neighbours in the subset, unless K is all neighbours.
+            Vectors with fewer than k of their K neighbours in the subset have no row, unless K is all neighbours.
         """
         m = len(self.distances)
-        # These columns are enough for most vectors; the others use all columns.
+        # The near columns are enough for most vectors; the remaining vectors use all columns.
         near = self._read_columns(count_searched_neighbours(k))
         far = self._read_columns(m - 1)
         for present in presents:
             copies = self._count_copies(present)
-            others = int(np.count_nonzero(copies) if collapse else copies.sum()) - 1
-            existing = max(min(k, others), 0)
+            other_vectors = int(np.count_nonzero(copies) if collapse else copies.sum()) - 1
+            existing = max(min(k, other_vectors), 0)
             rows = np.flatnonzero(copies)
             if not existing:
-                yield np.full((others + 1, k), np.nan)
+                yield np.full((other_vectors + 1, k), np.nan)
                 continue
             distances, has_enough = _select_nearest(*near, copies, copies, existing, collapse)
             lacking = rows[~has_enough[rows]]
@@ -281,9 +283,9 @@ def _select_nearest(
     k: int,
     collapse: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first k distances to present vectors of each row that has k, and which rows have.
+    """Return the first k distances to present vectors, for each row with so many, and a mask of these rows.
 
-    `copies`, (m,), counts the present copies of each distinct vector, `row_copies` those of the rows' vectors.
+    `copies`, (m,), counts the present copies of each distinct vector, `row_copies` the copies of each row's vector.
     """
     if collapse:
         is_present = (copies > 0)[indices]
@@ -295,8 +297,8 @@ def _select_nearest(
         counts = np.hstack([row_copies[:, None] - 1, copies[indices]])
         counts *= row_copies[:, None] > 0
         available = counts.sum(axis=1)
-        with_zero = np.hstack([np.zeros((len(distances), 1)), distances])
-        values = np.repeat(with_zero.ravel(), counts.ravel())
+        all_distances = np.hstack([np.zeros((len(distances), 1)), distances])
+        values = np.repeat(all_distances.ravel(), counts.ravel())
     has_enough = available >= k
     if not has_enough.any():
         return np.empty((0, k)), has_enough

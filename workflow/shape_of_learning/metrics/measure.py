@@ -39,7 +39,7 @@ from shape_of_learning.metrics.tidy import (
     shorten_number,
 )
 
-SMALLEST_BATCH = 3  # vectors, in a sample variant with smaller batches
+SMALLEST_BATCH = 3  # vectors; a sample variant with smaller batches has batches of this size
 
 
 def measure_layer(
@@ -51,15 +51,15 @@ def measure_layer(
 ) -> list[TidyRow]:
     """Measure one layer with all measures of a family.
 
-    They share one neighbour search, one set of spectra or one fit per batch and selection of rows.
+    The measures share one neighbour search, one set of spectra or one fit per batch and selection of rows.
 
     Parameters
     ----------
     states : HiddenStates
         The hidden states of a checkpoint. If they are on a GPU, the GPU measures them.
     layer : int
-        The number of the hidden state. For blocks (linearity), the number of the block whose output it is, from 1;
-        layer 0 has no block.
+        The number of the hidden state. For linearity, the number of the block, from 1, whose output this hidden state
+        is; layer 0 has no block.
     family : str
         One of :data:`.FAMILIES`.
     measures : iterable of Measure
@@ -74,43 +74,43 @@ def measure_layer(
     table: list[TidyRow] = []
     if layer < find_first_layer(family):
         return table
-    of_family = (measure for measure in measures if measure.family == family)
-    for selection, group in group_by_selection(of_family, protocol.selection):
-        number = layer + (selection.before_final_norm and layer == states.layers)
+    family_measures = (measure for measure in measures if measure.family == family)
+    for selection, group in group_by_selection(family_measures, protocol.selection):
+        number = layer + (selection.is_before_final_norm and layer == states.layers)
         numbers = [layer - 1, number] if family == "linearity" else [number]
         arrays = [states[number] for number in numbers]
-        selected = replace(protocol, selection=selection)
+        selection_protocol = replace(protocol, selection=selection)
         massive = states.massive if selection.massive_tokens == "drop" else None
-        kept = choose_measured_rows(protocol, states.rows, selection, massive)
-        if len(kept) < len(arrays[0]):
-            arrays = [array[kept] for array in arrays]
-        rows = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
+        kept_rows = choose_measured_rows(protocol, states.rows, selection, massive)
+        if len(kept_rows) < len(arrays[0]):
+            arrays = [array[kept_rows] for array in arrays]
+        rows = {key: states.rows[key][kept_rows] for key in ("windows", "token_ids")}
         if selection.sequence == "mean":
             arrays = [average_windows(array, rows["windows"]) for array in arrays]
             windows = np.unique(rows["windows"])
-            rows = {"windows": windows, "token_ids": windows}  # no two of them are one token
+            rows = {"windows": windows, "token_ids": windows}  # no two vectors are of one token
         vectors = len(rows["windows"])
         if vectors < protocol.batch_vectors <= count_vectors(protocol, states.rows, selection):
-            # Without its massive tokens the sample is smaller than a batch; it is then one batch.
+            # Only for lack of its massive tokens is the sample smaller than a batch, so it is one batch.
             size = max(vectors, protocol.neighbours + 1)
-            selected = replace(selected, batch_vectors=size)
-        batches = make_batches(arrays, rows, group, selected)
+            selection_protocol = replace(selection_protocol, batch_vectors=size)
+        batches = make_batches(arrays, rows, group, selection_protocol)
         effective = {
             moments: _count_effective_windows(arrays, rows["windows"], moments)
             for moments in {measure.moments for measure in group}
         }
         number_of_windows = len(np.unique(rows["windows"]))
         for measure in group:
-            *of_batches, of_layer = _measure_batches(batches, measure, selection.name, layer)
-            of_layer = of_layer._replace(effective_windows=effective[measure.moments])
-            if have_few_windows(of_layer.effective_windows, number_of_windows):
-                of_layer = of_layer._replace(jackknife_values=UNDEFINED)
-            table += [*of_batches, of_layer]
+            *batch_rows, layer_row = _measure_batches(batches, measure, selection.name, layer)
+            layer_row = layer_row._replace(effective_windows=effective[measure.moments])
+            if have_few_windows(layer_row.effective_windows, number_of_windows):
+                layer_row = layer_row._replace(jackknife_values=UNDEFINED)
+            table += [*batch_rows, layer_row]
     return table
 
 
 def _count_effective_windows(arrays: Sequence[Any], windows: np.ndarray, moments: str) -> float:
-    """Count the windows that hold the largest variance; NaN if no moments are used or a state is broken."""
+    """Count the windows that hold the largest variance; NaN if the measure uses no moments or a state is not finite."""
     if not moments or not all(is_finite(array) for array in arrays):
         return math.nan
     X = arrays[-1] - arrays[0] if moments == "increments" else arrays[-1]
@@ -124,25 +124,26 @@ def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np
     -------
     value : float
         NaN if it is undefined.
-    reused, recomputed : ndarray of float64, shape (16,)
-        Jackknife values, the two kinds of :func:`.combine_jackknife_values` for measures of neighbours and twice the
-        same for other measures. A group without vectors in this batch has `value`; undefined values are NaN.
+    reused_values, recomputed_values : ndarray of float64, shape (16,)
+        Jackknife values: for measures of neighbours the two kinds of :func:`.combine_jackknife_values`, for other
+        measures the same values twice. The entry of a group without vectors in this batch is `value`; undefined
+        entries are NaN.
     """
     if batch.content is None:
         return math.nan, np.full(GROUPS, math.nan), np.full(GROUPS, math.nan)
     if measure.family == "dimension":
-        value, reused, recomputed = _measure_neighbours(batch, measure)
+        value, reused_values, recomputed_values = _measure_neighbours(batch, measure)
     elif measure.family == "spectrum":
         function = measure.load()
         values = [function(spectrum) if len(spectrum) else math.nan for spectrum in batch.content]
-        value, reused = values[0], values[1:]
-        recomputed = reused
+        value, reused_values = values[0], values[1:]
+        recomputed_values = reused_values
     else:
-        value, reused = _measure_states(batch, measure)
-        recomputed = reused
+        value, reused_values = _measure_states(batch, measure)
+        recomputed_values = reused_values
     jackknife_values = np.full((2, GROUPS), value)
-    jackknife_values[0, batch.groups] = reused
-    jackknife_values[1, batch.groups] = recomputed
+    jackknife_values[0, batch.groups] = reused_values
+    jackknife_values[1, batch.groups] = recomputed_values
     return value, *jackknife_values
 
 
@@ -156,9 +157,11 @@ def _measure_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[flo
 
     nearest = lists.find_nearest(k, collapse)
     remaining = [batch.group_of != group for group in batch.groups]
-    reused = [estimate(lists.reuse_neighbours(rows, nearest, collapse)) for rows in remaining]
-    recomputed = [estimate(x) for x in lists.recompute_neighbours(remaining, k, collapse)]
-    return estimate(nearest), reused, recomputed
+    reused_values = [
+        estimate(lists.reuse_neighbours(rows, nearest, collapse)) for rows in remaining
+    ]
+    recomputed_values = [estimate(x) for x in lists.recompute_neighbours(remaining, k, collapse)]
+    return estimate(nearest), reused_values, recomputed_values
 
 
 def _measure_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
@@ -168,7 +171,7 @@ def _measure_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
     if not measure.has_jackknife:
         return function(*arrays), math.nan
     if measure.jackknife_function:
-        if block:  # which caches the fits that its measures share
+        if block:  # the pair caches the fits that its measures share
             return measure.load_jackknife()(block)
         return measure.load_jackknife()(*arrays, batch.list_parts())
     values = []
@@ -184,20 +187,20 @@ def _measure_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
 def _measure_batches(
     batches: Sequence[Batch], measure: Measure, selection: str, layer: int
 ) -> list[TidyRow]:
-    """Return the rows of the batches, then that of the layer with its jackknife values."""
-    values, reused, recomputed = (
+    """Return a row per batch, then the row of the layer with its jackknife values."""
+    values, reused_values, recomputed_values = (
         np.array(column)
         for column in zip(*(measure_batch(batch, measure) for batch in batches), strict=True)
     )
     counts = np.array([batch.counts for batch in batches])
     jackknife_values = np.full(GROUPS, math.nan)
     if counts.any() and not np.isnan(values).any():
-        # A batch with vectors of one group only has no value without this group.
+        # If all vectors of a batch belong to one group, the batch has no value without this group.
         has_value = counts < counts.sum(axis=1, keepdims=True)
-        jackknife_values = _average_where(recomputed, has_value)
+        jackknife_values = _average_where(recomputed_values, has_value)
         if measure.shrinks_jackknife:
-            reused = _average_where(reused, has_value)
-            jackknife_values = combine_jackknife_values(reused, jackknife_values)
+            reused_values = _average_where(reused_values, has_value)
+            jackknife_values = combine_jackknife_values(reused_values, jackknife_values)
     lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
     rows = [
         TidyRow(
@@ -214,7 +217,7 @@ def _measure_batches(
         )
         for number, (batch, value) in enumerate(zip(batches, values.tolist(), strict=True))
     ]
-    of_layer = rows[0]._replace(
+    layer_row = rows[0]._replace(
         batch=None,
         n=shorten_number(sum(batch.n for batch in batches) / len(batches)),
         n_unique=shorten_number(sum(batch.n_unique for batch in batches) / len(batches)),
@@ -224,56 +227,58 @@ def _measure_batches(
         value=float(values.mean()),
         jackknife_values=tuple(jackknife_values.tolist()),
     )
-    return [*rows, of_layer]
+    return [*rows, layer_row]
 
 
 def _average_where(values: np.ndarray, is_counted: np.ndarray) -> np.ndarray:
-    """Average the counted values of each column; NaN if a column has none."""
+    """Average the counted values of each column; NaN if a column has no counted value."""
     totals = np.where(is_counted, values, 0).sum(axis=0)
     return totals / np.where(is_counted.any(axis=0), is_counted.sum(axis=0), np.nan)
 
 
-def combine_jackknife_values(reused: np.ndarray, recomputed: np.ndarray) -> np.ndarray:
+def combine_jackknife_values(
+    reused_values: np.ndarray, recomputed_values: np.ndarray
+) -> np.ndarray:
     r"""Combine the two kinds of jackknife values of a measure of neighbours.
 
     Parameters
     ----------
-    reused : ndarray of float64, shape (16,)
+    reused_values : ndarray of float64, shape (16,)
         Values without the vectors of a group; the remaining vectors keep their neighbours, also those in the group.
-    recomputed : ndarray of float64, shape (16,)
-        Values without a group; neighbours are searched again among the other vectors.
+    recomputed_values : ndarray of float64, shape (16,)
+        Values without a group; the remaining vectors search their neighbours again among themselves.
 
     Returns
     -------
     ndarray of float64, shape (16,)
-        `recomputed`, with its deviations from the mean shrunk so that the standard error is
-        :math:`\sqrt{s_\text{reused} \, s_\text{recomputed}}`. Equal kinds stay as they are.
+        `recomputed_values`, with deviations from their mean shrunk so that the standard error is
+        :math:`\sqrt{s_\text{reused} \, s_\text{recomputed}}`. If both kinds are equal, nothing changes.
 
     Notes
     -----
-    A window affects an estimate by its own vectors, and by these as neighbours of other vectors. `reused` has the
-    first effect only, and is too small if neighbours lie in other windows. `recomputed` has both, and by the
-    inequality of Efron and Stein it is too large in the mean: a joint effect of k groups counts k times, and many
-    groups decide jointly which vector is the nearest. The truth lies between. The geometric mean comes near it in
-    trials on simulated and on real hidden states (docs/explanation/statistics.md). For MADA, MOM and Gride it is too
-    small, so these use `recomputed`.
+    A window affects an estimate by its own vectors, and by these as neighbours of other vectors. `reused_values` have
+    the first effect only, and their standard error is too small if neighbours lie in other windows.
+    `recomputed_values` have both effects, and by the inequality of Efron and Stein their standard error is too large in
+    the mean: a joint effect of k groups counts k times, and many groups decide jointly which vector is the nearest. The
+    truth lies between. The geometric mean comes near it in trials on simulated and on real hidden states
+    (docs/explanation/statistics.md). For MADA, MOM and Gride it is too small, so these use `recomputed_values`.
     """
-    mean = recomputed.mean()
-    spread = np.linalg.norm(recomputed - mean)
-    shrinkage = np.linalg.norm(reused - reused.mean()) / spread if spread else 1.0
-    return mean + np.sqrt(shrinkage) * (recomputed - mean)
+    mean = recomputed_values.mean()
+    spread = np.linalg.norm(recomputed_values - mean)
+    shrinkage = np.linalg.norm(reused_values - reused_values.mean()) / spread if spread else 1.0
+    return mean + np.sqrt(shrinkage) * (recomputed_values - mean)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Measures of the same rows in batches of one size.
+    """The measures that are taken of the same rows in batches of one size.
 
     Attributes
     ----------
     protocol : MeasuringProtocol
     measures : sequence of Measure
     variants : list of SampleVariant
-        All variants of the sample that have these rows; several may have the same.
+        All variants of the sample that have these rows.
     """
 
     protocol: MeasuringProtocol
@@ -288,7 +293,7 @@ class Part:
 
 
 def choose_windows(variants: Iterable[SampleVariant], protocol: MeasuringProtocol) -> np.ndarray:
-    """Return the ascending numbers of the windows that any variant uses; without variants, of all windows."""
+    """Return the numbers, ascending, of all windows that a variant uses; without variants, of all windows."""
     shares = (float(variant.windows_share) for variant in variants)
     groups = group_windows(protocol.windows, protocol.seed)
     return choose_first_windows(groups, max(shares, default=1.0))
@@ -302,8 +307,8 @@ def divide_sample(
 ) -> list[Part]:
     """Divide the measurements of a sample into parts; each part is measured once.
 
-    A selection of fewer vectors than a batch, such as one vector per token type, is one batch. A selection of no more
-    vectors than the searched neighbours is not measured.
+    A selection with fewer vectors than a batch, such as one vector per token type, is one batch. A selection with no
+    more vectors than `protocol.neighbours` is not measured.
 
     Parameters
     ----------
@@ -325,11 +330,15 @@ def divide_sample(
         return [Part(protocol, measures)]
     parts: dict[tuple[object, ...], Part] = {}
     for variant in variants:
-        # Another batch size changes only measures of batches.
+        # A batch size other than the run's changes only measures of batches.
         has_run_size = variant.batch_share == variants[0].batch_share
-        varied = [measure for measure in measures if has_run_size or measure.family not in WHOLE]
+        variant_measures = [
+            measure for measure in measures if has_run_size or measure.family not in WHOLE
+        ]
         if variant.same_window == "drop":  # changes neighbours only
-            varied = [measure for measure in varied if measure.family == "dimension"]
+            variant_measures = [
+                measure for measure in variant_measures if measure.family == "dimension"
+            ]
         size = max(SMALLEST_BATCH, round(float(variant.batch_share) * protocol.batch_vectors))
         choice = Selection(
             variant.special_tokens,
@@ -340,33 +349,33 @@ def divide_sample(
             windows_share=float(variant.windows_share),
             sequence=variant.sequence,
         )
-        for selection, group in group_by_selection(varied, choice):
-            kept = choose_measured_rows(protocol, rows, selection)
+        for selection, group in group_by_selection(variant_measures, choice):
+            kept_rows = choose_measured_rows(protocol, rows, selection)
             number = count_vectors(protocol, rows, selection)
             if number > protocol.neighbours:
                 vectors = min(size, number)
                 names = tuple(measure.name for measure in group)
                 key = (
-                    kept.tobytes(),
+                    kept_rows.tobytes(),
                     selection.massive_tokens,
                     selection.same_window,
                     selection.sequence,
                     vectors,
                     names,
                 )
-                selected = replace(protocol, selection=selection, batch_vectors=vectors)
-                parts.setdefault(key, Part(selected, group)).variants.append(variant)
+                part_protocol = replace(protocol, selection=selection, batch_vectors=vectors)
+                parts.setdefault(key, Part(part_protocol, group)).variants.append(variant)
     return list(parts.values())
 
 
 def measure_parts(
     states: HiddenStates, parts: Iterable[Part], layer: int, last_layer: str = AFTER
 ) -> Iterator[tuple[Part, str, list[TidyRow]]]:
-    """Measure one layer of every part, family by family; `last_layer` is before or after the final norm."""
+    """Measure one layer of every part, family by family; `last_layer` is :data:`.AFTER` or :data:`.BEFORE`."""
     for part in parts:
         protocol = part.protocol
         if last_layer == BEFORE:
-            selection = replace(protocol.selection, before_final_norm=True)
+            selection = replace(protocol.selection, is_before_final_norm=True)
             protocol = replace(protocol, selection=selection)
         for family in FAMILIES:
             yield part, family, measure_layer(states, layer, family, part.measures, protocol)

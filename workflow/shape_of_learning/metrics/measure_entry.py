@@ -15,10 +15,8 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.suspects import Conditions
 
 FAMILIES = ("isotropy", "dimension", "spectrum", "linearity", "windows")  # of hidden states
-WHOLE = (
-    "linearity",
-    "windows",
-)  # families whose measures take all vectors at once, without batches
+# Families whose measures take all vectors at once, without batches.
+WHOLE = ("linearity", "windows")
 WEIGHTS = "weights"  # the family of measures of a model's own matrices
 # An entry can override these keys of `measurement`, and take the last layer before the final norm.
 ROW_SWITCHES = {
@@ -33,17 +31,18 @@ Value = bool | int | float | str
 
 
 def find_first_layer(family: str) -> int:
-    """Return the first layer of a family of measures: 0, or 1 where layers are blocks."""
+    """Return the first layer of a family of measures: 0, or 1 if its layers are blocks."""
     return 1 if family == "linearity" else 0
 
 
 # The two possible states of the last layer.
-AFTER, BEFORE = ("after_final_norm", "before_final_norm")
+AFTER = "after_final_norm"
+BEFORE = "before_final_norm"
 
 
 @dataclass(frozen=True)
 class SampleVariant:
-    """A choice of rows and of the size of batches; options are written as in the tables.
+    """A choice of rows and of the size of batches; options have their names in tables.
 
     Attributes
     ----------
@@ -71,7 +70,14 @@ ROW_CHOICES = tuple(field.name for field in fields(SampleVariant))
 
 @dataclass(frozen=True)
 class AllowedRange:
-    """Numbers in (`above`, `most`] and from `least` on, and above the value of the parameter `above_parameter`."""
+    """The numbers above `above`, at least `least`, at most `most`, and above the value of `above_parameter`.
+
+    Attributes
+    ----------
+    above, least, most : float
+    above_parameter : str
+        Name of another parameter of the measure; empty if there is no such bound.
+    """
 
     above: float = -math.inf
     least: float = -math.inf
@@ -88,7 +94,7 @@ class AllowedRange:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: its function, the arguments of the function, and the words of figures.
+    """A measure: its function, the arguments of this function, and the labels in figures.
 
     Attributes
     ----------
@@ -191,7 +197,7 @@ class Measure:
             raise ValueError(f"`rows` can have {ROW_SWITCHES}, but has {dict(self.rows)}")
         if not self.collapse and (self.family, self.neighbours) != ("dimension", 2):
             raise ValueError("`collapse` may be false for a measure of two neighbours only")
-        # Raises if the words name a parameter that does not exist.
+        # Raises an error if a label names a parameter that does not exist.
         self._format_words(self.parameters)
 
     def _format_words(self, parameters: Mapping[str, Value]) -> dict[str, Any]:
@@ -199,7 +205,7 @@ class Measure:
         return {key: _Template().vformat(getattr(self, key), (), parameters) for key in keys}
 
     def configure(self, name: str, settings: Mapping[str, Value]) -> "Measure":
-        """Return this measure with its name and settings; the configuration has checked the settings."""
+        """Return this measure with its name and settings, which the configuration has checked."""
         parameters = {**self.parameters, **settings}
         neighbours = self.neighbours
         if isinstance(neighbours, str):
@@ -252,9 +258,9 @@ class Measure:
 
 
 def drop_labels_and_rules(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Return measures without their words and the rules by which values are judged.
+    """Return measures without their labels, and without the rules that mark values as suspect.
 
-    Measuring jobs take these measures, since a new label is no reason to measure again.
+    Jobs hold these measures, so that a changed label or rule does not rerun a measurement.
     """
     return tuple(
         replace(
@@ -279,11 +285,11 @@ class _Template(string.Formatter):
 
 
 def count_searched_neighbours(k: int) -> int:
-    r"""Return how many neighbours to search, so that k remain without a group of windows.
+    r"""Return the number of neighbours to search so that k remain without any one group of windows.
 
     This is the least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours cluster in some
-    windows, so we compute as if two of the 16 groups were left out at once, p = 2/16. If the number of neighbours that
-    a vector loses is binomial, four standard deviations leave one vector in 30,000 with fewer than k neighbours. With
+    windows, so the formula leaves two of the 16 groups out at once, p = 2/16. If the number of neighbours that a
+    vector loses is binomial, four standard deviations leave one vector in 30,000 with fewer than k neighbours. With
     MiniLM on 128 windows of real text, at most one vector in 1,000 had fewer.
 
     Examples

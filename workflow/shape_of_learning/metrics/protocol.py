@@ -21,19 +21,20 @@ class Selection:
     first_token : {"keep", "drop"}
         The first token of each window, special or not.
     token_types : {"all", "one"}
-        All tokens, or one of each token type (entry of the vocabulary), drawn after the other choices.
+        All tokens, or one of each token type (entry of the vocabulary), drawn from the tokens that the other choices
+        keep.
     massive_tokens : {"keep", "drop"}
-        The tokens that :func:`.find_massive` finds in any hidden state of the checkpoint. The same tokens are dropped
-        from all layers and blocks, whatever the other choices.
+        The tokens that :func:`.find_massive` finds in any hidden state of the checkpoint. All layers and blocks drop
+        the same tokens, whatever the other choices are.
     same_window : {"keep", "drop"}
-        Neighbours in the window of the vector itself.
-    before_final_norm : bool
+        Neighbours that are in the same window as the vector.
+    is_before_final_norm : bool
         Whether the last layer is measured before the final norm, though the run measures it after the norm.
     windows_share : float
         The share of windows whose tokens are measured: the first windows of each group.
     sequence : {"all", "last_token", "mean"}
-        A vector for each token that the other choices leave, or one for each window: that of its last token, or the
-        mean of its tokens.
+        A vector for each token that the other choices keep, or a vector for each window: that of its last token, or
+        the mean of its tokens.
     """
 
     special_tokens: str = "keep"
@@ -41,15 +42,15 @@ class Selection:
     token_types: str = "all"
     massive_tokens: str = "keep"
     same_window: str = "keep"
-    before_final_norm: bool = False
+    is_before_final_norm: bool = False
     windows_share: float = 1.0
     sequence: str = "all"
 
     def set_rows(self, rows: Mapping[str, str]) -> "Selection":
         """Override choices by the `rows` of a :class:`.Measure`."""
         switches: Any = {key: value for key, value in rows.items() if key != "last_layer"}
-        before = self.before_final_norm or "last_layer" in rows
-        return replace(self, before_final_norm=before, **switches)
+        is_before_final_norm = self.is_before_final_norm or "last_layer" in rows
+        return replace(self, is_before_final_norm=is_before_final_norm, **switches)
 
     @property
     def name(self) -> str:
@@ -60,7 +61,7 @@ class Selection:
             "one_per_token_type": self.token_types == "one",
             "without_massive_tokens": self.massive_tokens == "drop",
             "neighbours_in_other_windows": self.same_window == "drop",
-            "before_final_norm": self.before_final_norm,
+            "before_final_norm": self.is_before_final_norm,
             "last_token": self.sequence == "last_token",
             "mean_of_window": self.sequence == "mean",
         }

@@ -27,7 +27,7 @@ DEFAULT_MEASURES = (
     "mom",
     "mle",
 )
-# Their definitions in the protocol of a run; ``{parameter}`` is the value of a setting.
+# The definitions of measures in the protocol of a run; ``{parameter}`` stands for the value of a setting.
 CLAUSES = {
     "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
     "two_nn": "TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
@@ -58,22 +58,22 @@ CLAUSES = {
 }
 
 
-def _define_own(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
-    """Define a measure whose function is in :mod:`shape_of_learning.estimators`; `where` is ``module:function``."""
-    return Measure(f"shape_of_learning.estimators.{where}", family, label, axis, **others)
+def _define_measure(function: str, family: str, label: str, axis: str, **fields: Any) -> Measure:
+    """Define a measure by its ``module:function`` in :mod:`shape_of_learning.estimators`."""
+    return Measure(f"shape_of_learning.estimators.{function}", family, label, axis, **fields)
 
 
-def _define_isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
-    function = where.partition(":")[2]
-    others = {"jackknife_function": f"{function}_jackknife", "fixed": {"center": center}}
+def _define_isotropy(function: str, label: str, axis: str, *, center: bool = False) -> Measure:
+    name = function.partition(":")[2]
+    fields = {"jackknife_function": f"{name}_jackknife", "fixed": {"center": center}}
     # A cosine ignores lengths, but a few huge vectors move the mean that centring subtracts.
-    others["moments"] = "vectors" if function == "anisotropy" or center else ""
-    return _define_own(where, "isotropy", label, axis, **others)
+    fields["moments"] = "vectors" if name == "anisotropy" or center else ""
+    return _define_measure(function, "isotropy", label, axis, **fields)
 
 
-def _define_dimension(function: str, label: str, **others: Any) -> Measure:
-    others |= {"axis": "Intrinsic dimension", "depends_on_n": True}
-    return _define_own(f"dimension:{function}", "dimension", label, **others)
+def _define_dimension(function: str, label: str, **fields: Any) -> Measure:
+    fields |= {"axis": "Intrinsic dimension", "depends_on_n": True}
+    return _define_measure(f"dimension:{function}", "dimension", label, **fields)
 
 
 def _define_local_dimension(
@@ -103,49 +103,49 @@ def _define_gride(n1: int) -> Measure:
     )
 
 
-def _define_block_measure(name: str, label: str, axis: str = "Linearity", **others: Any) -> Measure:
-    return _define_own(
+def _define_block_measure(name: str, label: str, axis: str = "Linearity", **fields: Any) -> Measure:
+    return _define_measure(
         f"linearity:{name}",
         "linearity",
         label,
         axis,
         jackknife_function=f"{name}_jackknife",
-        **others,
+        **fields,
     )
 
 
 def _define_partition_isotropy(label: str, **variant: bool | str) -> Measure:
-    fixed = {"center": False, "signs": "one", **variant}
+    arguments = {"center": False, "signs": "one", **variant}
     # A few long vectors decide the value, and other windows have others.
     jackknife = {"has_interval": False, "has_jackknife": False}
-    where = "weights:log_partition_isotropy"
-    return _define_own(where, "isotropy", label, "ln I", fixed=fixed, **jackknife)
+    function = "weights:log_partition_isotropy"
+    return _define_measure(function, "isotropy", label, "ln I", fixed=arguments, **jackknife)
 
 
 def _define_window_cosine(pairs: str, label: str) -> Measure:
     name = f"{pairs}_window_cosine"
-    others = {"axis": "Average cosine", "jackknife_function": f"{name}_jackknife"}
-    return _define_own(f"cosine:{name}", "windows", label, **others)
+    fields = {"axis": "Average cosine", "jackknife_function": f"{name}_jackknife"}
+    return _define_measure(f"cosine:{name}", "windows", label, **fields)
 
 
 def _define_size(function: str, label: str, axis: str) -> Measure:
-    # One long vector may decide the value, and whether intervals hold it has not been tried.
-    others = {"has_interval": False, "has_jackknife": False}
-    return _define_own(f"coordinates:{function}", "windows", label, axis, **others)
+    # One long vector may decide the value, and nobody has tried whether intervals hold it.
+    fields = {"has_interval": False, "has_jackknife": False}
+    return _define_measure(f"coordinates:{function}", "windows", label, axis, **fields)
 
 
-def _define_spread(family: str, function: str, label: str, **others: Any) -> Measure:
-    others = {"axis": "Directions", "moments": "vectors", **others}
-    return _define_own(f"spread:{function}", family, label, **others)
+def _define_spread(family: str, function: str, label: str, **fields: Any) -> Measure:
+    fields = {"axis": "Directions", "moments": "vectors", **fields}
+    return _define_measure(f"spread:{function}", family, label, **fields)
 
 
-def _define_biased_spread(family: str, function: str, label: str, **others: Any) -> Measure:
+def _define_biased_spread(family: str, function: str, label: str, **fields: Any) -> Measure:
     """Define a measure whose bias depends on the number of vectors."""
-    return _define_spread(family, function, label, depends_on_n=True, **others)
+    return _define_spread(family, function, label, depends_on_n=True, **fields)
 
 
 def _define_norm_measure(function: str, label: str, axis: str) -> Measure:
-    return _define_own(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
+    return _define_measure(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
 
 
 MEASURES: dict[str, Measure] = {
@@ -174,7 +174,7 @@ MEASURES: dict[str, Measure] = {
         collapse=False,
         near_duplicate_limit=NEAR_DUPLICATES,
     ),
-    # A few rare windows, as neighbours of many vectors, can change these means: shrunk intervals are too short.
+    # Shrunk intervals of these means are too short: a few rare windows hold neighbours of many vectors.
     "mada": _define_local_dimension("mada", 20, "mean", shrinks_jackknife=False),
     "mada_median": _define_dimension(
         "mada",
@@ -194,8 +194,9 @@ MEASURES: dict[str, Measure] = {
             label,
             depends_on_n=True,
             moments="increments" if "increment" in name else "vectors",
-            # A fit of d inputs to n vectors scores more on them, and less on others, by about d / n: of 68 intervals
-            # on the raw and the held-out score no one held the value of a whole text, of the adjusted one 64.
+            # A fit of d inputs scores about d / n more on its own n vectors, and as much less on other vectors. So
+            # of 68 intervals on the raw and the held-out score none held the value of a whole text, but 64 of 68
+            # intervals on the adjusted score did.
             has_interval="adjusted" in name,
         )
         for name, label in {
@@ -264,7 +265,7 @@ MEASURES: dict[str, Measure] = {
             "last": AllowedRange(least=2, above_parameter="first"),
         },
     ),
-    # The jackknife needs a smooth value, and this one is a whole number.
+    # The jackknife needs a smooth value, but this value is a whole number.
     "directions_for_90": _define_biased_spread(
         "spectrum",
         "directions_for",
@@ -280,7 +281,7 @@ MEASURES |= {name: replace(MEASURES[name], description=clause) for name, clause 
 
 
 def _select_rows(name: str, words: str, **rows: str) -> Measure:
-    """Return a measure above with another selection of rows."""
+    """Return the measure of this name in :data:`MEASURES` with another selection of rows."""
     label = f"{MEASURES[name].label}, {words}"
     return replace(MEASURES[name], label=label, description="", rows=rows)
 
@@ -293,7 +294,7 @@ MEASURES["anisotropy_without_massive_tokens"] = replace(
     _select_rows("anisotropy", "without massive tokens", massive_tokens="drop"),
     description="massive tokens are longer than five times the median in any layer",
 )
-# The same function on the model's own matrices.
+# The same measures on the model's own matrices.
 MEASURES |= {
     f"matrix_partition_isotropy{variant}": replace(
         MEASURES[f"log_partition_isotropy{variant}"], family=WEIGHTS, has_interval=True
@@ -317,16 +318,16 @@ def find_registered_measures() -> dict[str, EntryPoint]:
     InputError
         If two measures have the same name.
     """
-    found: dict[str, EntryPoint] = {}
+    entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group="shape_of_learning.measures"):
-        if entry.name in MEASURES or entry.name in found:
+        if entry.name in MEASURES or entry.name in entries:
             package = entry.dist.name if entry.dist else entry.module
             raise InputError(
                 f"package `{package}` registers the measure `{entry.name}`, but this name is taken; "
                 "rename its entry point, or uninstall it"
             )
-        found[entry.name] = entry
-    return found
+        entries[entry.name] = entry
+    return entries
 
 
 def list_measure_names() -> list[str]:
@@ -335,7 +336,7 @@ def list_measure_names() -> list[str]:
 
 
 def find_measure(name: str) -> Measure:
-    """Find one of our measures or of the registered ones.
+    """Find a measure of ours, or one that a package registers.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from shape_of_learning.random_streams import random_stream
 
 
 class HiddenStates(Protocol):
-    """Hidden states of all layers of one checkpoint on one sample, in memory or in files.
+    """The hidden states of all layers of one checkpoint on one sample, in memory or in files.
 
     Attributes
     ----------
@@ -57,15 +57,15 @@ def choose_rows(
     groups : ndarray of int64, shape (windows,)
         The result of :func:`.group_windows`.
     seed : int
-        Decides which token of a type is drawn. All models and layers with the same tokens draw the same ones.
+        The seed that decides which token of a type is drawn. All models and layers with the same tokens draw the same.
     massive : ndarray of bool, shape (n,), optional
-        The massive tokens of the checkpoint, as of :class:`HiddenStates`; by default none. They are dropped after
-        one token of each type is drawn, so that all revisions draw the same ones.
+        The massive tokens of the checkpoint, as in :class:`HiddenStates`; by default no token. They are dropped after
+        one token of each type is drawn, so that all revisions draw the same tokens.
 
     Returns
     -------
     ndarray of int64, shape (m,)
-        Ascending numbers of the chosen tokens; for the mean of a window, of those that it is the mean of.
+        Ascending numbers of the chosen tokens; for means of windows, of the tokens in the means.
 
     Examples
     --------
@@ -74,23 +74,23 @@ def choose_rows(
     >>> choose_rows(Selection(first_token="drop"), rows, np.array([0, 1]))
     array([1, 3])
     """
-    kept = np.ones(len(rows["positions"]), dtype=bool)
+    is_kept = np.ones(len(rows["positions"]), dtype=bool)
     if selection.windows_share < 1:
-        kept &= np.isin(rows["windows"], choose_first_windows(groups, selection.windows_share))
+        is_kept &= np.isin(rows["windows"], choose_first_windows(groups, selection.windows_share))
     if selection.special_tokens == "drop":
-        kept &= ~np.asarray(rows["special"], dtype=bool)
+        is_kept &= ~np.asarray(rows["special"], dtype=bool)
     if selection.first_token == "drop":
-        kept &= np.asarray(rows["positions"]) != 0
-    chosen = np.flatnonzero(kept)
+        is_kept &= np.asarray(rows["positions"]) != 0
+    chosen_rows = np.flatnonzero(is_kept)
     if selection.token_types == "one":
-        order = random_stream(seed, "token types").permutation(chosen)
+        order = random_stream(seed, "token types").permutation(chosen_rows)
         _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
-        chosen = np.sort(order[first])
+        chosen_rows = np.sort(order[first])
     if selection.massive_tokens == "drop" and massive is not None:
-        chosen = chosen[~massive[chosen]]
+        chosen_rows = chosen_rows[~massive[chosen_rows]]
     if selection.sequence == "last_token":
-        chosen = chosen[find_last_tokens(np.asarray(rows["windows"])[chosen])]
-    return chosen
+        chosen_rows = chosen_rows[find_last_tokens(np.asarray(rows["windows"])[chosen_rows])]
+    return chosen_rows
 
 
 def find_last_tokens(windows: np.ndarray) -> np.ndarray:
@@ -137,11 +137,11 @@ def average_windows(state: Any, windows: np.ndarray) -> Any:
 def count_vectors(
     protocol: MeasuringProtocol, rows: Mapping[str, np.ndarray], selection: Selection
 ) -> int:
-    """Count the vectors of a selection, massive tokens among them."""
-    chosen = choose_measured_rows(protocol, rows, selection)
+    """Count the vectors of a selection, including massive tokens."""
+    chosen_rows = choose_measured_rows(protocol, rows, selection)
     if selection.sequence == "mean":
-        return len(np.unique(np.asarray(rows["windows"])[chosen]))
-    return len(chosen)
+        return len(np.unique(np.asarray(rows["windows"])[chosen_rows]))
+    return len(chosen_rows)
 
 
 def choose_measured_rows(
@@ -150,7 +150,7 @@ def choose_measured_rows(
     selection: Selection,
     massive: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the numbers of the rows of a selection, as :func:`choose_rows` with the groups of a run."""
+    """Choose rows by :func:`choose_rows` with the groups and the seed of a run."""
     groups = group_windows(protocol.windows, protocol.seed)
     return choose_rows(selection, rows, groups, protocol.seed, massive)
 
@@ -158,9 +158,9 @@ def choose_measured_rows(
 def require_batches(
     protocol: MeasuringProtocol, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]
 ) -> None:
-    """Raise InputError if the sample has less than a batch for one of the measures."""
-    batched = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
-    for selection, _ in group_by_selection(batched, protocol.selection):
+    """Raise InputError if the sample has fewer vectors than a batch for any measure of batches."""
+    batch_measures = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
+    for selection, _ in group_by_selection(batch_measures, protocol.selection):
         require_one_batch(count_vectors(protocol, rows, selection), protocol.batch_vectors)
 
 
@@ -187,7 +187,7 @@ def group_windows(windows: int, seed: int) -> np.ndarray:
     Returns
     -------
     ndarray of int64, shape (windows,)
-        Numbers from 0 to 15. Groups differ by at most one window; with fewer than 16 windows some groups are empty.
+        Numbers from 0 to 15. Sizes of groups differ by at most one; with fewer than 16 windows some groups are empty.
 
     Examples
     --------
@@ -201,14 +201,14 @@ def group_windows(windows: int, seed: int) -> np.ndarray:
 
 
 def choose_first_windows(groups: np.ndarray, share: float) -> np.ndarray:
-    """Choose the first windows of each group, so that every group keeps some.
+    """Choose the first windows of each group, so that every group keeps at least one.
 
     Parameters
     ----------
     groups : ndarray of int64, shape (windows,)
         From :func:`.group_windows`.
     share : float
-        The share of windows of each group, rounded, and at least one window.
+        The share of windows of each group, rounded to whole windows, at least one.
 
     Returns
     -------
@@ -257,8 +257,8 @@ def divide_shuffled(vectors: int, size: int, stream: np.random.Generator) -> lis
     Parameters
     ----------
     vectors, size : int
-        Number of all vectors, and of those in a batch. Estimates of dimension depend on the number of vectors, so
-        the last ``vectors % size`` are dropped.
+        Number of all vectors, and of vectors in a batch. Estimates of dimension depend on the number of vectors, so
+        the last ``vectors % size`` vectors are dropped.
     stream : numpy.random.Generator
         The stream of the shuffle.
 

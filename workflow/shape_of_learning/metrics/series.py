@@ -53,7 +53,7 @@ class MeasuredSeries:
     conditions : Conditions
         The conditions of the measure.
     revisions : sequence of str
-        The revisions at which it was measured.
+        The measured revisions.
     """
 
     estimator: str
@@ -68,7 +68,7 @@ class ModelTablesJob(NamedTuple):
     Attributes
     ----------
     folder : str
-        The folder within the results that has a folder of measurements of each model.
+        The folder within the results that holds a folder of measurements for each model.
     model : MeasuredModel
     series : tuple of MeasuredSeries
         In the order of the tables.
@@ -80,16 +80,16 @@ class ModelTablesJob(NamedTuple):
 
 
 class TablesJob(NamedTuple):
-    """Tables of one kind that become one.
+    """Tables of one kind that are joined into one.
 
     Attributes
     ----------
     kind : str
         The kind of their columns, such as ``estimates``.
     series : tuple of (str, str), optional
-        Model and estimator of the rows that are taken, in the order of the table; by default all as they are.
+        Model and estimator of the rows to take, in the order of the joined table; by default all rows in their order.
     checkpoints : tuple of (model, role, revision, step, tokens), optional
-        The checkpoint of each table whose rows do not name it.
+        The checkpoint of each table, if rows do not name their checkpoint.
     """
 
     kind: str

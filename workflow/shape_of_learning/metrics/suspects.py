@@ -1,19 +1,19 @@
-"""The reasons for which a value is suspect, in tables, figures, pages and on the terminal."""
+"""Define and find the reasons why a value is suspect, for tables, figures, pages and the terminal."""
 
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-# TwoNN discards a tenth of the vectors. Above this share of near-duplicates it cannot discard them all.
+# TwoNN discards a tenth of the vectors, so it cannot discard a larger share of near-duplicates.
 NEAR_DUPLICATES = 0.1
-# Above this share of nearest neighbours of the same token, a dimension describes how copies of a token differ.
+# If a larger share of nearest neighbours is of the same token, a dimension describes how copies of a token differ.
 SAME_TOKEN = 0.5
 NEAR_WIDTH = 0.8  # share of the coordinates; an intrinsic dimension above it is suspect
-WIDE = 0.5  # of the value; a wider interval hardly bounds a number of directions
+WIDE = 0.5  # share of the value; a wider interval hardly bounds a number of directions
 
 
 class Reason(NamedTuple):
-    """A reason for which a value is suspect: its name in tables, its mark on the terminal, cause and consequence."""
+    """A reason why a value is suspect: its name in tables, its mark on the terminal, its cause and consequence."""
 
     name: str
     mark: str
@@ -71,10 +71,10 @@ class Conditions(NamedTuple):
 
 
 def are_copies(near_duplicate_limit: float | None, near_duplicates: Any, same_token: Any) -> Any:
-    """Return whether nearest neighbours are mostly the same token or copies, of numbers or arrays.
+    """Return whether nearest neighbours are mostly the same token or copies, for numbers or arrays.
 
-    This is the one definition of a TwoNN that says more about the text than about the model: on the terminal, in
-    tables, figures and the explorer, and for claims.
+    A TwoNN of these neighbours says more about the text than about the model. The terminal, tables, figures, the
+    explorer and claims all use this definition.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def are_copies(near_duplicate_limit: float | None, near_duplicates: Any, same_to
 
 
 def is_near_width(value: Any, width: int) -> Any:
-    """Return whether an intrinsic dimension is near the number of coordinates; a `width` of 0 is unknown."""
+    """Return whether an intrinsic dimension is near the number of coordinates `width`; False if this is 0, unknown."""
     return (value >= NEAR_WIDTH * width) & (width > 0)
 
 
@@ -139,5 +139,5 @@ def write_reasons(reasons: Iterable[Reason]) -> str:
 
 
 def read_reasons(cell: str) -> list[Reason]:
-    """Read the reasons of a cell."""
+    """Read the reasons in a cell of the column ``reason``."""
     return [REASONS[name] for name in cell.split(SEPARATOR)] if cell else []

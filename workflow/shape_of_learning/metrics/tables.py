@@ -1,8 +1,8 @@
 """Gather the tidy tables of a model into estimates and changes, with intervals.
 
 Intervals come from jackknife values: the values without each group of windows. All layers and checkpoints have the
-same groups, so the jackknife values of an average or a difference are the averages or differences of theirs, and its
-interval allows for what they share.
+same groups, so the jackknife values of an average or a difference are the averages or differences of jackknife values,
+and the interval allows for shared errors.
 """
 
 import logging
@@ -36,20 +36,20 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointValues(NamedTuple):
-    """One measure at one checkpoint: the rows of its batches, and those of its layers by ascending number."""
+    """One measure at one checkpoint: the rows of its batches, and the rows of its layers by ascending number."""
 
     checkpoint: MeasuredCheckpoint
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
     def list_defined_layers(self, first: int) -> list[int]:
-        """List the layers from `first` on that have a value."""
+        """List the layers from `first` on with a defined value."""
         return [n for n, row in self.layers.items() if n >= first and not math.isnan(row.value)]
 
     def list_broken_layers(self, first: int) -> list[int]:
         """List the layers from `first` on whose hidden states hold NaN or infinity, or are all one vector.
 
-        An average without such a block would describe another model, so it is undefined.
+        An average without a broken block would describe another model, so it is undefined.
         """
         broken = {row.layer for row in self.batches if math.isnan(row.value) and row.n_unique <= 1}
         return sorted(layer for layer in broken if layer >= first)
@@ -88,18 +88,22 @@ def write_model_tables(
         paths = [layer_table(folder / revision, family, layer) for layer in layers]
         return [row for path in paths for row in read_tidy(path)]
 
-    values: list[tuple[MeasuredSeries, list[CheckpointValues]]] = []
-    for one in series:
-        by_checkpoint = []
+    values_by_series: list[tuple[MeasuredSeries, list[CheckpointValues]]] = []
+    for measure_series in series:
+        checkpoint_values = []
         for checkpoint in model.checkpoints:
-            if checkpoint[0] in one.revisions:
-                rows = read_family(checkpoint[0], one.family)
-                rows = [row for row in rows if row.estimator == one.estimator]
-                by_checkpoint.append(sort_checkpoint_rows(checkpoint, rows, folder))
-        values.append((one, by_checkpoint))
+            if checkpoint[0] in measure_series.revisions:
+                rows = read_family(checkpoint[0], measure_series.family)
+                rows = [row for row in rows if row.estimator == measure_series.estimator]
+                checkpoint_values.append(sort_checkpoint_rows(checkpoint, rows, folder))
+        values_by_series.append((measure_series, checkpoint_values))
     for name, path in tables.items():
         columns, list_rows = writers[name]
-        table = (row for one, found in values for row in list_rows(model, one, found))
+        table = (
+            row
+            for measure_series, series_values in values_by_series
+            for row in list_rows(model, measure_series, series_values)
+        )
         write_table(path, columns, table)
 
 
@@ -139,9 +143,9 @@ def list_measurement_rows(
 def list_estimate_rows(
     model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
-    """List the rows of ``estimates.csv``: for each checkpoint its layers, then their average with an empty layer."""
-    for at_checkpoint in values:
-        checkpoint, batches, layers = at_checkpoint
+    """List the rows of ``estimates.csv``: for each checkpoint its layers, then their average, whose layer is empty."""
+    for checkpoint_values in values:
+        checkpoint, batches, layers = checkpoint_values
         identity = [model.name, model.role, *checkpoint]
         if not series.conditions.has_interval:
             layers = {
@@ -150,15 +154,21 @@ def list_estimate_rows(
         for layer, row in layers.items():
             place = [layer, layer / model.layers, series.estimator, row.selection]
             yield [*identity, *place, *_list_estimate_cells(row, batches, [layer], series, model)]
-        mean, averaged = average_layers(at_checkpoint._replace(layers=layers), model.first)
+        mean, averaged_layers = average_layers(
+            checkpoint_values._replace(layers=layers), model.first
+        )
         place = [None, None, series.estimator, mean.selection]
-        yield [*identity, *place, *_list_estimate_cells(mean, batches, averaged, series, model)]
+        yield [
+            *identity,
+            *place,
+            *_list_estimate_cells(mean, batches, averaged_layers, series, model),
+        ]
 
 
 def average_layers(values: CheckpointValues, first: int) -> tuple[TidyRow, list[int]]:
-    """Average over the defined layers from `first` on; undefined if a layer is broken.
+    """Average over the defined layers from `first` on; the mean is undefined if a layer is broken.
 
-    ``near_duplicates`` and ``same_token`` are the largest shares of the layers, ``effective_windows`` the smallest
+    ``near_duplicates`` and ``same_token`` are the largest shares of the layers, ``effective_windows`` is their smallest
     number.
 
     Returns
@@ -167,12 +177,12 @@ def average_layers(values: CheckpointValues, first: int) -> tuple[TidyRow, list[
     layers : list of int
         The layers of the average.
     """
-    averaged = [] if values.list_broken_layers(first) else values.list_defined_layers(first)
+    averaged_layers = [] if values.list_broken_layers(first) else values.list_defined_layers(first)
     candidates = [layer for layer in values.layers if layer >= first] or values.layers
     row = values.layers[min(candidates)]
-    if not averaged:
-        return row._replace(value=math.nan, jackknife_values=UNDEFINED), averaged
-    layers = [values.layers[layer] for layer in averaged]
+    if not averaged_layers:
+        return row._replace(value=math.nan, jackknife_values=UNDEFINED), averaged_layers
+    layers = [values.layers[layer] for layer in averaged_layers]
     mean = row._replace(
         value=_mean([row.value for row in layers]),
         n=shorten_number(_mean([row.n for row in layers])),
@@ -182,7 +192,7 @@ def average_layers(values: CheckpointValues, first: int) -> tuple[TidyRow, list[
         effective_windows=min(row.effective_windows for row in layers),
         jackknife_values=tuple(np.mean([row.jackknife_values for row in layers], axis=0)),
     )
-    return mean, averaged
+    return mean, averaged_layers
 
 
 def list_change_rows(
@@ -190,26 +200,28 @@ def list_change_rows(
 ) -> Iterator[list[object]]:
     """List the rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
 
-    Each pair has its layers, then their average with an empty layer: over the layers that are defined at both
-    checkpoints, and undefined if a layer is broken at one of them.
+    Each pair has its layers, then an average with an empty layer, over the layers that are defined at both
+    checkpoints. The average is undefined if a layer is broken at either checkpoint.
     """
     pairs = list(pairwise(values))
     if len(values) > 2:
         pairs.append((values[0], values[-1]))
-    for before, after in pairs:
+    for earlier, later in pairs:
         changes = {
             layer: (b.value - a.value, np.subtract(b.jackknife_values, a.jackknife_values))
-            for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
+            for (layer, a), b in zip(earlier.layers.items(), later.layers.values(), strict=True)
         }
-        is_broken = before.list_broken_layers(model.first) or after.list_broken_layers(model.first)
-        averaged = [
+        is_broken = earlier.list_broken_layers(model.first) or later.list_broken_layers(model.first)
+        averaged_changes = [
             change
             for layer, change in changes.items()
             if layer >= model.first and not is_broken and not math.isnan(change[0])
         ]
-        differences, jackknife_values = zip(*averaged or [(math.nan, UNDEFINED)], strict=True)
+        differences, jackknife_values = zip(
+            *averaged_changes or [(math.nan, UNDEFINED)], strict=True
+        )
         mean = (_mean(differences), np.mean(jackknife_values, axis=0))
-        selection = next(iter(after.layers.values())).selection
+        selection = next(iter(later.layers.values())).selection
         for layer, (difference, jackknife) in [*changes.items(), (None, mean)]:
             if not series.conditions.has_interval:
                 jackknife = UNDEFINED
@@ -218,8 +230,8 @@ def list_change_rows(
                 series.estimator,
                 selection,
                 layer,
-                before.checkpoint[0],
-                after.checkpoint[0],
+                earlier.checkpoint[0],
+                later.checkpoint[0],
                 difference,
                 *_list_interval_cells(difference, jackknife),
                 _list_interval_cells(0.0, jackknife)[2],
@@ -230,9 +242,9 @@ def list_jackknife_rows(
     model: MeasuredModel, series: MeasuredSeries, values: Sequence[CheckpointValues]
 ) -> Iterator[list[object]]:
     """List the rows of ``jackknife.csv``, one per layer."""
-    for at_checkpoint in values:
-        for row in at_checkpoint.layers.values():
-            yield [model.name, model.role, *at_checkpoint.checkpoint, *row.cells]
+    for checkpoint_values in values:
+        for row in checkpoint_values.layers.values():
+            yield [model.name, model.role, *checkpoint_values.checkpoint, *row.cells]
 
 
 def _list_estimate_cells(
@@ -242,12 +254,12 @@ def _list_estimate_cells(
     series: MeasuredSeries,
     model: MeasuredModel,
 ) -> list[object]:
-    """List the columns from ``value`` on, for the value of a layer or the average over `layers`."""
-    by_batch: dict[int | None, list[float]] = {}
+    """List the cells from column ``value`` on, for the value of a layer or the average over `layers`."""
+    values_by_batch: dict[int | None, list[float]] = {}
     for batch in batches:
         if batch.layer in layers:
-            by_batch.setdefault(batch.batch, []).append(batch.value)
-    means = [_mean(values) for values in by_batch.values()]
+            values_by_batch.setdefault(batch.batch, []).append(batch.value)
+    means = [_mean(values) for values in values_by_batch.values()]
     error, low, high = _list_interval_cells(row.value, row.jackknife_values)
     reasons = find_reasons(
         series.conditions,
@@ -277,7 +289,7 @@ def _list_estimate_cells(
 
 
 def _list_interval_cells(value: float, jackknife_values: Sequence[float]) -> list[float]:
-    """List the columns ``standard_error``, ``low`` and ``high``."""
+    """List the cells of the columns ``standard_error``, ``low`` and ``high``."""
     values = np.asarray(jackknife_values)
     low, high = interval(np.array(value), values)
     return [float(standard_error(values)), float(low), float(high)]

@@ -1,4 +1,4 @@
-"""The columns of all tables, and the tidy table of a layer."""
+"""Define the columns of all tables, and read and write the tidy table of a layer."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from shape_of_learning.files import read_rows, write_table
 
-GROUPS = 16  # of windows, for the jackknife
+GROUPS = 16  # groups of windows, for the jackknife
 # Measures of second moments have no interval with fewer effective windows than groups, or than half of the windows.
 # This bound is ours. Layers of MiniLM have at least 36 effective windows of 128. With massive tokens in 10 % of
 # simulated windows there are 5 to 22, and intervals of participation ratios hold the truth in 83 to 87 % of the
@@ -18,7 +18,7 @@ UNDEFINED = (math.nan,) * GROUPS  # jackknife values without an interval
 
 
 def have_few_windows(effective_windows: Any, windows: Any) -> Any:
-    """Return whether too few windows decide a measure of second moments, of numbers or arrays; not if it is unknown."""
+    """Return whether too few windows decide a measure of second moments, for numbers or arrays; False if unknown."""
     return (effective_windows < FEWEST_WINDOWS) & (effective_windows < windows / 2)
 
 
@@ -42,13 +42,13 @@ class TidyRow(NamedTuple):
     windows : int or None
         For a layer: number of windows with vectors in the batches.
     value : float
-        NaN if undefined; the value of a layer is undefined if that of one batch is.
+        NaN if undefined; the value of a layer is undefined if the value of a batch is.
     jackknife_values : tuple of float
-        For a layer: values without each group of windows, means over the batches with other vectors. NaN if undefined,
-        and all NaN if a group has no window or few windows decide the value.
+        For a layer: values without each group of windows, means over the batches that have vectors of other groups. NaN
+        if undefined, and all NaN if a group has no window or few windows decide the value.
     effective_windows : float
-        For a layer: number of windows that hold the largest variance, :func:`.effective_windows`; NaN for measures that
-        a few windows cannot decide.
+        For a layer: number of windows that hold the largest variance, :func:`.effective_windows`; NaN if a few windows
+        cannot decide the measure.
     """
 
     estimator: str
@@ -140,12 +140,29 @@ MASSIVE_TABLE_COLUMNS = (*CHECKPOINT_COLUMNS, *MASSIVE_COLUMNS)
 WEIGHT_COLUMNS = (*CHECKPOINT_COLUMNS, *MATRIX_COLUMNS)
 WEIGHT_POINT_COLUMNS = (*CHECKPOINT_COLUMNS, *POINT_COLUMNS)
 CLAIM_COLUMNS = (
-    *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
-    *("verdict", "summary", "because", "models", "revisions", "n", "selections"),
-    *("p_supported", "p_contradicted", "to_contradict", "besides", "criteria"),
+    "claim",
+    "sentence",
+    "where",
+    "statistic",
+    "estimate",
+    "low",
+    "high",
+    "smallest_visible",
+    "verdict",
+    "summary",
+    "because",
+    "models",
+    "revisions",
+    "n",
+    "selections",
+    "p_supported",
+    "p_contradicted",
+    "to_contradict",
+    "besides",
+    "criteria",
 )
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer of an average
-FINAL_NORM = "final_norm"  # the only one of a model's own matrices without embeddings
+FINAL_NORM = "final_norm"  # the only matrix of a model that holds no embeddings
 
 
 def layer_table(folder: Path, family: str, layer: int) -> Path:
