@@ -121,7 +121,7 @@ def test_results_are_equal_in_csv_and_json_lines_and_tokens_are_not_compared(tmp
     lines.write_text("\n".join(map(json.dumps, objects)))
     found = [judge(tmp_path, file) for file in (table, lines)]
     assert found[0] == found[1] == judge(tmp_path, tmp_path / "runs")
-    assert read_results([f"{table}"]).left_out == ("tokens", "learning_rate")
+    assert read_results([f"{table}"]).skipped_columns == ("tokens", "learning_rate")
     table.write_text(table.read_text().replace("iteration", "n"))
     assert judge(tmp_path, table, "--step", "n") == found[0]
 
@@ -460,7 +460,7 @@ def test_the_scale_of_a_loss_is_a_setting_and_no_loss(tmp_path, name):
     table = write_table(tmp_path / "t.csv", f"step,eval_loss,{name}\n{rows}")
     code, verdicts = judge(tmp_path, table)
     assert (code, set(verdicts.values())) == (0, {"ok"})
-    assert read_results([f"{table}"]).left_out == (name,)
+    assert read_results([f"{table}"]).skipped_columns == (name,)
 
 
 def test_scores_of_a_step_that_guesses_lie_apart():

@@ -68,7 +68,7 @@ def whole(tmp_path):
 
 
 def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
-    found = digest_tensors(whole).of
+    found = digest_tensors(whole).digests
     values = np.asarray(tensors()["transposed"], dtype="<f4", order="C")
     digest = hashlib.sha256(values.tobytes(order="C")).hexdigest()
     assert found["transposed"] == ("F32", "5x7", digest)
@@ -88,7 +88,7 @@ def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, 
     # torch cannot read all types in its old format, which checkpoints of that time are in.
     old = {name: tensors()[name] for name in ("float32", "bfloat16", "int64", "long")}
     torch.save(old, tmp_path / PICKLE, _use_new_zipfile_serialization=False)
-    assert digest_tensors(tmp_path).of == {name: expected.of[name] for name in old}
+    assert digest_tensors(tmp_path).digests == {name: expected.digests[name] for name in old}
 
 
 SIGNED = {str(kind)[6:] for kind in TYPES if kind.is_floating_point or kind.is_complex}
@@ -102,10 +102,10 @@ def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
     for values in ([0.0, 1.0, -1.0, 0.0], [-0.0, 1.0, -1.0, 0.0], [0.0, 1.0, 1.0, 0.0]):
         tensor = torch.tensor(values).to(getattr(torch, name))
         save_file({"a": tensor}, tmp_path / WHOLE)
-        digests.append(digest_tensors(tmp_path).of["a"])
+        digests.append(digest_tensors(tmp_path).digests["a"])
         torch.save({"a": tensor}, tmp_path / PICKLE)
         (tmp_path / WHOLE).unlink()
-        assert digest_tensors(tmp_path).of["a"] == digests[-1]
+        assert digest_tensors(tmp_path).digests["a"] == digests[-1]
         (tmp_path / PICKLE).unlink()
     assert digests[0] == digests[1] != digests[2]
 
@@ -120,7 +120,7 @@ def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
         found = digest_tensors(tmp_path)
         write_tensor_digests(tmp_path / "t.csv", found)
         assert read_tensor_digests(tmp_path / "t.csv") == found
-        assert found.sampled == "m"
+        assert found.sampled_name == "m"
         samples.append(found.sample)
     assert len(samples[0]) == SAMPLED
     places = np.linspace(0, matrix.numel() - 1, SAMPLED).astype(int)

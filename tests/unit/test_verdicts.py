@@ -247,7 +247,7 @@ def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_t
 
 
 def test_tensors_that_one_format_leaves_out_change_nothing():
-    own = measured(1).tensors.of
+    own = measured(1).tensors.digests
     tied, mask = own["wte.weight"], ("U8", "1x1x64x64", "mask")
     for more in ({"lm_head.weight": tied}, {"h.0.attn.bias": mask}):
         assert have_same_weights(of({**own, **more}), measured(1)) is True
@@ -334,8 +334,8 @@ def test_losses_that_are_unlikely_make_suspicious_checkpoints(curve, unlikely):
 def test_a_fine_tuning_begins_with_a_trained_model():
     curve = {f"step{step}": measured(step, loss=2.5 - step / 10) for step in range(3)}
     checkpoints = [JudgedCheckpoint(name, step, None) for step, name in enumerate(curve)]
-    for from_scratch, kind in ((True, Kind.SUSPICIOUS), (False, Kind.OK)):
-        first = judge_measurements(checkpoints, curve, from_scratch=from_scratch)[0]
+    for is_from_scratch, kind in ((True, Kind.SUSPICIOUS), (False, Kind.OK)):
+        first = judge_measurements(checkpoints, curve, is_from_scratch=is_from_scratch)[0]
         assert first.verdict.kind is kind
 
 

@@ -21,7 +21,7 @@ if __name__ == "__main__":
             Path(snakemake.output[0]),
             job.model,
             job.checkpoints,
-            dict(zip(job.measured, tables, strict=True)),
+            dict(zip(job.measured_names, tables, strict=True)),
             policy=job.policy,
-            from_scratch=job.from_scratch,
+            is_from_scratch=job.is_from_scratch,
         )

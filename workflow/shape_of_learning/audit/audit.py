@@ -1,4 +1,4 @@
-"""The audit of a training: a verdict on each revision, by hashes, and if asked for by tensors."""
+"""The audit of a training: a verdict on each revision, by the hashes of files, or on request by tensors."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.words import list_first
 
 Progress = Callable[[str, int, int], None]
-COMMIT_CHARACTERS, HASH_CHARACTERS = 10, 16  # of the beginning that a sentence shows
+COMMIT_CHARACTERS, HASH_CHARACTERS = 10, 16  # that a sentence shows
 
 
 def audit_series(
@@ -60,89 +60,89 @@ def audit_series(
     ----------
     series : ListedSeries
     progress : callable
-        Called with a kind of work, the number that is done and the number of all.
+        Called with a kind of work, the number of finished pieces and the number of all pieces.
     tensors : bool
-        Whether checkpoints are downloaded and compared by tensors.
+        Whether to download checkpoints and compare their tensors.
 
     Returns
     -------
     list of AtlasRow
-        By step; a verdict of ``unknown`` where nothing could be learned.
+        By step; the verdict is ``unknown`` if there is no evidence.
     """
     repositories = {checkpoint.repository for checkpoint in series.checkpoints}
     reports = [*series.known_bad, *list_reported_mistakes(repositories, series.last_step)]
-    # Hashes show that weights are equal, but only a report says to which step they belong.
+    # Hashes show that weights are equal, but only a report tells the step to which they belong.
     reports = [
         report for report in reports if report.same_as is not None or report in series.known_bad
     ]
-    listed = [
+    checkpoints = [
         checkpoint for checkpoint in series.checkpoints if checkpoint.name not in series.unknown
     ]
-    judged = {
+    judgements = {
         checkpoint.name: checkpoint
         for checkpoint in judge_listing(
-            listed, series.listed, series.mains, reports, series.last_step
+            checkpoints, series.listings, series.mains, reports, series.last_step
         )
     }
-    reasons = {name: _describe_basis(name, series, judged) for name in judged}
+    reasons = {name: _describe_basis(name, series, judgements) for name in judgements}
     evidence: dict[str, WeightEvidence] = {}
     if tensors:
-        before = judged
-        evidence, mains = _digest_checkpoints(series, judged, progress)
-        judged = _judge_tensors(judged, evidence, mains, series.checkpoints[-1].name)
-        for name, checkpoint in judged.items():
-            if checkpoint.verdict != before[name].verdict:
+        file_judgements = judgements
+        evidence, mains = _digest_checkpoints(series, judgements, progress)
+        judgements = _judge_tensors(judgements, evidence, mains, series.checkpoints[-1].name)
+        for name, checkpoint in judgements.items():
+            if checkpoint.verdict != file_judgements[name].verdict:
                 reasons[name] = f"{format_verdict(checkpoint.verdict)}, by tensors"
-    judged, compared_names = _judge_manifests(series, judged, reasons)
+    judgements, compared_names = _judge_manifests(series, judgements, reasons)
     day = datetime.now(UTC).date()
     rows = []
     for checkpoint in series.checkpoints:
         if checkpoint.name in series.unknown:
             verdict, reason = Verdict(Kind.UNKNOWN), series.unknown[checkpoint.name]
         else:
-            verdict, reason = judged[checkpoint.name].verdict, reasons[checkpoint.name]
-        listing = series.listed.get(checkpoint.name)
+            verdict, reason = judgements[checkpoint.name].verdict, reasons[checkpoint.name]
+        listing = series.listings.get(checkpoint.name)
         row = _make_row(checkpoint, listing, verdict, reason, day)
         if row.parse_verdict().kind is not Kind.UNKNOWN:
             is_reported = verdict.kind is Kind.REPORTED
             has_tensors = checkpoint.name in evidence or checkpoint.name in compared_names
             evidence_kind = TENSORS if has_tensors else HASHES
             row = row.model_copy(update={"known_by": REPORT if is_reported else evidence_kind})
-        known = find_row(checkpoint.repository, checkpoint.revision)
-        rows.append(_add_reports(row, known, checkpoint.name in evidence))
+        atlas_row = find_row(checkpoint.repository, checkpoint.revision)
+        rows.append(_add_reports(row, atlas_row, checkpoint.name in evidence))
     return rows
 
 
 def _judge_manifests(
-    series: ListedSeries, judged: Mapping[str, JudgedCheckpoint], reasons: dict[str, str]
+    series: ListedSeries, judgements: Mapping[str, JudgedCheckpoint], reasons: dict[str, str]
 ) -> tuple[dict[str, JudgedCheckpoint], set[str]]:
     """Judge folders by the manifests that were written when they were saved, and complete the reasons.
 
     Returns
     -------
-    judged : dict of str to JudgedCheckpoint
+    judgements : dict of str to JudgedCheckpoint
     compared_names : set of str
         The checkpoints that have a manifest.
     """
     from shape_of_learning.checkpoints.manifest import compare_with_manifest, read_manifest
 
-    compared = {}
+    comparisons = {}
     for checkpoint in series.checkpoints:
         name, folder = checkpoint.name, Path(checkpoint.path)
-        if not checkpoint.path or name not in judged or series.listed[name].problem:
+        if not checkpoint.path or name not in judgements or series.listings[name].problem:
             continue
         try:
             if manifest := read_manifest(folder):
-                compared[name] = compare_with_manifest(folder, manifest)
+                comparisons[name] = compare_with_manifest(folder, manifest)
         except (InputError, OSError) as error:
             reasons[name] = f"{reasons[name]}; {error}"
     verdicts = {}
-    for name, comparison in compared.items():
-        step, saved_step = judged[name].step, comparison.manifest.step
+    for name, comparison in comparisons.items():
+        step, saved_step = judgements[name].step, comparison.manifest.step
         if comparison.changed_names:
             owners = [
                 other.manifest.step
-                for other in compared.values()
+                for other in comparisons.values()
                 if other is not comparison and other.manifest.digests == comparison.digests
             ]
             verdicts[name] = Verdict(Kind.CHANGED)
@@ -155,19 +155,19 @@ def _judge_manifests(
             reasons[name] = f"its manifest and its weights are those of step {saved_step}"
         else:
             reasons[name] = f"{reasons[name]}; {comparison.sentence}"
-    wrong_steps = {judged[name].step for name in verdicts}
-    for name in compared.keys() - verdicts.keys():
+    wrong_steps = {judgements[name].step for name in verdicts}
+    for name in comparisons.keys() - verdicts.keys():
         # Files alone do not show which of several checkpoints is a copy.
-        verdict = judged[name].verdict
-        others = {*verdict.steps} - {judged[name].step}
-        if verdict.kind is Kind.SAME_AS_OTHERS and others <= wrong_steps:
+        verdict = judgements[name].verdict
+        other_steps = {*verdict.steps} - {judgements[name].step}
+        if verdict.kind is Kind.SAME_AS_OTHERS and other_steps <= wrong_steps:
             verdicts[name] = OK
-            reasons[name] = f"other steps hold its files, too; {compared[name].sentence}"
-    judged = {
+            reasons[name] = f"other steps hold its files, too; {comparisons[name].sentence}"
+    judgements = {
         name: replace(checkpoint, verdict=verdicts.get(name, checkpoint.verdict))
-        for name, checkpoint in judged.items()
+        for name, checkpoint in judgements.items()
     }
-    return judged, {*compared}
+    return judgements, {*comparisons}
 
 
 def _make_row(
@@ -190,39 +190,45 @@ def _make_row(
     )
 
 
-def _add_reports(row: AtlasRow, known: AtlasRow | None, is_measured: bool) -> AtlasRow:
-    """Add the reports of the atlas: the threads, and a fault that hashes cannot show."""
-    if known is None or not known.reports:
+def _add_reports(row: AtlasRow, atlas_row: AtlasRow | None, is_measured: bool) -> AtlasRow:
+    """Add the addresses of reports in the atlas, and a reported fault that hashes cannot show."""
+    if atlas_row is None or not atlas_row.reports:
         return row
-    kind = known.parse_verdict().kind
-    update = {"source": " ".join([row.source, *known.reports])}
-    if known.is_fault and row.parse_verdict() == OK and not is_measured:
+    kind = atlas_row.parse_verdict().kind
+    update = {"source": " ".join([row.source, *atlas_row.reports])}
+    if atlas_row.is_fault and row.parse_verdict() == OK and not is_measured:
         if kind in (Kind.MIXED_SHARDS, Kind.MISSING):
             update["reason"] = (
-                f"{row.reason}; reported as {known.verdict}, which its files do not show"
+                f"{row.reason}; reported as {atlas_row.verdict}, which its files do not show"
             )
         elif kind in (Kind.SAME_AS_STEP, Kind.SAME_AS_MAIN, Kind.SAME_RESULTS):
             update |= {"verdict": Kind.UNKNOWN.value, "known_by": ""}
             update["reason"] = (
-                f"reported: {known.verdict}; its files differ, so only --tensors can show whether its weights do"
+                f"reported: {atlas_row.verdict}; its files differ, so only --tensors can show whether its weights do"
             )
         else:
-            update |= _repeat_report(known)
-    if known.is_fault and not row.commit and row.parse_verdict().kind is Kind.UNKNOWN:
-        update |= _repeat_report(known)
+            update |= _repeat_report(atlas_row)
+    if atlas_row.is_fault and not row.commit and row.parse_verdict().kind is Kind.UNKNOWN:
+        update |= _repeat_report(atlas_row)
     return row.model_copy(update=update)
 
 
-def _repeat_report(known: AtlasRow) -> dict[str, str]:
-    reason = known.reason if known.known_by == PUBLISHED else f"reported: {known.reason}"
-    return {"verdict": known.verdict, "reason": reason, "known_by": known.known_by or REPORT}
+def _repeat_report(atlas_row: AtlasRow) -> dict[str, str]:
+    reason = (
+        atlas_row.reason if atlas_row.known_by == PUBLISHED else f"reported: {atlas_row.reason}"
+    )
+    return {
+        "verdict": atlas_row.verdict,
+        "reason": reason,
+        "known_by": atlas_row.known_by or REPORT,
+    }
 
 
 def list_notes(series: ListedSeries) -> list[str]:
-    """Say whether main is the last step, and which names were not compared."""
+    """Note a main branch that differs from the last step, and the names that were not compared."""
     notes = []
     last = series.checkpoints[-1]
-    main, listing = series.mains.get(last.repository), series.listed.get(last.name)
+    main, listing = series.mains.get(last.repository), series.listings.get(last.name)
     are_whole = main and listing and not main.problem and not listing.problem
     if (
         main
@@ -232,21 +238,23 @@ def list_notes(series: ListedSeries) -> list[str]:
     ):
         notes.append(
             f"`main` (commit {main.commit[:COMMIT_CHARACTERS]}) has other files than `{last.revision}` (commit "
-            f"{listing.commit[:COMMIT_CHARACTERS]}); whether they hold the same tensors was not compared."
+            f"{listing.commit[:COMMIT_CHARACTERS]}); their tensors were not compared."
         )
-    if series.others:
-        names = list_first([f"`{name}`" for name in series.others])
-        notes.append(f"Names that are no steps were not compared: {names}.")
+    if series.other_names:
+        names = list_first([f"`{name}`" for name in series.other_names])
+        notes.append(f"These names are no steps and were not compared: {names}.")
     return notes
 
 
-def _describe_basis(name: str, series: ListedSeries, judged: Mapping[str, JudgedCheckpoint]) -> str:
+def _describe_basis(
+    name: str, series: ListedSeries, judgements: Mapping[str, JudgedCheckpoint]
+) -> str:
     """Describe the files that a verdict rests on."""
-    verdict = judged[name].verdict
+    verdict = judgements[name].verdict
     match verdict.kind:
         case Kind.OK:
-            copy = Verdict(Kind.SAME_AS_STEP, steps=(judged[name].step or 0,))
-            is_copied = any(checkpoint.verdict == copy for checkpoint in judged.values())
+            copy = Verdict(Kind.SAME_AS_STEP, steps=(judgements[name].step or 0,))
+            is_copied = any(checkpoint.verdict == copy for checkpoint in judgements.values())
             return "other names hold its files, too" if is_copied else "no other step has its files"
         case Kind.NOT_YET_MOVED:
             return "the files of step 0; a first update at learning rate 0 moves nothing"
@@ -261,12 +269,12 @@ def _describe_basis(name: str, series: ListedSeries, judged: Mapping[str, Judged
             return format_verdict(verdict)
         case Kind.MIXED_SHARDS:
             return _describe_common_shards(name, series)
-    return _describe_common_file(name, series, judged)
+    return _describe_common_file(name, series, judgements)
 
 
 def _describe_common_shards(name: str, series: ListedSeries) -> str:
-    """Say which revisions hold the shards of this one, too."""
-    listings = series.listed | {f"main of {name}": main for name, main in series.mains.items()}
+    """Name the other revisions that hold the shards of a revision."""
+    listings = series.listings | {f"main of {name}": main for name, main in series.mains.items()}
     holders = defaultdict(list)
     for other, listing in listings.items():
         if other != name:
@@ -274,22 +282,22 @@ def _describe_common_shards(name: str, series: ListedSeries) -> str:
                 holders[shard, digest].append(other)
     shards = [
         f"{shard} is also that of {list_first(holders[shard, digest])}"
-        for shard, digest in hash_shards(series.listed[name]).items()
+        for shard, digest in hash_shards(series.listings[name]).items()
         if (shard, digest) in holders
     ]
     return "; ".join(shards) or "its shards are not of one step"
 
 
 def _describe_common_file(
-    name: str, series: ListedSeries, judged: Mapping[str, JudgedCheckpoint]
+    name: str, series: ListedSeries, judgements: Mapping[str, JudgedCheckpoint]
 ) -> str:
-    """Say which file a revision has in common with the one whose weights it holds."""
-    listing, verdict = series.listed[name], judged[name].verdict
-    equals = [other for other in judged if judged[other].verdict == verdict]
+    """Name a file that a revision has in common with the owner of its weights."""
+    listing, verdict = series.listings[name], judgements[name].verdict
+    equals = [other for other in judgements if judgements[other].verdict == verdict]
     if verdict.kind is Kind.SAME_AS_STEP:
-        owners = [other for other in judged if judged[other].step == verdict.steps[0]]
+        owners = [other for other in judgements if judgements[other].step == verdict.steps[0]]
         equals = owners[-1:] or equals
-    listings = [series.listed[other] for other in equals]
+    listings = [series.listings[other] for other in equals]
     if verdict.kind is Kind.SAME_AS_MAIN:
         listings += series.mains.values()
     hashes = {
@@ -303,7 +311,7 @@ def _describe_common_file(
         for path, file in (*listing.files.items(), *listing.other_format.items())
         if file.hash in hashes
     ]
-    if not files:  # linked by a third revision, which has both formats
+    if not files:  # a third revision has the weights in both formats and links the two
         return "another revision has its files and those of the other"
     path, file = files[0]
     more = f", and {len(files) - 1} more files likewise" if len(files) > 1 else ""
@@ -314,13 +322,13 @@ def _describe_common_file(
 
 
 def _digest_checkpoints(
-    series: ListedSeries, judged: Mapping[str, JudgedCheckpoint], progress: Progress
+    series: ListedSeries, judgements: Mapping[str, JudgedCheckpoint], progress: Progress
 ) -> tuple[dict[str, WeightEvidence], list[WeightEvidence]]:
-    """Digest the tensors of all checkpoints that can be read, of equal files once, and of the main branches."""
+    """Digest the tensors of all readable checkpoints and of the main branches; equal files are digested once."""
     readable = [
         checkpoint
         for checkpoint in series.checkpoints
-        if checkpoint.name in judged and not series.listed[checkpoint.name].problem
+        if checkpoint.name in judgements and not series.listings[checkpoint.name].problem
     ]
     main_branches = [
         Checkpoint(MAIN, MAIN, repository)
@@ -329,22 +337,22 @@ def _digest_checkpoints(
     ]
     steps: dict[str, WeightEvidence] = {}
     mains: list[WeightEvidence] = []
-    by_files: dict[tuple[str, ...], WeightEvidence | None] = {}
+    evidence_by_files: dict[tuple[str, ...], WeightEvidence | None] = {}
     for number, checkpoint in enumerate([*readable, *main_branches]):
         is_main = number >= len(readable)
         listing = (
-            series.listed[checkpoint.name] if not is_main else series.mains[checkpoint.repository]
+            series.listings[checkpoint.name] if not is_main else series.mains[checkpoint.repository]
         )
         files = list_signatures(listing)[0]
-        if files not in by_files:
+        if files not in evidence_by_files:
             try:
                 digests = _read_digests(checkpoint, listing)
-                by_files[files] = WeightEvidence(UNDEFINED, digests)
+                evidence_by_files[files] = WeightEvidence(UNDEFINED, digests)
             except (InputError, OSError) as error:
-                by_files[files] = None
+                evidence_by_files[files] = None
                 if not is_main:
                     series.unknown[checkpoint.name] = f"it cannot be measured: {error}"
-        evidence = by_files[files]
+        evidence = evidence_by_files[files]
         if evidence is not None and is_main:
             mains.append(evidence)
         elif evidence is not None:
@@ -354,7 +362,7 @@ def _digest_checkpoints(
 
 
 def _read_digests(checkpoint: Checkpoint, listing: Listing) -> TensorDigests:
-    """Digest the tensors of a checkpoint; digests of the Hub's are kept by their commit."""
+    """Digest the tensors of a checkpoint; a file in the user's cache keeps the digests of a commit on the Hub."""
     from shape_of_learning.checkpoints.tensors import digest_tensors
 
     if checkpoint.path:
@@ -368,7 +376,7 @@ def _read_digests(checkpoint: Checkpoint, listing: Listing) -> TensorDigests:
         files = hub.list_files(
             repository, checkpoint.revision, listing.commit, where=where, pauses=PAUSES
         )
-        needed = [
+        paths = [
             path
             for path in files
             if PurePath(path).parent == PurePath(subfolder)
@@ -378,7 +386,7 @@ def _read_digests(checkpoint: Checkpoint, listing: Listing) -> TensorDigests:
             download_as_listed(
                 Place(repository, checkpoint.revision),
                 listing.commit,
-                {path: files[path].hash for path in needed},
+                {path: files[path].hash for path in paths},
                 where=where,
                 pauses=PAUSES,
                 local_dir=Path(folder),
@@ -388,18 +396,18 @@ def _read_digests(checkpoint: Checkpoint, listing: Listing) -> TensorDigests:
 
 
 def _judge_tensors(
-    judged: Mapping[str, JudgedCheckpoint],
+    judgements: Mapping[str, JudgedCheckpoint],
     evidence: Mapping[str, WeightEvidence],
     mains: Sequence[WeightEvidence],
     latest: str,
 ) -> dict[str, JudgedCheckpoint]:
-    """Judge checkpoints by their tensors, and those of a main branch."""
+    """Judge checkpoints by their tensors and by those of the main branches."""
     copies = {
         name for name in evidence if any(have_same_weights(evidence[name], main) for main in mains)
     }
     checkpoints = [
         replace(checkpoint, is_last=True) if name == latest and name in copies else checkpoint
-        for name, checkpoint in judged.items()
+        for name, checkpoint in judgements.items()
     ]
     result = {}
     for checkpoint in judge_measurements(checkpoints, evidence):

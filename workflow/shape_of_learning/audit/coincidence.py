@@ -1,24 +1,24 @@
 """Whether the results of two steps can be equal by chance, from how finely their neighbours differ.
 
-Training moves the weights, and with them the numbers that an evaluation prints; a step whose numbers are all those
-of another one holds its weights, unless the numbers are too few or too coarse to show that it moved. A column whose
-numbers are multiples of :math:`g` (of 1/500 where 500 questions are asked) and which differs by :math:`u g` from a
-neighbour would have printed the same number, had the weights moved as far as they did, with a chance of about
+Training moves the weights, and with them the numbers that an evaluation prints. Two steps with the same numbers
+therefore hold the same weights, unless the numbers are too few or too coarse to show that the weights moved. Suppose
+that the numbers of a column are multiples of :math:`g` (1/500 where 500 questions are asked), and that a step differs
+by :math:`u g` from a neighbour. Weights that moved as far would print the same number with a chance of about
 :math:`1 / 2u`: the density at 0 of a change of that size, times :math:`g`.
 
 Four rules keep the product of these chances on the safe side:
 
-- Of the neighbours, ``NEIGHBOURS`` on each side, the one that differs least decides. Where the training was elsewhere
-  between the two steps, either of them came back by chance, so the one with the larger differences decides.
-- A step that follows its equal directly may have moved ``STILLER`` times less than its neighbours, at the end of
-  training ``STANDING`` times, as where a learning rate falls to almost 0; and less by the ratio of the distances.
-- Of a task only the number that says most counts, since all are of the same answers.
-- Tasks move together: of ``DEPENDENT`` of them one counts.
+- The neighbour that differs least decides, of ``NEIGHBOURS`` on each side. If the training had other results between
+  the two steps, one of the two came back by chance, so the step with the larger differences decides.
+- A step right after its equal may have moved ``SLOWDOWN`` times less than its neighbours, and at the end of training
+  ``SLOWDOWN_AT_END`` times less, because a learning rate may fall to almost 0; and less by the ratio of the distances.
+- Only the number that differs most counts for a task, since all numbers of a task come from the same answers.
+- Tasks move together, so that ``DEPENDENT_TASKS`` of them count as one.
 
-Columns that never change prove nothing, and so do digits beyond ``FINEST``. Where most of a step's
-numbers have fewer decimals than others of their columns, they are taken to be rounded: a table may have some steps in
-full and others rounded. All pairs of steps are compared, so the
-chance that one of them is equal is at most their number times as high; it must be below ``HIGHEST_CHANCE``.
+Columns that never change prove nothing, and neither do digits beyond ``FINEST_GRID``. A table may give some steps in
+full and others rounded: if most numbers of a step have fewer decimals than others of their columns, the step counts
+as rounded. All pairs of steps are compared, so the chance that some pair is equal is at most the number of pairs times
+as high; it must be below ``HIGHEST_CHANCE``.
 """
 
 import math
@@ -26,22 +26,22 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-STILLER, STANDING = 10.0, 1000.0
-DEPENDENT = 2
+SLOWDOWN, SLOWDOWN_AT_END = 10.0, 1000.0
+DEPENDENT_TASKS = 2
 NEIGHBOURS = 3
-FINEST = 1e-9  # of the median of a column
+FINEST_GRID = 1e-9  # of the median of a column
 MOST_DECIMALS = 9  # of a number that is rounded
-NOISE = 1e-12  # of a number, from the sums that it is of
+NOISE = 1e-12  # relative error of a number that was summed up
 HIGHEST_CHANCE = 1e-6
 
 
 def find_grid(numbers: np.ndarray) -> float:
-    """Find the largest number that a column's differences are multiples of; NaN if the column never changes."""
+    """Find the largest number that divides all differences in a column; NaN if the column never changes."""
     distinct = np.unique(numbers[np.isfinite(numbers)])
     if len(distinct) < 2:
         return math.nan
     steps = np.diff(distinct)
-    finest = FINEST * (float(np.median(np.abs(distinct))) or float(steps.max()))
+    finest = FINEST_GRID * (float(np.median(np.abs(distinct))) or float(steps.max()))
     grid = 0.0
     for difference in steps:
         grid, rest = float(difference), grid
@@ -56,7 +56,7 @@ def find_grid(numbers: np.ndarray) -> float:
 
 
 def find_rounding(values: np.ndarray) -> np.ndarray:
-    """Find the last decimal that each number of a rounded row is written with: 0.01 for 0.25.
+    """Find the last decimal of each number in a rounded row: 0.01 for 0.25.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def find_rounding(values: np.ndarray) -> np.ndarray:
 
 
 class Coincidences:
-    """The numbers of a training's steps, and the chance that two of them are equal.
+    """The numbers of the steps of a training, and the chance that two steps have equal numbers.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Coincidences:
     values : array, shape (steps, columns)
         NaN where a step lacks a number.
     tasks : sequence of str
-        Of each column.
+        The task of each column.
     """
 
     def __init__(self, steps: Sequence[int], values: np.ndarray, tasks: Sequence[str]) -> None:
@@ -105,7 +105,11 @@ class Coincidences:
         return ~np.isnan(self.grids)
 
     def find_equal_pairs(self) -> set[tuple[int, int]]:
-        """Find the pairs of rows that agree in each number that both have, at least half of those of one."""
+        """Find the pairs of equal rows.
+
+        Two rows are equal if they agree in all numbers that both have, and these are at least half of the numbers of
+        one row.
+        """
         is_there = ~np.isnan(self.values)
         pairs = set()
         for first in range(len(self.values) - 1):
@@ -117,38 +121,38 @@ class Coincidences:
         return pairs
 
     def count_digits(
-        self, first: int, second: int, group: Collection[int], stiller: float | None = None
+        self, first: int, second: int, group: Collection[int], slowdown: float | None = None
     ) -> float:
-        """Count the digits of the chance that two rows are equal: 9 for one in a thousand million.
+        """Count the digits of the chance that two rows are equal: 9 for a chance of one in a thousand million.
 
         Parameters
         ----------
         first, second : int
             The rows, in their order.
         group : collection of int
-            The rows that are equal to them, which are no neighbours.
-        stiller : float, optional
-            How many times less than its neighbours a step may have moved, if not as the rules say.
+            The rows that are equal to these two; they do not count as neighbours.
+        slowdown : float, optional
+            The factor by which a step may have moved less than its neighbours; by default that of the rules above.
         """
         is_common = ~np.isnan(self.values[first] + self.values[second])
-        are_there = (~np.isnan(self.values[:, is_common])).sum(axis=1)
-        others = [  # with half of the numbers, at least
+        common_counts = (~np.isnan(self.values[:, is_common])).sum(axis=1)
+        other_rows = [  # with at least half of the numbers
             row
             for row in range(len(self.steps))
-            if row not in group and 2 * are_there[row] >= is_common.sum()
+            if row not in group and 2 * common_counts[row] >= is_common.sum()
         ]
-        is_return = any(first < other < second for other in others)
-        if stiller is None:
-            is_end = not any(other > second for other in others)
-            stiller = 1.0 if is_return else STANDING if is_end else STILLER
+        is_return = any(first < other < second for other in other_rows)
+        if slowdown is None:
+            is_end = not any(other > second for other in other_rows)
+            slowdown = 1.0 if is_return else SLOWDOWN_AT_END if is_end else SLOWDOWN
         distance = self.steps[second] - self.steps[first]
         sides = []
         for row in (first, second):
-            before = [other for other in others if other < row][-NEIGHBOURS:]
-            after = [other for other in others if other > row][:NEIGHBOURS]
+            earlier_rows = [other for other in other_rows if other < row][-NEIGHBOURS:]
+            later_rows = [other for other in other_rows if other > row][:NEIGHBOURS]
             digits = []
-            for other in before + after:
-                share = min(1.0, distance / abs(self.steps[row] - self.steps[other])) / stiller
+            for other in earlier_rows + later_rows:
+                share = min(1.0, distance / abs(self.steps[row] - self.steps[other])) / slowdown
                 digits.append(self._count_digits_of_difference(row, other, share * is_common))
             sides.append(min(digits, default=0.0))
         pairs = len(self.steps) * (len(self.steps) - 1) / 2
@@ -158,7 +162,7 @@ class Coincidences:
         grids = np.maximum(self.grids, self._rounding[row])
         with np.errstate(invalid="ignore"):
             units = np.abs(self.values[row] - self.values[other]) / grids * shares
-        of_columns = np.log10(np.maximum(2 * np.where(np.isfinite(units), units, 0.0), 1.0))
-        of_tasks = np.zeros(self._tasks.max(initial=-1) + 1)
-        np.maximum.at(of_tasks, self._tasks, of_columns)
-        return float(of_tasks.sum()) / DEPENDENT
+        column_digits = np.log10(np.maximum(2 * np.where(np.isfinite(units), units, 0.0), 1.0))
+        task_digits = np.zeros(self._tasks.max(initial=-1) + 1)
+        np.maximum.at(task_digits, self._tasks, column_digits)
+        return float(task_digits.sum()) / DEPENDENT_TASKS

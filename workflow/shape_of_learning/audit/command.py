@@ -61,10 +61,12 @@ def audit(  # noqa: PLR0913 (options)
     step: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column of steps in a table of --results.")
     ] = "",
-    of: Annotated[
+    repository: Annotated[
         str,
         typer.Option(
-            metavar="REPOSITORY", help="The repository whose steps were evaluated, for --results."
+            "--of",
+            metavar="REPOSITORY",
+            help="The repository whose steps were evaluated, for --results.",
         ),
     ] = "",
     source: Annotated[
@@ -86,25 +88,25 @@ def audit(  # noqa: PLR0913 (options)
     ] = None,
     atlas: Annotated[
         Path | None,
-        typer.Option(help="Folder of an atlas: put what was found into it, by suite and model."),
+        typer.Option(help="Folder of an atlas: put the verdicts into it, by suite and model."),
     ] = None,
 ) -> None:
-    """Say of each revision of a training whether it is what its name says, without downloading weights."""
+    """Check whether each revision of a training is what its name says, without downloading weights."""
     outputs = csv, json, markdown
     with exit_on_input_error(*outputs, code=NOT_KNOWN):
         if results:
             if tensors:
                 raise InputError("--results compares numbers and --tensors weights; choose one")
-            _audit_results(targets, step, pattern, of, source or [], outputs, atlas)
+            _audit_results(targets, step, pattern, repository, source or [], outputs, atlas)
             return
-        if step or of or source:
+        if step or repository or source:
             raise InputError(
                 "--step, --of and --source belong to --results; add it, or leave them out"
             )
         for target in targets:
             if not is_on_this_machine(target):
                 print_message(f"Asking {endpoint()} for `{target}`.")
-        # Their libraries take a second or two to import: the line above comes first.
+        # The libraries behind these modules take a second or two to import, so the line above comes first.
         from huggingface_hub.utils import disable_progress_bars
 
         from shape_of_learning.audit.audit import audit_series, list_notes
@@ -114,7 +116,7 @@ def audit(  # noqa: PLR0913 (options)
         notes: list[str] = []
         failures: list[str] = []
         if not stderr.is_terminal:
-            disable_progress_bars()  # of downloads
+            disable_progress_bars()  # the library's bars of downloads
         for target in targets:
             try:
                 for series in list_series(target, pattern, print_message):
@@ -123,13 +125,13 @@ def audit(  # noqa: PLR0913 (options)
                         print_message(f"ERROR: {hide_secrets(series.failure)}")
                         continue
                     with show_bar(series.name) as progress:
-                        own_rows = audit_series(series, progress, tensors=tensors)
-                    rows += own_rows
-                    _print_verdicts(series.name, own_rows, outputs)
+                        series_rows = audit_series(series, progress, tensors=tensors)
+                    rows += series_rows
+                    _print_verdicts(series.name, series_rows, outputs)
                     for note in list_notes(series):
                         print_message(note)
                         notes.append(note)
-                    _update_atlas(atlas, series, own_rows)
+                    _update_atlas(atlas, series, series_rows)
             except InputError as error:
                 failures.append(str(error))
                 print_message(f"ERROR: {hide_secrets(str(error))}")
@@ -179,21 +181,21 @@ def _audit_results(
             raise InputError(f"--source `{address}` is no address; write it with https://")
     if atlas and not (repository and sources):
         raise InputError(
-            "--atlas needs --of ORGANISATION/NAME, whose steps these are, and --source ADDRESS, of the results with "
-            "their commit; add them"
+            "--atlas needs --of ORGANISATION/NAME, the repository of these steps, and --source ADDRESS, the address of "
+            "the results with their commit; add them"
         )
     model = find_model(repository) if atlas else ""
     if atlas and not model:
         raise InputError(
             f"the atlas has no table of `{repository}`; leave --atlas out, or audit an entry"
         )
-    published = read_results(targets, step, pattern)
-    name = repository or published.name
-    rows = make_rows(published, repository, sources)
-    notes = [f"Compared, to the last digit: {published.describe()}."]
-    if published.left_out:
-        names = [f"`{name}`" for name in published.left_out if not STANDARD_ERROR.search(name)]
-        errors = len(published.left_out) - len(names)
+    results = read_results(targets, step, pattern)
+    name = repository or results.name
+    rows = make_rows(results, repository, sources)
+    notes = [f"Compared, to the last digit: {results.describe()}."]
+    if results.skipped_columns:
+        names = [f"`{name}`" for name in results.skipped_columns if not STANDARD_ERROR.search(name)]
+        errors = len(results.skipped_columns) - len(names)
         if errors:
             names.append(f"{errors:,} standard error{'s' * (errors != 1)}")
         notes.append(f"Not compared: {list_first(names)}.")
@@ -211,7 +213,7 @@ def _audit_results(
 
 
 def is_on_this_machine(target: str) -> bool:
-    """Return whether a target of an audit is a file of models, or folders."""
+    """Return whether a target of an audit is a file or a folder of this machine, and no repository."""
     is_repository = target.count("/") == 1 and not target.startswith((".", "/", "~"))
     return (
         not is_repository
@@ -232,7 +234,7 @@ def _print_verdicts(name: str, rows: "list[AtlasRow]", outputs: Outputs) -> None
 def _write_outputs(
     outputs: Outputs, rows: "list[AtlasRow]", name: str, command: str, notes: list[str]
 ) -> None:
-    """Write the files that are asked for; Markdown has the name and the command as well."""
+    """Write the files that the options ask for; Markdown states the name and the command as well."""
     from shape_of_learning.audit.report import write_json, write_markdown
     from shape_of_learning.checkpoints.atlas import write_atlas
 
@@ -250,7 +252,7 @@ def _update_atlas(atlas: Path | None, series: "ListedSeries", rows: "list[AtlasR
 
     if atlas and not series.suite:
         print_message(
-            f"{series.name} is in no entry and no atlas, so --atlas skips it; audit an entry"
+            f"{series.name} belongs to no entry and no table of the atlas, so --atlas skips it; audit an entry"
         )
     elif atlas:
         update_atlas(atlas, series.suite, series.model, rows, merge_rows)
@@ -260,8 +262,8 @@ def where(
     model: Annotated[str, typer.Argument(help="A model of the atlas, such as pythia-2.8b.")],
     step: Annotated[int, typer.Argument(help="A training step.", min=0)],
 ) -> None:
-    """Say in one line where a step of a published training is, and the verdict on it."""
+    """Print the place of a step of a published training and the verdict on it, in one line."""
     with exit_on_input_error(code=NOT_KNOWN):
-        known = find(model, step)
-    stdout.print(str(known), soft_wrap=True, highlight=False)
-    raise typer.Exit(known.exit_code)
+        revision = find(model, step)
+    stdout.print(str(revision), soft_wrap=True, highlight=False)
+    raise typer.Exit(revision.exit_code)

@@ -1,7 +1,6 @@
 """The targets of an audit: the steps of a repository or of folders, and the files of each.
 
-The Hub is asked for each commit once: a file in the user's cache keeps the answers, so that an audit that was
-stopped goes on where it was.
+A file in the user's cache keeps the answers of the Hub, so that an interrupted audit asks for no commit twice.
 """
 
 import json
@@ -37,7 +36,7 @@ from shape_of_learning.plan.entries import STEP, FolderEntry, HubEntry, expand_s
 from shape_of_learning.plan.run import list_offered_names
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
-# Names that publishers give to steps, for targets without a stated one.
+# Names that publishers give to steps; tried if the user states no pattern.
 PATTERNS = (
     "step{step}",
     "step-{step}",
@@ -55,16 +54,17 @@ PATTERNS = (
     "{gigatokens}B",
     "iter_{step}",
 )
-# Questions that the Hub answers in five minutes, without a token and with one.
-QUESTIONS, WITH_TOKEN, MINUTES = 500, 1000, 5
-A_SECOND = 8  # questions, about
-FEW_FILES = 3  # of a checkpoint, for each of which a question of its own is cheaper than a listing
-# Seconds between our tries, besides those of the Hub's client: longer than its five minutes.
+# Questions that the Hub answers in five minutes, without and with a token.
+QUESTIONS, QUESTIONS_WITH_TOKEN, MINUTES = 500, 1000, 5
+QUESTIONS_PER_SECOND = 8  # about
+# The Hub counts a question about one file apart from listings, so that few files are cheaper to ask for singly.
+FEW_FILES = 3
+# Seconds between our tries, in addition to those of the Hub's client. In all they exceed the Hub's five minutes.
 PAUSES = (2.0, 8.0, 32.0, 64.0, 64.0, 64.0)
-FAILURES = 3  # commits without an answer, after which no other is asked for
-# Files that may hold weights, whatever their names.
+MOST_FAILURES = 3  # commits without an answer, after which an audit stops asking
+# Files that may hold weights.
 LARGE = (".safetensors", ".bin", ".pth", ".pt", ".ckpt", ".gguf", ".msgpack", ".h5")
-NO_COMMIT = "0" * 40  # of folders on the disk
+NO_COMMIT = "0" * 40  # stands for the commit of a folder on the disk
 Say = Callable[[str], None]
 
 
@@ -78,16 +78,18 @@ class ListedSeries:
         A repository, or a pattern of folders.
     checkpoints : list of Checkpoint
         By step.
-    listed, mains : dict of str to Listing
-        By name of a checkpoint, and the main branch by repository.
+    listings : dict of str to Listing
+        The files of each checkpoint, by its name.
+    mains : dict of str to Listing
+        The files of the main branch, by repository.
     unknown : dict of str to str
-        Name of a checkpoint without a listing -> the reason.
+        The reason why a checkpoint has no listing, by its name.
     last_step : int or None
         The last step of training, if an entry states it.
-    others : list of str
+    other_names : list of str
         Branches and tags that are no steps.
     suite, model : str
-        Of an entry: the file that it is in, and its name.
+        The file of an entry, and its name.
     known_bad : sequence of Mistake
         The reports in an entry.
     failure : str
@@ -96,11 +98,11 @@ class ListedSeries:
 
     name: str
     checkpoints: list[Checkpoint]
-    listed: dict[str, Listing] = field(default_factory=dict)
+    listings: dict[str, Listing] = field(default_factory=dict)
     mains: dict[str, Listing] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     last_step: int | None = None
-    others: list[str] = field(default_factory=list)
+    other_names: list[str] = field(default_factory=list)
     suite: str = ""
     model: str = ""
     known_bad: Sequence[Mistake] = ()
@@ -113,17 +115,17 @@ def list_series(target: str, pattern: str, say: Say) -> Iterator[ListedSeries]:
     Parameters
     ----------
     target : str
-        A repository of the Hub; a file of the model list; or folders, with ``{step}``, or the folder they are in.
+        A repository of the Hub; a file of the model list; folders, with ``{step}`` in their path; or their parent.
     pattern : str
-        Of the revisions' names, as ``training.revision``; guessed if it is empty.
+        The pattern of the names of revisions, as in ``training.revision``; guessed if it is empty.
     say : callable
         Shows a line.
 
     Raises
     ------
     InputError
-        If the repository, file or folder does not exist, or has no step. In a file with several entries the
-        series of one has a `failure`, and the others go on.
+        If the repository, file or folder does not exist, or has no step. An entry in a file raises no error: its
+        series has a `failure`, and the next entry follows.
     """
     path = expand_home(target)
     if path.suffix in (".yaml", ".yml"):
@@ -149,7 +151,7 @@ def list_series(target: str, pattern: str, say: Say) -> Iterator[ListedSeries]:
 
 
 def _guess_template(name: str, names: Iterable[str]) -> str:
-    """Guess the pattern that most branches and tags follow."""
+    """Guess the pattern of steps: the one that most branches and tags follow."""
     fitting = Counter(
         pattern
         for pattern in PATTERNS
@@ -159,8 +161,8 @@ def _guess_template(name: str, names: Iterable[str]) -> str:
     if not fitting:
         some = ", ".join(f"`{revision}`" for revision in sorted(names)[:4]) or "none at all"
         raise InputError(
-            f"`{name}`: no branch or tag looks like a step (there are {some}); say how they are named: --pattern "
-            "'step{step}'"
+            f"`{name}`: no branch or tag looks like a step (there are {some}); state the pattern of their names: "
+            "--pattern 'step{step}'"
         )
     return fitting.most_common(1)[0][0]
 
@@ -171,17 +173,17 @@ def _list_entries(path: Path, say: Say) -> Iterator[ListedSeries]:
     if not isinstance(content, dict):
         raise InputError(f"{path} is no file of models; correct it")
     entries, _ = expand_seeds({name: (f"{path}", entry) for name, entry in content.items()}, {})
-    for name, (_, written) in entries.items():
+    for name, (_, definition) in entries.items():
         where = f"model `{name}` in {path}"
         try:
-            entry = read_entry(written, where)
+            entry = read_entry(definition, where)
             if isinstance(entry, HubEntry):
                 for series in _list_entry(entry, where, say):
                     yield replace(series, suite=path.stem, model=name)
             elif isinstance(entry, FolderEntry):
                 yield _list_folders(entry)
             else:
-                say(f"{where} is a training of a run, and not audited")
+                say(f"{where} is trained by the workflow itself, so the audit skips it")
         except InputError as error:
             yield ListedSeries(where, [], failure=str(error))
 
@@ -190,19 +192,22 @@ def _list_entry(
     entry: HubEntry,
     where: str,
     say: Say,
-    known: Mapping[str, dict[str, str]] = MappingProxyType({}),
+    known_commits: Mapping[str, dict[str, str]] = MappingProxyType({}),
 ) -> Iterator[ListedSeries]:
-    """List all steps of an entry, not only those that it chooses; one series per stage where steps begin anew."""
+    """List all steps of an entry, not only those that it chooses, in one series per stage of training."""
     training = entry.training
-    listed, offered = list(entry.checkpoints), entry.hub_steps
+    checkpoints = list(entry.checkpoints)
+    offered_steps = entry.hub_steps
     template = RevisionTemplate(training.revision if training and training.revision else "")
-    if offered is None and template.has_step:
-        per_step = training.tokens_per_step if training else None
-        offered = OfferedSteps(entry.repository, entry.subfolder or "", template, "all", per_step)
-    repositories = {checkpoint.repository for checkpoint in listed}
-    repositories |= {offered.repository} if offered else set()
-    commits = dict(known)
-    for repository in sorted(repositories - known.keys()):
+    if offered_steps is None and template.has_step:
+        tokens_per_step = training.tokens_per_step if training else None
+        offered_steps = OfferedSteps(
+            entry.repository, entry.subfolder or "", template, "all", tokens_per_step
+        )
+    repositories = {checkpoint.repository for checkpoint in checkpoints}
+    repositories |= {offered_steps.repository} if offered_steps else set()
+    commits = dict(known_commits)
+    for repository in sorted(repositories - known_commits.keys()):
         try:
             commits[repository] = hub.list_commits(repository, where=where, pauses=PAUSES)
         except hub.MissingError:
@@ -211,30 +216,32 @@ def _list_entry(
         raise InputError(
             f"{where}: the Hub has no such repository, or shows it only to others; correct its name, or set HF_TOKEN"
         )
-    others: list[str] = []
-    if offered:
-        names = list(list_offered_names(offered, commits[offered.repository], where))
-        steps = [name for name in names if offered.template.read(name)]
-        others = [name for name in names if name not in steps and name != MAIN]
-        there = [offered.make_checkpoint(step) for step in steps]
-        if offered.is_list:
-            listed = offered.name_steps(listed, names)
-        places = {(checkpoint.repository, checkpoint.revision) for checkpoint in there}
-        listed = there + [
+    other_names: list[str] = []
+    if offered_steps:
+        names = list(list_offered_names(offered_steps, commits[offered_steps.repository], where))
+        steps = [name for name in names if offered_steps.template.read(name)]
+        other_names = [name for name in names if name not in steps and name != MAIN]
+        offered_checkpoints = [offered_steps.make_checkpoint(step) for step in steps]
+        if offered_steps.is_list:
+            checkpoints = offered_steps.name_steps(checkpoints, names)
+        places = {
+            (checkpoint.repository, checkpoint.revision) for checkpoint in offered_checkpoints
+        }
+        checkpoints = offered_checkpoints + [
             checkpoint
-            for checkpoint in listed
+            for checkpoint in checkpoints
             if (checkpoint.repository, checkpoint.revision) not in places
         ]
-    if not listed:
+    if not checkpoints:
         raise InputError(
-            f"{where}: nothing is named like `{template.pattern}`; correct the pattern"
+            f"{where}: no branch or tag is named like `{template.pattern}`; correct the pattern"
         )
-    for stage, checkpoints in _group_by_stage(listed, template).items():
+    for stage, stage_checkpoints in _group_by_stage(checkpoints, template).items():
         series = ListedSeries(
             f"{entry.repository}, stage {stage}" if stage else entry.repository,
-            checkpoints,
+            stage_checkpoints,
             last_step=training.last_step if training else None,
-            others=others,
+            other_names=other_names,
             known_bad=tuple(training.known_bad or ()) if training else (),
         )
         _list_files_of_steps(series, commits, where, say)
@@ -244,18 +251,18 @@ def _list_entry(
 def _group_by_stage(
     checkpoints: Sequence[Checkpoint], template: RevisionTemplate
 ) -> dict[str, list[Checkpoint]]:
-    """Sort checkpoints by step; where two have the same one, group them by stage."""
-    ordered = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
-    if len({checkpoint.step for checkpoint in ordered}) == len(ordered):
-        return {"": ordered}
+    """Sort checkpoints by step; if two have the same step, group them by stage."""
+    ordered_checkpoints = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
+    if len({checkpoint.step for checkpoint in ordered_checkpoints}) == len(ordered_checkpoints):
+        return {"": ordered_checkpoints}
     stages = defaultdict(list)
-    for checkpoint in ordered:
+    for checkpoint in ordered_checkpoints:
         stages[template.find_stage(checkpoint.revision)].append(checkpoint)
     return stages
 
 
 def _list_folders(entry: FolderEntry) -> ListedSeries:
-    """List folders on the disk, whose files are read."""
+    """List folders on the disk, and hash their files."""
     from shape_of_learning.checkpoints.weight_files import list_weight_files
 
     series = ListedSeries(entry.path, list(entry.checkpoints))
@@ -267,10 +274,10 @@ def _list_folders(entry: FolderEntry) -> ListedSeries:
                 )
                 for file in list_weight_files(Path(checkpoint.path))
             }
-            series.listed[checkpoint.name] = Listing(commit=NO_COMMIT, files=files)
+            series.listings[checkpoint.name] = Listing(commit=NO_COMMIT, files=files)
         except (OSError, InputError) as error:
             name = Path(getattr(error, "filename", None) or "weights").name
-            series.listed[checkpoint.name] = Listing(problem=MISSING, lacking=f"no {name}")
+            series.listings[checkpoint.name] = Listing(problem=MISSING, lacking=f"no {name}")
     return series
 
 
@@ -284,17 +291,20 @@ def _list_files_of_steps(
             checkpoint for checkpoint in series.checkpoints if checkpoint.repository == repository
         ]
         main = branches.get(MAIN, "")
-        commit_of = {}
+        commits_by_name = {}
         for checkpoint in checkpoints:
             commit = branches.get(checkpoint.revision, "")
-            if not commit and (branches or not checkpoint.step):  # a commit, or a pull request
+            # The name may be a commit or a pull request, which no list of branches has.
+            if not commit and (branches or not checkpoint.step):
                 commit = hub.find_commit(repository, checkpoint.revision, where=where) or ""
-            commit_of[checkpoint.name] = commit
+            commits_by_name[checkpoint.name] = commit
         cache = _CachedListings(repository)
-        needed = dict.fromkeys(commit for commit in (*commit_of.values(), main) if commit)
-        errors = cache.complete(list(needed), say)
+        distinct_commits = dict.fromkeys(
+            commit for commit in (*commits_by_name.values(), main) if commit
+        )
+        errors = cache.complete(list(distinct_commits), say)
         for checkpoint in checkpoints:
-            commit = commit_of[checkpoint.name]
+            commit = commits_by_name[checkpoint.name]
             if commit in errors:
                 series.unknown[checkpoint.name] = errors[commit]
                 continue
@@ -304,10 +314,10 @@ def _list_files_of_steps(
             if listing.problem == NO_WEIGHTS and cache.files[commit]:
                 some = ", ".join(sorted(cache.files[commit])[:3])
                 series.unknown[checkpoint.name] = (
-                    f"its weights are in files that are not compared: {some}"
+                    f"its weights are in files that an audit does not compare: {some}"
                 )
             else:
-                series.listed[checkpoint.name] = listing
+                series.listings[checkpoint.name] = listing
         if main in cache.files and (repository, MAIN) not in steps:
             series.mains[repository] = list_weights(cache.files[main], main, "")
 
@@ -318,7 +328,7 @@ class _CachedListings:
     Attributes
     ----------
     files : dict of str to mapping of str to WeightFile
-        Commit -> path -> file.
+        The files of each commit, by path.
     """
 
     def __init__(self, repository: str) -> None:
@@ -330,7 +340,7 @@ class _CachedListings:
         text = self._path.read_text("utf-8", errors="replace") if self._path.exists() else ""
         self._has_open_line = bool(text) and not text.endswith("\n")
         for line in text.splitlines():
-            # A line that another audit left half-written, or somebody has changed, is asked for again.
+            # Another audit may have left a line half-written, or somebody changed it; its commit is asked for again.
             with suppress(ValueError, TypeError, AttributeError):
                 commit, files = json.loads(line)
                 self.files[commit] = {
@@ -339,18 +349,20 @@ class _CachedListings:
                 }
 
     def complete(self, commits: Sequence[str], say: Say) -> dict[str, str]:
-        """Ask the Hub for the commits that are not in the cache; return those without an answer, and the reason."""
+        """Ask the Hub for the commits that are not in the cache; return the reason for each without an answer."""
         missing = [commit for commit in commits if commit not in self.files]
         if not missing:
             return {}
-        allowed = WITH_TOKEN if get_token() else QUESTIONS
-        minutes = max(len(missing) / A_SECOND / 60, MINUTES * ((len(missing) - 1) // allowed))
+        limit = QUESTIONS_WITH_TOKEN if get_token() else QUESTIONS
+        minutes = max(
+            len(missing) / QUESTIONS_PER_SECOND / 60, MINUTES * ((len(missing) - 1) // limit)
+        )
         duration = "less than a minute" if minutes < 1 else f"about {math.ceil(minutes)} min"
         say(
-            f"{self.repository}: {len(commits)} commits, {len(commits) - len(missing)} known from before; "
+            f"{self.repository}: {len(commits)} commits, {len(commits) - len(missing)} of them in the cache; "
             f"about {len(missing)} questions, {duration}"
         )
-        paths = self._choose_heads(missing[0]) if len(missing) > allowed else ()
+        paths = self._choose_heads(missing[0]) if len(missing) > limit else ()
         errors: dict[str, str] = {}
         with (
             ThreadPoolExecutor(hub.LISTINGS_AT_ONCE) as pool,
@@ -369,25 +381,25 @@ class _CachedListings:
                     except InputError as error:
                         errors[commit] = str(error)
                         continue
-                    plain = {path: [file.bytes, file.hash] for path, file in files.items()}
-                    print(json.dumps([commit, plain]), file=cache, flush=True)
+                    cells = {path: [file.bytes, file.hash] for path, file in files.items()}
+                    print(json.dumps([commit, cells]), file=cache, flush=True)
             finally:
                 pool.shutdown(cancel_futures=True)
         return errors
 
     def _choose_heads(self, commit: str) -> tuple[str, ...]:
-        """Choose the files of a checkpoint, if they are few and their heads say as much as a listing."""
+        """Choose the files of a checkpoint if they are few and their heads tell size and hash, as a listing does."""
         try:
             files = self._list_files(commit)
         except InputError:
             return ()
         is_few = 0 < len(files) <= FEW_FILES
-        same = is_few and hub.ask_for_heads(self.repository, commit, files) == files
-        return tuple(files) if same else ()
+        is_same = is_few and hub.ask_for_heads(self.repository, commit, files) == files
+        return tuple(files) if is_same else ()
 
     def _list_files(self, commit: str, paths: Sequence[str] = ()) -> Files:
-        """List the weight files of a commit, by the head of each if their paths are given."""
-        if len(self._failures) >= FAILURES:  # other requests have waited for it
+        """List the weight files of a commit, by one question per file if their paths are given."""
+        if len(self._failures) >= MOST_FAILURES:  # the requests before have waited long enough
             raise InputError(self._failures[0])
         files = hub.ask_for_heads(self.repository, commit, paths) if paths else {}
         if not files:

@@ -33,12 +33,12 @@ KINDS = {
     Kind.OK: "with weights of their own",
 }
 OWN_RESULTS = "with results of their own"
-DESCRIPTIONS = (*dict.fromkeys(KINDS.values()), OWN_RESULTS)  # each once
+DESCRIPTIONS = (*dict.fromkeys(KINDS.values()), OWN_RESULTS)  # without duplicates
 Group = tuple[AtlasRow, list[list[AtlasRow]]]
 
 
 def group_rows(rows: Sequence[AtlasRow]) -> list[Group]:
-    """Group rows of one verdict and reason, faults first: the first row, and all in runs of successive rows."""
+    """Group rows by verdict and reason, faults first; a group is its first row and all its rows, in runs of steps."""
     groups: dict[tuple[str, ...], list[list[AtlasRow]]] = {}
     last: tuple[str, ...] = ()
     for row in rows:
@@ -59,7 +59,7 @@ def _describe_kind(row: AtlasRow) -> str:
 
 
 def make_revision_table(rows: Sequence[AtlasRow]) -> Table:
-    """Make a table with a line for all revisions of one verdict and reason."""
+    """Make a table with one line per verdict and reason."""
     table = Table(box=None, pad_edge=False)
     for column in ("verdict", "revisions", "reason", "reported in"):
         table.add_column(column, overflow="fold")
@@ -129,31 +129,31 @@ def write_markdown(
 
 
 def _describe_certainty(faults: Sequence[AtlasRow]) -> list[str]:
-    """Say how sure the faults are, and what is asked of the maintainers."""
+    """Say how sure the faults are, and ask the maintainers for new uploads or evaluations."""
     if any(row.is_by_results for row in faults):
         kinds = {row.parse_verdict().kind for row in faults}
         words = ["**How sure:**"]
         if Kind.SAME_RESULTS in kinds:
             words.append(
-                "equal results are equal to the last digit. Either both names hold the same weights, or one was "
-                "evaluated under the name of the other; hashes of the files tell which."
+                "equal results are equal to the last digit. Either both names hold the same weights, or one "
+                "checkpoint was evaluated under the name of the other; hashes of the files tell which is the case."
             )
         if Kind.APART in kinds:
             words.append(
                 "A loss this far above its neighbours may also be a mistake of the evaluation."
             )
         words.append(
-            "That results differ does not show that weights are those of their step today."
+            "Different results do not show that the weights are those of their step today."
         )
-        asked = "could the weights of these steps be compared, and the right ones be uploaded, or the evaluations be"
-        return ["", " ".join(words), "", f"**Asked for:** {asked} made again?"]
+        request = "could the weights of these steps be compared, and the right ones be uploaded, or the evaluations be"
+        return ["", " ".join(words), "", f"**Asked for:** {request} made again?"]
     is_on_the_hub = any(row.commit for row in faults)
-    stored = ", as the Hub's API lists it" if is_on_the_hub else ""
+    origin = ", as the Hub's API lists it" if is_on_the_hub else ""
     lines = [
         "",
-        f"**How sure:** where the evidence is a SHA-256, it is that of the stored file{stored}, so the bytes are "
-        "equal. Training changes weights, so at most one name of a group is right. That no other step has a file "
-        "does not show that it belongs to its name.",
+        f"**How sure:** where the evidence is a SHA-256, it is that of the stored file{origin}, so the bytes are "
+        "equal. Training changes weights, so at most one name of a group is right. A file that no other step has may "
+        "still belong to another name.",
     ]
     if is_on_the_hub:
         lines += [
@@ -174,9 +174,9 @@ def _describe_commits(rows: Sequence[AtlasRow]) -> list[str]:
 
 
 def _format_revisions(
-    runs: Sequence[Sequence[AtlasRow]], quote: str = "", with_repository: bool = False
+    runs: Sequence[Sequence[AtlasRow]], quote: str = "", has_repository: bool = False
 ) -> str:
-    """Name the revision of each run, or its ends and the number in it."""
+    """Name the revisions of all runs, of a long run its ends and their number."""
     names = []
     for run in runs:
         first, last = f"{quote}{run[0].revision}{quote}", f"{quote}{run[-1].revision}{quote}"
@@ -186,11 +186,11 @@ def _format_revisions(
             names.append(f"{first}, {last}")
         else:
             names.append(f"{first} to {last} ({len(run)})")
-    return ", ".join(names) + (f" of {runs[0][0].repository}" if with_repository else "")
+    return ", ".join(names) + (f" of {runs[0][0].repository}" if has_repository else "")
 
 
 def _format_threads(runs: Sequence[Sequence[AtlasRow]]) -> str:
-    """Name the reports on the rows, as GitHub writes them: organisation/name#number."""
+    """Name the reports on the rows in GitHub's spelling, organisation/name#number."""
     threads = {}
     for address in (address for run in runs for row in run for address in row.reports):
         parts = urlsplit(address)

@@ -25,13 +25,13 @@ STEP_IN_NAME = re.compile(
     re.IGNORECASE,
 )
 TOKENS_IN_NAME = re.compile(r"(?<![a-z])tokens?[-_]?[\d.]+[kmbt]?(?![a-z])", re.IGNORECASE)
-# Standard errors follow from the numbers that they are of, but for the noise of their last digits.
+# Standard errors follow from their scores, apart from the noise of their last digits.
 STANDARD_ERROR = re.compile(r"_?(stderr|std_?err(or)?)(,.*)?$", re.IGNORECASE)
 # As spreadsheets write 0.25 and 1234.5 in some languages: 0,25 and 1,234.5 or 1.234,5.
 COMMA_NUMBER = re.compile(
     r"\s*[-+]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*)\s*%?\s*"
 )
-# Clocks and settings, which differ between two steps whatever their weights are.
+# Clocks and settings, which differ between two steps even with equal weights.
 CLOCK = re.compile(
     r"(^|[/_ ])(epoch|tokens?|samples|time|timestamp|date|seconds|hours|runtime|per_second|lr|learning_rate|"
     r"total_flos|flops|seed|grad_norm|loss[-_ ]?scale)$",
@@ -41,7 +41,7 @@ CLOCK = re.compile(
 
 @dataclass(frozen=True)
 class PublishedResults:
-    """The numbers that somebody published of the steps of one training.
+    """The numbers that somebody published for the steps of one training.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class PublishedResults:
     steps : tuple of int
         Ascending.
     columns, tasks : tuple of str
-        The numbers' names, and the task that each is a score of.
+        The name and the task of each number.
     values : array, shape (steps, columns)
         NaN where a step lacks a number.
     revisions : mapping of int to str
-        The name that a step had in the name of its file or folder.
-    left_out : tuple of str
+        The part of the file or folder name that states the step, by step.
+    skipped_columns : tuple of str
         Columns that are not compared: clocks, settings, and standard errors.
     """
 
@@ -64,7 +64,7 @@ class PublishedResults:
     tasks: tuple[str, ...]
     values: np.ndarray
     revisions: Mapping[int, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    skipped_columns: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Describe the numbers that are compared."""
@@ -81,27 +81,30 @@ class PublishedResults:
 
 @dataclass
 class _Rows:
-    """Numbers by step, and the file that each is from."""
+    """The numbers of each step, and the file that they are from."""
 
     numbers: dict[int, dict[str, float]] = field(default_factory=dict)
     files: dict[int, Path] = field(default_factory=dict)
     revisions: dict[int, str] = field(default_factory=dict)
-    models: list[tuple[list[str], Path]] = field(default_factory=list)  # names that it may have
+    models: list[tuple[list[str], Path]] = field(
+        default_factory=list
+    )  # names it may have, and file
 
     def add(self, step: int, numbers: Mapping[str, float], file: Path) -> None:
-        """Add numbers of a step; of a number that comes twice, the file that is last by name counts."""
-        of_step = self.numbers.setdefault(step, {})
-        both = [
+        """Add the numbers of a step; if a number comes twice, the last file by name counts."""
+        step_numbers = self.numbers.setdefault(step, {})
+        conflicts = [
             name
-            for name in numbers.keys() & of_step.keys()
-            if of_step[name] != numbers[name] and not math.isnan(numbers[name] + of_step[name])
+            for name in numbers.keys() & step_numbers.keys()
+            if step_numbers[name] != numbers[name]
+            and not math.isnan(numbers[name] + step_numbers[name])
         ]
-        if both and not (_has_date(file) and _has_date(self.files[step])):
+        if conflicts and not (_has_date(file) and _has_date(self.files[step])):
             raise InputError(
-                f"{file} and {self.files[step]} both have `{min(both)}` of step {step:,}, with different numbers; "
-                "keep one of them"
+                f"{file} and {self.files[step]} both have `{min(conflicts)}` of step {step:,}, with different "
+                "numbers; keep one of the files"
             )
-        of_step.update(numbers)
+        step_numbers.update(numbers)
         self.files[step] = file
 
 
@@ -115,14 +118,14 @@ def read_results(
     targets : sequence of str
         Files of lm-evaluation-harness, one per step or several; CSV or JSON lines with a row per step; folders.
     step_column : str
-        Of tables; guessed if it is empty.
+        The column of steps in tables; guessed if it is empty.
     pattern : str
-        Of the names of files or of their folders, such as ``step{step}``; guessed if it is empty.
+        The pattern of the names of files or of their folders, such as ``step{step}``; guessed if it is empty.
 
     Raises
     ------
     InputError
-        If a file is none of these, has no step or no number, or if steps come twice or are of different models.
+        If a file has another format, no step or no number, or if a step comes twice or the models differ.
     """
     rows = _Rows()
     for file, is_named in _list_files(targets):
@@ -130,7 +133,7 @@ def read_results(
         content = _parse_json(text, file) if file.suffix == ".json" else None
         if isinstance(content, dict) and isinstance(content.get("results"), dict):
             _add_harness_file(rows, content, file, pattern)
-        elif is_named:  # folders hold other files, too
+        elif is_named:  # other JSON files in folders are no results
             _add_table(rows, _list_records(content, text, file), file, step_column)
     _refuse_several_models(rows)
     if not rows.numbers:
@@ -143,7 +146,7 @@ def read_results(
 
 
 def _list_files(targets: Sequence[str]) -> list[tuple[Path, bool]]:
-    """List the files, each with whether it was named or is one of a folder's."""
+    """List the files, and whether the user named each or only its folder."""
     files = []
     for target in targets:
         path = expand_home(target)
@@ -184,19 +187,19 @@ def _parse_json(text: str, file: Path) -> Any:
 def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, pattern: str) -> None:
     config = content.get("config") if isinstance(content.get("config"), dict) else {}
     arguments = _read_arguments(config.get("model_args") if config else None)
-    found = find_step(file, pattern)
-    if found is None and not pattern and "revision" in arguments:
-        found = _find_step_in_name(arguments["revision"], "")
-    if found is None:
+    named_step = find_step(file, pattern)
+    if named_step is None and not pattern and "revision" in arguments:
+        named_step = _find_step_in_name(arguments["revision"], "")
+    if named_step is None:
         raise InputError(
             f"{file} and its folders have no step in their names; say how steps are named: --pattern 'step{{step}}'"
         )
-    step, revision = found
+    step, revision = named_step
     numbers = {}
     groups = content.get("groups")
     tasks = content["results"].keys() - (groups.keys() if isinstance(groups, dict) else ())
     for task, scores in content["results"].items():
-        # The mean of a group says nothing beside its tasks.
+        # The mean of a group adds nothing to its tasks.
         if isinstance(scores, dict) and (task in tasks or not tasks):
             for metric, value in scores.items():
                 number = _convert_number(value) if _is_number(value) else None
@@ -214,18 +217,19 @@ def _add_harness_file(rows: _Rows, content: Mapping[str, Any], file: Path, patte
 
 
 def _refuse_several_models(rows: _Rows) -> None:
-    """Refuse files of several models, whose names differ whatever number in them is the step."""
-    for (names, file), (others, other) in pairwise(rows.models):
-        if not {*names} & {*others}:
+    """Refuse files of several models: their names differ, whichever number in the names is the step."""
+    for (names, file), (other_names, other_file) in pairwise(rows.models):
+        if not {*names} & {*other_names}:
             raise InputError(
-                f"{file} is of `{names[0]}` and {other} of `{others[0]}`; give the files of one model at a time"
+                f"{file} is of `{names[0]}` and {other_file} of `{other_names[0]}`; give the files of one model at a "
+                "time"
             )
 
 
 def _list_names(name: str, step: int, pattern: str) -> list[str]:
-    """List a name and what it may be without the step: ``{step}`` stands for one number that equals the step.
+    """List a name, and the templates that it may follow, with ``{step}`` for one number that equals the step.
 
-    A name that says which number is the step, as ``seed0-step0`` does, or as the pattern says, is the first one.
+    The first is the template in which the name (as in ``seed0-step0``) or the pattern tells which number is the step.
     """
     template = RevisionTemplate(pattern) if pattern else None
     parts = []
@@ -233,17 +237,19 @@ def _list_names(name: str, step: int, pattern: str) -> list[str]:
         numbers = template.read(part) if template else None
         if re.fullmatch(rf"0*{step}", part) or (numbers and numbers[0] == step):
             part = "{step}"
-        elif (found := _find_step_in_name(part, "")) and found[0] == step:
-            part = TOKENS_IN_NAME.sub("{tokens}", part.replace(found[1], "{step}"))
+        elif (named_step := _find_step_in_name(part, "")) and named_step[0] == step:
+            part = TOKENS_IN_NAME.sub("{tokens}", part.replace(named_step[1], "{step}"))
         parts.append(part)
     # At the end of a part, as in `model_1000`, but not in `pythia-1b`.
     number = re.compile(rf"(?<![\d.])0*{step}(?=$|[-_/\\]|steps?\b)")
-    replaced = [f"{name[: at.start()]}{{step}}{name[at.end() :]}" for at in number.finditer(name)]
-    return ["/".join(parts), name, *replaced]
+    templates = [
+        f"{name[: match.start()]}{{step}}{name[match.end() :]}" for match in number.finditer(name)
+    ]
+    return ["/".join(parts), name, *templates]
 
 
 def _name_score(task: str, metric: str) -> str:
-    """Name a score alike in both layouts: `acc,none` of the new one is `acc` of the old one."""
+    """Name a score the same in both layouts: ``acc,none`` in new files is ``acc`` in old ones."""
     metric, _, kind = metric.partition(",")
     return f"{task}/{metric}" if kind in ("", "none") else f"{task}/{metric} ({kind})"
 
@@ -257,21 +263,21 @@ def _read_arguments(arguments: Any) -> dict[str, str]:
 
 
 def find_step(file: Path, pattern: str) -> tuple[int, str] | None:
-    """Find the step, and how it is written, in the name of a file, or else of its nearest folder."""
+    """Find the step and its spelling in the name of a file, or else of its nearest folder."""
     for name in (file.stem, *(folder.name for folder in file.parents)):
-        if found := _find_step_in_name(name, pattern):
-            return found
+        if named_step := _find_step_in_name(name, pattern):
+            return named_step
     return None
 
 
 def _find_step_in_name(name: str, pattern: str) -> tuple[int, str] | None:
     if pattern:
-        read = RevisionTemplate(pattern).read(name)
-        return (read[0], name) if read else None
-    found = list(STEP_IN_NAME.finditer(name))
-    if not found:
+        numbers = RevisionTemplate(pattern).read(name)
+        return (numbers[0], name) if numbers else None
+    matches = list(STEP_IN_NAME.finditer(name))
+    if not matches:
         return None
-    return int(found[-1][1]) * (1000 if found[-1][2] else 1), found[-1][0]
+    return int(matches[-1][1]) * (1000 if matches[-1][2] else 1), matches[-1][0]
 
 
 def _has_date(file: Path) -> bool:
@@ -283,7 +289,7 @@ def _has_date(file: Path) -> bool:
 
 
 def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """List the rows of a table, each with its place for messages."""
+    """List the rows of a table with their places for messages."""
     if isinstance(content, list) or (content is None and text.lstrip()[0] in "{["):
         lines = enumerate(content, 1) if isinstance(content, list) else _parse_lines(text, file)
         records = [(f"{file}, object {number}", record) for number, record in lines]
@@ -293,15 +299,16 @@ def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mappin
         return records
     if content is not None:
         raise InputError(
-            f"{file} has no `results` as lm-evaluation-harness writes them, and is no list of objects; give one"
+            f"{file} has no `results` as lm-evaluation-harness writes them, and is no list of objects; give a file of "
+            "either kind"
         )
     lines_of_text = text.splitlines()
     has_tabs = lines_of_text[0].count("\t") > lines_of_text[0].count(",")
     reader = csv.DictReader(lines_of_text, dialect=csv.excel_tab if has_tabs else csv.excel)
     header = [name for name in reader.fieldnames or () if name]
     if len(header) > len({*header}):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise InputError(f"{file} has several columns `{twice}`; give each a name of its own")
+        duplicate = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"{file} has several columns `{duplicate}`; rename all but one")
     return [(f"{file}, line {reader.line_num}", row) for row in reader]
 
 
@@ -326,7 +333,7 @@ def _add_table(
             some = ", ".join(f"`{model}`" for model in sorted(models)[:3])
             raise InputError(
                 f"{file} has the results of {len(models)} models in its column `{model_column}` ({some}); keep the "
-                "rows of one"
+                "rows of one model"
             )
     is_empty = True
     for where, record in records:
@@ -344,7 +351,7 @@ def _add_table(
                         f"{where}: `{name}` is {value!r}; write numbers with a decimal point, and without commas"
                     )
         is_empty = is_empty and not numbers
-        # A log may have a row for the training and one for the evaluation.
+        # A log may have a row for the training and another row for the evaluation.
         if rows.files.get(step) == file and numbers.keys() & rows.numbers[step].keys():
             raise InputError(f"{where}: step {step:,} comes twice; keep one row per step")
         rows.add(step, numbers, file)
@@ -354,16 +361,16 @@ def _add_table(
         )
 
 
-def _choose_step_column(columns: Sequence[str], chosen: str, file: Path) -> str:
-    wanted = (chosen,) if chosen else STEP_COLUMNS
-    for name in wanted:
+def _choose_step_column(columns: Sequence[str], option: str, file: Path) -> str:
+    names = (option,) if option else STEP_COLUMNS
+    for name in names:
         for column in columns:
             if column.strip().lower() == name.lower():
                 return column
-    has = ", ".join(f"`{column}`" for column in columns[:6]) or "none"
+    column_names = ", ".join(f"`{column}`" for column in columns[:6]) or "none"
     more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
     raise InputError(
-        f"{file} has no column `{wanted[0]}`, only {has}{more}; name the one with the steps: --step COLUMN"
+        f"{file} has no column `{names[0]}`, only {column_names}{more}; name the column of steps: --step COLUMN"
     )
 
 
@@ -371,10 +378,10 @@ def _read_step(value: Any, where: str, column: str) -> int:
     number = _read_number(value)
     if number is not None and 0 <= number <= LAST_STEP and number == int(number):
         return int(number)
-    found = _find_step_in_name(f"{value}".strip(), "") if number is None else None
-    if found is None:
+    named_step = _find_step_in_name(f"{value}".strip(), "") if number is None else None
+    if named_step is None:
         raise InputError(f"{where}: `{column}` is {value!r:.60}, which is no step; correct it")
-    return found[0]
+    return named_step[0]
 
 
 def _is_number(value: Any) -> bool:
@@ -403,36 +410,36 @@ def _convert_number(number: float) -> float:
 
 
 def _arrange(rows: _Rows, name: str, where: str) -> PublishedResults:
-    """Arrange the numbers of all steps in one array, without the columns that are not compared."""
+    """Arrange the numbers of all steps in one array, and skip the columns that are not compared."""
     steps = sorted(rows.numbers)
     if len(steps) < 2:
         raise InputError(
-            f"{where}: results of one step have nothing to be compared with; give several"
+            f"{where}: an audit compares results of several steps, and here is one; give more files"
         )
     columns = list(dict.fromkeys(column for step in steps for column in rows.numbers[step]))
     values = np.array(
         [[rows.numbers[step].get(column, math.nan) for column in columns] for step in steps]
     )
-    kept = [
+    places = [
         place
         for place, column in enumerate(columns)
         if not STANDARD_ERROR.search(column)
         and not CLOCK.search(column)
         and not _is_clock(np.array(steps, dtype=float), values[:, place])
     ]
-    if not kept:
+    if not places:
         raise InputError(
-            f"{where}: there are no results beside clocks, settings and standard errors"
+            f"{where}: all columns are clocks, settings or standard errors; give a table with results"
         )
-    names = tuple(columns[place] for place in kept)
+    names = tuple(columns[place] for place in places)
     return PublishedResults(
         name,
         tuple(steps),
         names,
         tuple(column.rpartition("/")[0] or column for column in names),
-        values[:, kept],
+        values[:, places],
         rows.revisions,
-        tuple(column for place, column in enumerate(columns) if place not in kept),
+        tuple(column for place, column in enumerate(columns) if place not in places),
     )
 
 

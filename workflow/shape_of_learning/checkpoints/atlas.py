@@ -128,10 +128,10 @@ def read_atlas(path: Path) -> list[AtlasRow]:
 
 def write_atlas(path: Path, rows: Iterable[AtlasRow]) -> None:
     """Write the table of a model, by step."""
-    ordered = sorted(
+    sorted_rows = sorted(
         rows, key=lambda row: (row.step is None, row.step or 0, row.repository, row.revision)
     )
-    write_table(path, COLUMNS, [list(row.model_dump(mode="json").values()) for row in ordered])
+    write_table(path, COLUMNS, [list(row.model_dump(mode="json").values()) for row in sorted_rows])
 
 
 def update_atlas(
@@ -153,13 +153,13 @@ def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRo
     """Replace rows of old verdicts by rows of new ones; tokens and the addresses of reports stay."""
     rows = {(row.repository, row.revision): row for row in old}
     for row in new:
-        known = rows.get((row.repository, row.revision))
-        if known and row.parse_verdict().kind is Kind.UNKNOWN:
+        old_row = rows.get((row.repository, row.revision))
+        if old_row and row.parse_verdict().kind is Kind.UNKNOWN:
             continue
-        if known and row.tokens is None:
-            row = row.model_copy(update={"tokens": known.tokens})
-        if known and known.reports:
-            sources = dict.fromkeys([*row.source.split(), *known.reports])
+        if old_row and row.tokens is None:
+            row = row.model_copy(update={"tokens": old_row.tokens})
+        if old_row and old_row.reports:
+            sources = dict.fromkeys([*row.source.split(), *old_row.reports])
             row = row.model_copy(update={"source": " ".join(sources)})
         rows[row.repository, row.revision] = row
     return list(rows.values())
@@ -173,33 +173,33 @@ def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> li
     rows = {(row.repository, row.revision): row for row in old}
     for row in new:
         kind = row.parse_verdict().kind
-        known = rows.get((row.repository, row.revision))
+        old_row = rows.get((row.repository, row.revision))
         if kind in (Kind.OK, Kind.UNKNOWN):
             continue
-        if known is None or known.parse_verdict().kind is Kind.UNKNOWN:
-            sources = dict.fromkeys([*row.source.split(), *(known.reports if known else ())])
-            tokens = known.tokens if known and row.tokens is None else row.tokens
+        if old_row is None or old_row.parse_verdict().kind is Kind.UNKNOWN:
+            sources = dict.fromkeys([*row.source.split(), *(old_row.reports if old_row else ())])
+            tokens = old_row.tokens if old_row and row.tokens is None else row.tokens
             update: dict[str, Any] = {"source": " ".join(sources), "tokens": tokens}
-            if known:
-                update |= {"commit": known.commit, "sha256": known.sha256}
+            if old_row:
+                update |= {"commit": old_row.commit, "sha256": old_row.sha256}
             rows[row.repository, row.revision] = row.model_copy(update=update)
-        elif _is_confirmed(known.parse_verdict(), row.parse_verdict()):
-            kinds = dict.fromkeys([*filter(None, known.known_by.split(", ")), PUBLISHED])
-            sources = dict.fromkeys([*known.source.split(), *row.source.split()])
+        elif _is_confirmed(old_row.parse_verdict(), row.parse_verdict()):
+            kinds = dict.fromkeys([*filter(None, old_row.known_by.split(", ")), PUBLISHED])
+            sources = dict.fromkeys([*old_row.source.split(), *row.source.split()])
             update = {"known_by": ", ".join(kinds), "source": " ".join(sources)}
-            update["checked"] = known.checked or row.checked
-            rows[row.repository, row.revision] = known.model_copy(update=update)
+            update["checked"] = old_row.checked or row.checked
+            rows[row.repository, row.revision] = old_row.model_copy(update=update)
     return list(rows.values())
 
 
-def _is_confirmed(known: Verdict, by_results: Verdict) -> bool:
+def _is_confirmed(weight_verdict: Verdict, result_verdict: Verdict) -> bool:
     """Return whether the verdict by results is that by the weights."""
-    if by_results.kind is Kind.SAME_RESULTS:
+    if result_verdict.kind is Kind.SAME_RESULTS:
         same = (Kind.SAME_AS_STEP, Kind.SAME_RESULTS)
-        return known.kind in same and known.steps == by_results.steps
-    if by_results.kind is Kind.APART:
-        return known.kind in (Kind.BROKEN, Kind.SUSPICIOUS, Kind.APART)
-    return known == by_results
+        return weight_verdict.kind in same and weight_verdict.steps == result_verdict.steps
+    if result_verdict.kind is Kind.APART:
+        return weight_verdict.kind in (Kind.BROKEN, Kind.SUSPICIOUS, Kind.APART)
+    return weight_verdict == result_verdict
 
 
 def find_model(repository: str) -> str:
@@ -220,8 +220,8 @@ def find_suite(model: str) -> str:
 def find_rows(model: str) -> tuple[AtlasRow, ...]:
     """Return the rows of a model, by the name of its table; no row if there is no such table."""
     trainings = read_trainings()
-    known = trainings[model].revisions if model in trainings else ()
-    return tuple(AtlasRow.model_validate(asdict(revision)) for revision in known)
+    revisions = trainings[model].revisions if model in trainings else ()
+    return tuple(AtlasRow.model_validate(asdict(revision)) for revision in revisions)
 
 
 @cache
@@ -279,7 +279,7 @@ class Atlas(BaseModel):
 
 def join_tables(folder: Path) -> str:
     """Return the text of ``atlas.json``, a line for each revision; raises as :func:`read_atlas`."""
-    models = []
+    texts = []
     for path in sorted(folder.glob("*/*.csv")):
         rows = [row.model_dump(mode="json") for row in read_atlas(path)]
         lines = [
@@ -287,9 +287,9 @@ def join_tables(folder: Path) -> str:
             for row in rows
         ]
         suite, revisions = json.dumps(path.parent.name), ",\n".join(lines)
-        models.append(f'"{path.stem}": {{"suite": {suite}, "revisions": [\n{revisions}]}}')
-    joined = ",\n".join(models)
-    return f'{{"version": {VERSION}, "models": {{\n{joined}}}}}\n'
+        texts.append(f'"{path.stem}": {{"suite": {suite}, "revisions": [\n{revisions}]}}')
+    models = ",\n".join(texts)
+    return f'{{"version": {VERSION}, "models": {{\n{models}}}}}\n'
 
 
 def schema() -> dict[str, Any]:

@@ -71,8 +71,8 @@ class Contact:
         threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
         is_silent = True
         while True:
-            left = None if self._answer.is_set() else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            seconds_left = None if self._answer.is_set() else deadline - time.monotonic()
+            if seconds_left is not None and seconds_left <= 0:
                 raise UnreachableError(
                     f"{endpoint()} cannot be reached for `{repository}` at revision `{revision}` (it has not "
                     "answered); check the network, HF_ENDPOINT and HF_TOKEN and run again, files that are "
@@ -80,7 +80,9 @@ class Contact:
                     where,
                 )
             try:
-                result, error = answers.get(timeout=None if left is None else min(left, 0.25))
+                result, error = answers.get(
+                    timeout=None if seconds_left is None else min(seconds_left, 0.25)
+                )
             except queue.Empty:
                 if is_silent and time.monotonic() - now > SILENCE_SECONDS:
                     is_silent = False

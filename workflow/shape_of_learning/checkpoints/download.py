@@ -51,7 +51,7 @@ def fetch(job: DownloadJob, destination: Path) -> None:
     InputError
         If the entry, the lock, the Hub or the network is wrong.
     """
-    where, weights = f"model `{job.model}`", job.pinned
+    where, weights = f"model `{job.model}`", job.weights
     if weights is None:
         raise InputError(
             f"{where}: `{job.revision}` cannot be fetched, because the Hub could not be reached when the run was "
@@ -61,47 +61,55 @@ def fetch(job: DownloadJob, destination: Path) -> None:
     provenance = {"source": "hub", "model": job.model, **_describe_commit(weights)}
     provenance |= {"subfolder": weights.subfolder, "tokenizer": _describe_commit(tokenizer)}
     destination.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = destination.with_name(f".{destination.name}.download")
+    download_folder = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
         record = read_record(destination)
         if record and record | provenance == record and not find_changed_file(destination, record):
             return  # another run has made it
-        listed = tokenizer.small_files or hub.list_files(
+        tokenizer_files = tokenizer.small_files or hub.list_files(
             tokenizer.repository, tokenizer.revision, tokenizer.commit, where=where
         )
-        paths = list_tokenizer_paths(listed, tokenizer.subfolder)
+        paths = list_tokenizer_paths(tokenizer_files, tokenizer.subfolder)
         if not paths:
             raise InputError(
                 f"{where}: `{tokenizer.repository}` at revision `{tokenizer.revision}` has no tokenizer; name a "
                 "repository that has it under `tokenizer` in the entry"
             )
-        files = _download(weights, weights.settings_paths(), unfinished / "weights", where)
+        files = _download(weights, weights.settings_paths(), download_folder / "weights", where)
         config = read_configuration_file(files[0].parent)
         refuse_quantised(config, where)
         refuse_contradiction(job.shape, parse_shape(config, where), where)
-        files += _download(tokenizer, paths, unfinished / "tokenizer", where)
-        files += _download(weights, map(weights.path, weights.files), unfinished / "weights", where)
+        files += _download(tokenizer, paths, download_folder / "tokenizer", where)
+        files += _download(
+            weights, map(weights.path, weights.files), download_folder / "weights", where
+        )
         with atomic_write(destination) as folder:
             folder.mkdir()
             for file in files:
                 shutil.move(file, folder / file.name)
             write_record(folder, **provenance)
-        remove(unfinished)
+        remove(download_folder)
 
 
-def _describe_commit(locked: LockedRevision) -> dict[str, Any]:
-    return {"repository": locked.repository, "revision": locked.revision, "commit": locked.commit}
+def _describe_commit(revision: LockedRevision) -> dict[str, Any]:
+    return {
+        "repository": revision.repository,
+        "revision": revision.revision,
+        "commit": revision.commit,
+    }
 
 
-def _download(locked: LockedRevision, paths: Iterable[str], folder: Path, where: str) -> list[Path]:
+def _download(
+    revision: LockedRevision, paths: Iterable[str], folder: Path, where: str
+) -> list[Path]:
     """Bring files of a commit into a folder, with the bytes that are pinned."""
-    pins = {locked.path(name): file.hash for name, file in locked.files.items()}
-    pins = {**locked.small_files, **pins}
+    pins = {revision.path(name): file.hash for name, file in revision.files.items()}
+    pins = {**revision.small_files, **pins}
     hashes = {path: pins.get(path, "") for path in paths}
     is_offline = constants.is_offline_mode()
     snapshot = download_as_listed(
-        locked.place,
-        locked.commit,
+        revision.place,
+        revision.commit,
         hashes,
         where=where,
         source="the lock",
@@ -111,7 +119,7 @@ def _download(locked: LockedRevision, paths: Iterable[str], folder: Path, where:
     for path in hashes:
         if not (snapshot / path).exists():
             raise hub.MissingError(
-                f"{where}: `{locked.repository}` at revision `{locked.revision}` has no {path}; correct "
+                f"{where}: `{revision.repository}` at revision `{revision.revision}` has no {path}; correct "
                 "`repository`, `revision` or `subfolder` in the entry"
             )
         if is_offline:  # it is in the user's cache
@@ -201,25 +209,27 @@ def download_as_listed(
         folder = Path(
             hub.ask_hub(download, place.repository, place.revision, where=where, pauses=pauses)
         )
-        found = {path: _hash_like(folder / path, hashes[path]) for path in hashes if hashes[path]}
-        changed = [path for path in found if found[path] != hashes[path]]
-        if not changed:
+        file_hashes = {
+            path: _hash_like(folder / path, hashes[path]) for path in hashes if hashes[path]
+        }
+        changed_paths = [path for path in file_hashes if file_hashes[path] != hashes[path]]
+        if not changed_paths:
             return folder
-        for path in () if is_offline else changed:
+        for path in () if is_offline else changed_paths:
             (folder / path).resolve().unlink(missing_ok=True)
             (folder / path).unlink(missing_ok=True)
-    path = changed[0]
+    path = changed_paths[0]
     raise InputError(
         f"{where}: {path} of `{place.repository}` at revision `{place.revision}` is not what {source} lists for "
-        f"commit {commit[:10]}: expected {hashes[path]}, found {found[path]}; check the network, HF_ENDPOINT "
+        f"commit {commit[:10]}: expected {hashes[path]}, found {file_hashes[path]}; check the network, HF_ENDPOINT "
         "and the Hugging Face cache"
     )
 
 
-def _hash_like(file: Path, listed: str) -> str:
+def _hash_like(file: Path, listed_hash: str) -> str:
     """Hash a file in the way of a listed hash."""
     if not file.is_file():
         return "no file"
-    if listed.startswith("git:"):
+    if listed_hash.startswith("git:"):
         return f"git:{compute_git_blob(file)}"
     return f"sha256:{remember_sha256(file)}"

@@ -91,11 +91,11 @@ def _unpack_once(file: Path, folder: Path) -> None:
             f"{file} cannot be unpacked ({shorten_error(error)}); take a file of an architecture that "
             "transformers reads from GGUF, or the folder of the weights that it was made of"
         ) from error
-    with atomic_write(folder) as unfinished:
-        model.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
+    with atomic_write(folder) as partial_folder:
+        model.save_pretrained(partial_folder)
+        tokenizer.save_pretrained(partial_folder)
         if warning:
-            (unfinished / WARNING).write_text(warning, encoding="utf-8")
+            (partial_folder / WARNING).write_text(warning, encoding="utf-8")
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def _read_header_once() -> Iterator[None]:
             return self._plain_data
 
         @data.setter
-        def data(self, mapped: np.ndarray) -> None:
-            self._plain_data = np.asarray(mapped)
+        def data(self, memory_map: np.ndarray) -> None:
+            self._plain_data = np.asarray(memory_map)
 
     read = cache(PlainReader)
     vars(gguf).update(
@@ -166,20 +166,22 @@ def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
     architecture = reader.fields["general.architecture"].contents()
     names = [tensor.name for tensor in reader.tensors]
     for pattern, tensors in NEEDED_KEYS:
-        needed = re.compile(rf"{re.escape(architecture)}\.{pattern}")
-        if any(tensors in name for name in names) and not any(map(needed.fullmatch, reader.fields)):
+        key_pattern = re.compile(rf"{re.escape(architecture)}\.{pattern}")
+        if any(tensors in name for name in names) and not any(
+            map(key_pattern.fullmatch, reader.fields)
+        ):
             key = pattern.replace("(_rms)?", "")
             raise InputError(
                 f"{file} does not state `{cut(architecture)}.{key}`, and any other value would give other "
                 "numbers; take a whole file"
             )
-    stated = reader.fields[f"{architecture}.block_count"].contents()
-    blocks = {int(found[1]) for found in map(BLOCK.search, names) if found}
-    if stated != len(blocks) or blocks != set(range(len(blocks))):
+    stated_blocks = reader.fields[f"{architecture}.block_count"].contents()
+    blocks = {int(match[1]) for match in map(BLOCK.search, names) if match}
+    if stated_blocks != len(blocks) or blocks != set(range(len(blocks))):
         missing = sorted(set(range(max(blocks, default=0))) - blocks)
-        there = f"no block {missing[0]}" if missing else f"tensors of {len(blocks)}"
+        finding = f"no block {missing[0]}" if missing else f"tensors of {len(blocks)}"
         raise InputError(
-            f"{file} states {cut(stated)} blocks (`{cut(architecture)}.block_count`), but has {there}; take a "
+            f"{file} states {cut(stated_blocks)} blocks (`{cut(architecture)}.block_count`), but has {finding}; take a "
             "whole file"
         )
 
@@ -191,14 +193,14 @@ def _refuse_unread_metadata(
     architecture = reader.fields["general.architecture"].contents()
     used_values = _list_used_values(config)
     keys = {key: f"{architecture}.{key}" for key in used_values}
-    stated = {
+    stated_values = {
         key: reader.fields[keys[key]].contents() for key in keys if keys[key] in reader.fields
     }
-    if stated.get("rope.scaling.factor") == 1:
-        stated["rope.scaling.type"] = "none"
-    if stated.get("rope.scaling.type") == "none":
-        stated.pop("rope.scaling.factor", None)
-    for key, value in stated.items():
+    if stated_values.get("rope.scaling.factor") == 1:
+        stated_values["rope.scaling.type"] = "none"
+    if stated_values.get("rope.scaling.type") == "none":
+        stated_values.pop("rope.scaling.factor", None)
+    for key, value in stated_values.items():
         used = used_values[key]
         if isinstance(value, float) and isinstance(used, int | float):
             is_same = math.isclose(value, used, rel_tol=1e-5)  # 32 bits hold 7 digits
@@ -252,10 +254,10 @@ def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedMod
 
     architecture = reader.fields["general.architecture"].contents()
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=model.config.to_dict())
-    known = {*get_gguf_hf_weights_map(model, processor), ROPE_FACTORS, "output.weight"}
+    known_names = {*get_gguf_hf_weights_map(model, processor), ROPE_FACTORS, "output.weight"}
     for name in (tensor.name for tensor in reader.tensors):
         # Experts are stored together, and their name may lack the end of the name of a weight.
-        if name not in known and name.rpartition(".")[0] not in known:
+        if name not in known_names and name.rpartition(".")[0] not in known_names:
             raise InputError(
                 f"{file} holds `{cut(name)}`, which transformers leaves out of a model of the type "
                 f"`{model.config.model_type}`; take the folder of the weights that it was made of"
@@ -270,22 +272,24 @@ def _make_folder_config(
     import torch
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-    stated = config.to_dict()
-    stated.pop("quantization_config", None)
-    plain = type(config).from_dict(stated)
+    settings = config.to_dict()
+    settings.pop("quantization_config", None)
+    plain_config = type(config).from_dict(settings)
     factors = next((t.data.astype(float) for t in reader.tensors if t.name == ROPE_FACTORS), None)
     if factors is None or (factors == 1).all():
-        return plain
-    parameters = {**(stated.get("rope_parameters") or {}), **LLAMA_3_ROPE}
-    scaled = type(config).from_dict(
-        {**stated, "rope_parameters": {**parameters, "factor": float(factors.max())}}
+        return plain_config
+    parameters = {**(settings.get("rope_parameters") or {}), **LLAMA_3_ROPE}
+    scaled_config = type(config).from_dict(
+        {**settings, "rope_parameters": {**parameters, "factor": float(factors.max())}}
     )
     theta, width = parameters.get("rope_theta", 0), 2 * len(factors)
-    frequencies, _ = ROPE_INIT_FUNCTIONS["llama3"](scaled, torch.device("cpu"))
-    expected = theta ** (-np.arange(0, width, 2) / width) / factors
-    if frequencies.shape != expected.shape or not np.allclose(frequencies, expected, rtol=1e-4):
+    frequencies, _ = ROPE_INIT_FUNCTIONS["llama3"](scaled_config, torch.device("cpu"))
+    expected_frequencies = theta ** (-np.arange(0, width, 2) / width) / factors
+    if frequencies.shape != expected_frequencies.shape or not np.allclose(
+        frequencies, expected_frequencies, rtol=1e-4
+    ):
         raise InputError(
             f"{file}: `{ROPE_FACTORS}` are no factors of Llama 3, and transformers would leave them out; take "
             "the folder of the weights that it was made of"
         )
-    return scaled
+    return scaled_config

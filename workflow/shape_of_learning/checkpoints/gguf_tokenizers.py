@@ -83,41 +83,41 @@ def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str
     """
     import transformers
 
-    stated: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         key.removeprefix(METADATA): field.contents()
         for key, field in reader.fields.items()
         if key.startswith(METADATA)
     }
     architecture = reader.fields["general.architecture"].contents()
-    kind, rule, warning = stated.get("model"), stated.get("pre", "default"), ""
-    named = _list_named_tokens(stated)
+    kind, rule, warning = metadata.get("model"), metadata.get("pre", "default"), ""
+    named_tokens = _list_named_tokens(metadata)
     if kind == "gpt2":
-        inner = _build_byte_level(stated, named, _choose_words(file, rule))
+        inner = _build_byte_level(metadata, named_tokens, _choose_words(file, rule))
         if rule == "default" and architecture != "gpt2":
             warning = (
                 "does not say by which rule text is cut into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if "
                 "the model was trained with another, its values are of other tokens"
             )
     elif kind == "llama":
-        inner = _build_sentencepiece(stated, named, architecture.startswith("gemma"))
+        inner = _build_sentencepiece(metadata, named_tokens, architecture.startswith("gemma"))
     else:
         source: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
         return transformers.AutoTokenizer.from_pretrained(file.parent, **source), warning
-    has_bos = stated.get("add_bos_token", kind == "llama" or rule in WHOLE_WORDS)
+    has_bos = metadata.get("add_bos_token", kind == "llama" or rule in WHOLE_WORDS)
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=inner,
-        add_bos_token="bos" in named and has_bos,
-        add_eos_token="eos" in named and stated.get("add_eos_token", False),
-        **{f"{name}_token": stated["tokens"][index] for name, index in named.items()},
+        add_bos_token="bos" in named_tokens and has_bos,
+        add_eos_token="eos" in named_tokens and metadata.get("add_eos_token", False),
+        **{f"{name}_token": metadata["tokens"][index] for name, index in named_tokens.items()},
     )
     return tokenizer, warning
 
 
-def _list_named_tokens(stated: dict[str, Any]) -> dict[str, int]:
+def _list_named_tokens(metadata: dict[str, Any]) -> dict[str, int]:
     """List the indices of BOS, EOS and the like, without a token of the text, such as "!", that a file pads with."""
     keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-    indices = {name: stated.get(f"{key}_token_id") for name, key in keys.items()}
-    types = dict(enumerate(stated.get("token_type", [])))
+    indices = {name: metadata.get(f"{key}_token_id") for name, key in keys.items()}
+    types = dict(enumerate(metadata.get("token_type", [])))
     return {
         name: index
         for name, index in indices.items()
@@ -130,11 +130,11 @@ def _choose_words(file: Path, rule: str) -> "PreTokenizer":
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
-    of_gpt_2 = ByteLevel(add_prefix_space=False)
+    byte_level = ByteLevel(add_prefix_space=False)
     if rule == "default" or rule in WORDS_OF_GPT_2:
-        return of_gpt_2
+        return byte_level
     if rule in WORDS_OF_SINGLE_DIGITS:
-        return Sequence([Digits(individual_digits=True), of_gpt_2])
+        return Sequence([Digits(individual_digits=True), byte_level])
     if rule in PATTERNS:
         letters = ByteLevel(add_prefix_space=False, use_regex=False)
         return Sequence([Split(Regex(PATTERNS[rule]), "isolated"), letters])
@@ -145,7 +145,7 @@ def _choose_words(file: Path, rule: str) -> "PreTokenizer":
 
 
 def _build_byte_level(
-    stated: dict[str, Any], named: dict[str, int], words: "PreTokenizer"
+    metadata: dict[str, Any], named_tokens: dict[str, int], words: "PreTokenizer"
 ) -> "Tokenizer":
     """Build a tokenizer of bytes from the tokens and merges of a file.
 
@@ -154,20 +154,20 @@ def _build_byte_level(
     """
     from tokenizers import Tokenizer, decoders, models, normalizers
 
-    tokens, rule = stated["tokens"], stated.get("pre")
+    tokens, rule = metadata["tokens"], metadata.get("pre")
     vocabulary = {token: index for index, token in enumerate(tokens)}
-    merges = [tuple(merge.split(" ", 1)) for merge in stated["merges"]]
+    merges = [tuple(merge.split(" ", 1)) for merge in metadata["merges"]]
     tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=rule in WHOLE_WORDS))
     if rule in COMPOSED:
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = words
     tokenizer.decoder = decoders.ByteLevel()
-    types = dict(enumerate(stated.get("token_type", [])))
-    return _add_tokens(tokenizer, tokens, types | dict.fromkeys(named.values(), CONTROL))
+    types = dict(enumerate(metadata.get("token_type", [])))
+    return _add_tokens(tokenizer, tokens, types | dict.fromkeys(named_tokens.values(), CONTROL))
 
 
 def _build_sentencepiece(
-    stated: dict[str, Any], named: dict[str, int], is_gemma: bool
+    metadata: dict[str, Any], named_tokens: dict[str, int], is_gemma: bool
 ) -> "Tokenizer":
     """Build a tokenizer that cuts text as SentencePiece does, from the tokens of a file and their scores.
 
@@ -177,20 +177,20 @@ def _build_sentencepiece(
     """
     from tokenizers import Tokenizer, decoders, models, normalizers
 
-    tokens = stated["tokens"]
+    tokens = metadata["tokens"]
     if is_gemma:  # whose files spell runs of blanks as they are, and have scores in another order than its merges
         tokens = [token if token.strip(" ") else "▁" * len(token) for token in tokens]
     vocabulary = {token: index for index, token in enumerate(tokens)}
-    if "merges" in stated:
-        merges = [tuple(merge.split(" ", 1)) for merge in stated["merges"]]
+    if "merges" in metadata:
+        merges = [tuple(merge.split(" ", 1)) for merge in metadata["merges"]]
     else:
-        scores = [-index for index in range(len(tokens))] if is_gemma else stated["scores"]
+        scores = [-index for index in range(len(tokens))] if is_gemma else metadata["scores"]
         merges = _derive_merges(vocabulary, scores)
-    unknown = tokens[named["unk"]] if "unk" in named else None
+    unknown = tokens[named_tokens["unk"]] if "unk" in named_tokens else None
     tokenizer = Tokenizer(
         models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     )
-    has_blank = stated.get("add_space_prefix", not is_gemma)
+    has_blank = metadata.get("add_space_prefix", not is_gemma)
     blanks = normalizers.Replace(" ", "▁")
     normalizer = [normalizers.Prepend("▁"), blanks] if has_blank else [blanks]
     tokenizer.normalizer = normalizers.Sequence(normalizer)
@@ -199,8 +199,8 @@ def _build_sentencepiece(
     tokenizer.decoder = decoders.Sequence([*spelling, *first])
     types = {
         index: kind
-        for index, kind in enumerate(stated.get("token_type", []))
-        if tokens[index] == stated["tokens"][index]
+        for index, kind in enumerate(metadata.get("token_type", []))
+        if tokens[index] == metadata["tokens"][index]
     }
     return _add_tokens(tokenizer, tokens, types)
 

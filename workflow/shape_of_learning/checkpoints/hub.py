@@ -91,7 +91,7 @@ def hub_errors(
         Its subclasses are :class:`GatedError`, :class:`MissingError` and, without a network,
         :class:`.UnreachableError`. The error of the client is its cause.
     """
-    wanted = f"`{repository}` at revision `{revision}`"
+    target = f"`{repository}` at revision `{revision}`"
     host = endpoint()
     try:
         yield
@@ -103,19 +103,19 @@ def hub_errors(
             error = error.__cause__
         if isinstance(error, GatedRepoError):
             raise GatedError(
-                f"{where}: {wanted} is gated; accept its licence at {host}/{repository} and set HF_TOKEN to "
+                f"{where}: {target} is gated; accept its licence at {host}/{repository} and set HF_TOKEN to "
                 "a token of that account, remove the model from `models`, or say `gated: true` in its "
                 "entry, so that it is left out"
             ) from error
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
         if status in (401, 404):
             raise MissingError(
-                f"{where}: the Hub has no {wanted}, or shows it only to others; correct the key `{key}` of "
+                f"{where}: the Hub has no {target}, or shows it only to others; correct the key `{key}` of "
                 "the entry or its `repository`, or set HF_TOKEN if it is private"
             ) from error
         if _has_other_size(error):
             raise InputError(
-                f"{where}: a file of {wanted} came with another size than {host} says "
+                f"{where}: a file of {target} came with another size than {host} says "
                 f"({_read_first_line(error)}); check the network and HF_ENDPOINT and run again"
             ) from error
         if status is None and isinstance(error, OSError) and not isinstance(error, UNREACHABLE):
@@ -124,7 +124,7 @@ def hub_errors(
         if constants.is_offline_mode():
             answer = "HF_HUB_OFFLINE forbids to ask for it"
         reason = (
-            f"{host} cannot be reached for {wanted} ({answer}); check the network, HF_ENDPOINT and HF_TOKEN "
+            f"{host} cannot be reached for {target} ({answer}); check the network, HF_ENDPOINT and HF_TOKEN "
             "and run again, files that are complete are kept"
         )
         if isinstance(error, UNREACHABLE) and not status:
@@ -238,13 +238,13 @@ def read_json(place: Place, commit: str, path: str, *, where: str) -> dict[str, 
 
 
 def resolve(
-    wanted: Mapping[str, Place], mains: Iterable[str], *, where: str
+    places: Mapping[str, Place], mains: Iterable[str], *, where: str
 ) -> tuple[dict[str, LockedRevision], dict[str, Listing]]:
     """Find the commit and the files of each revision.
 
     Parameters
     ----------
-    wanted : mapping of str to Place
+    places : mapping of str to Place
         By name.
     mains : iterable of str
         Repositories whose main branch is asked for too.
@@ -264,8 +264,8 @@ def resolve(
         If the Hub cannot be reached, refuses to answer, or shows none of the repositories.
     """
     branches = [Place(repository, MAIN) for repository in mains]
-    places = [*wanted.values(), *branches]
-    repositories = sorted({place.repository for place in places})
+    all_places = [*places.values(), *branches]
+    repositories = sorted({place.repository for place in all_places})
     errors: list[MissingError] = []
 
     def list_commits_if_any(repository: str) -> dict[str, str] | None:
@@ -280,12 +280,14 @@ def resolve(
         if errors and len(errors) == len(repositories):
             raise errors[0]
         revisions = list(
-            pool.map(lambda place: _list_revision(place, commits[place.repository], where), places)
+            pool.map(
+                lambda place: _list_revision(place, commits[place.repository], where), all_places
+            )
         )
     main_listings = {
-        revision.repository: revision.listing() for revision in revisions[len(wanted) :]
+        revision.repository: revision.listing() for revision in revisions[len(places) :]
     }
-    return dict(zip(wanted, revisions, strict=False)), main_listings
+    return dict(zip(places, revisions, strict=False)), main_listings
 
 
 def read_listed_shape(revision: LockedRevision, *, where: str) -> Shape:
@@ -334,12 +336,12 @@ def _list_revision(place: Place, commits: Mapping[str, str] | None, where: str) 
 
     with hub_errors(repository, revision, where=where):
         listing = list_weights(files, commit, subfolder, read_index)
-        locked = LockedRevision(**place._asdict(), **dict(listing))
-    if locked.problem != NO_WEIGHTS:
+        locked_revision = LockedRevision(**place._asdict(), **dict(listing))
+    if locked_revision.problem != NO_WEIGHTS:
         refuse_listed_adapter(files, subfolder, where)
-    paths = sorted({*locked.settings_paths(), *list_tokenizer_paths(files, subfolder)})
+    paths = sorted({*locked_revision.settings_paths(), *list_tokenizer_paths(files, subfolder)})
     small_files = {path: files[path].hash for path in paths if path in files}
-    return locked.model_copy(update={"small_files": small_files})
+    return locked_revision.model_copy(update={"small_files": small_files})
 
 
 def _is_temporary(error: BaseException | None) -> bool:

@@ -49,7 +49,7 @@ class DownloadJob(NamedTuple):
     ----------
     model, revision : str
         Names of the model and, within it, of the checkpoint.
-    pinned : LockedRevision or None
+    weights : LockedRevision or None
         The entry of the model's lock; None if the Hub could not be asked for it.
     tokenizer : LockedRevision or None
         The entry of a tokenizer in another repository; None for one beside the weights.
@@ -59,7 +59,7 @@ class DownloadJob(NamedTuple):
 
     model: str
     revision: str
-    pinned: LockedRevision | None
+    weights: LockedRevision | None
     tokenizer: LockedRevision | None
     shape: Shape
 
@@ -72,16 +72,16 @@ class CheckpointJudgementJob(NamedTuple):
     model : str
     checkpoints : tuple of JudgedCheckpoint
         All that the model's entry lists, by step, with the verdicts on their files.
-    measured : tuple of str
+    measured_names : tuple of str
         The names of those that are measured, in the order of the tables of their losses and tensors.
     policy : {"skip", "flag"}
         Key ``bad_checkpoints`` of the configuration.
-    from_scratch : bool
+    is_from_scratch : bool
         Whether they are of a pretraining and not of a fine-tuning.
     """
 
     model: str
     checkpoints: tuple[JudgedCheckpoint, ...]
-    measured: tuple[str, ...]
+    measured_names: tuple[str, ...]
     policy: str
-    from_scratch: bool
+    is_from_scratch: bool

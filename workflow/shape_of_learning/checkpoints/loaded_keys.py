@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 
 # What torch.compile and DistributedDataParallel put before the names of weights.
 WRAPPERS = ("_orig_mod.", "module.")
-# Modules that hidden states do not pass through; AutoModel makes them where files have none.
+# Modules that hidden states do not pass through; AutoModel makes them even if the files lack them.
 UNUSED_MODULES = ("pooler.",)
-# Constants that older versions of transformers saved beside the weights.
+# Ends of the names of constants that older versions of transformers saved beside the weights.
 CONSTANTS = (
     "position_ids",
     "token_type_ids",
@@ -28,17 +28,17 @@ CONSTANTS = (
     "causal_mask",
     "version",
 )
-MOST_TIMES = 2  # numbers of a model for each number in its files, before memory is taken for it
+MOST_TIMES = 2  # numbers of a model for each number in its files; tied weights may be stored once
 MASK_DIMENSIONS = 4  # of a triangular mask: 1 x 1 x positions x positions
 
 
 def refuse_other_keys(
     model: "PreTrainedModel",
     report: Mapping[str, Any],
-    stored: Mapping[str, "torch.Tensor"],
+    tensors: Mapping[str, "torch.Tensor"],
     where: object,
 ) -> list[str]:
-    """Refuse a model whose base has other weights than the files that it was loaded from.
+    """Refuse a model if the weights of its base model are not those in its files.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def refuse_other_keys(
     report : mapping
         The loading info of ``from_pretrained`` with ``output_loading_info=True`` and
         ``ignore_mismatched_sizes=True``.
-    stored : mapping of str to tensor
+    tensors : mapping of str to tensor
         The tensors in the files.
     where : object
         The name of the files in errors.
@@ -60,54 +60,60 @@ def refuse_other_keys(
     Raises
     ------
     InputError
-        If a weight of the base model is not in the files, a weight in the files that belongs into the base model is
-        not in it, a shape differs, or a weight was stored as integers.
+        If the files lack a weight of the base model, the base model lacks a weight in the files, a shape differs, or a
+        weight was stored as integers.
 
     Notes
     -----
-    Weights of a head for another task may be left over. Files that were saved of a base model alone have no head,
-    so a warning names the weights beside it.
+    Weights of a head for another task may be left over. Files of a base model alone have no head, so a warning names
+    the weights that are left over.
     """
-    missing = sorted(set(report["missing_keys"]))
-    needed = [key for key in missing if _is_of_base(model, key) and not _is_unused(model, key)]
-    if lacking := [_strip_prefix(model, key) for key in needed]:
-        others = sorted(report["unexpected_keys"])
-        instead = f", and holds others, such as `{cut(others[0])}`" if others else ""
+    missing_keys = sorted(set(report["missing_keys"]))
+    needed_keys = [
+        key for key in missing_keys if _is_of_base(model, key) and not _is_unused(model, key)
+    ]
+    if lacking_names := [_strip_prefix(model, key) for key in needed_keys]:
+        other_keys = sorted(report["unexpected_keys"])
+        addition = f", and holds others, such as `{cut(other_keys[0])}`" if other_keys else ""
         remedy = (
-            "give the whole checkpoint, or if config.json says more layers than it has the config.json that belongs "
-            "to it"
+            "give the whole checkpoint, or, if config.json states more layers than the weights have, the config.json "
+            "that belongs to them"
         )
         for prefix in WRAPPERS:
-            if others and all(key.startswith(prefix) for key in others):
+            if other_keys and all(key.startswith(prefix) for key in other_keys):
                 remedy = f"take `{prefix}`, which a wrapper of the training put there, off the names of its weights"
         raise InputError(
-            f"{where} lacks {_describe_keys(lacking)}, which would be random numbers{instead}; {remedy}"
+            f"{where} lacks {_describe_keys(lacking_names)}, which would be random numbers{addition}; {remedy}"
         )
-    unexpected = [key for key in sorted(report["unexpected_keys"]) if not _is_unused(model, key)]
-    unexpected = [key for key in unexpected if not _is_constant(model, key, stored)]
-    if surplus := [key for key in unexpected if _is_of_base(model, key)]:
+    unexpected_keys = [
+        key for key in sorted(report["unexpected_keys"]) if not _is_unused(model, key)
+    ]
+    unexpected_keys = [key for key in unexpected_keys if not _is_constant(model, key, tensors)]
+    if surplus_keys := [key for key in unexpected_keys if _is_of_base(model, key)]:
         raise InputError(
-            f"{where} holds {_describe_keys(surplus)}, which the model that config.json describes does not have and "
-            "would be left out; give the config.json that belongs to the weights"
+            f"{where} holds {_describe_keys(surplus_keys)}, which the model in config.json does not have and "
+            "would leave out; give the config.json that belongs to the weights"
         )
-    # Where names begin with that of the base model, the weights beside it are of a head.
-    if unexpected and all(key == _strip_prefix(model, key) for key in stored):
+    # If names begin with the name of the base model, the other weights belong to a head.
+    if unexpected_keys and all(key == _strip_prefix(model, key) for key in tensors):
         logger.warning(
-            "%s holds %s, which the model that config.json describes does not have and which is left out",
-            *(where, _describe_keys(unexpected)),
+            "%s holds %s, which the model in config.json does not have and leaves out",
+            where,
+            _describe_keys(unexpected_keys),
         )
-    for key, here, there in sorted(report["mismatched_keys"], key=lambda entry: str(entry[0])):
+    mismatches = sorted(report["mismatched_keys"], key=lambda entry: str(entry[0]))
+    for key, stored_shape, expected_shape in mismatches:
         raise InputError(
-            f"{where}: `{cut(key)}` has the shape {tuple(here)}, but by config.json it is {tuple(there)}; give the "
-            "config.json that belongs to the weights"
+            f"{where}: `{cut(key)}` has the shape {tuple(stored_shape)}, but by config.json it is "
+            f"{tuple(expected_shape)}; give the config.json that belongs to the weights"
         )
     if getattr(model.config, "quantization_config", None) is None:
-        _refuse_integers(model, stored, where)
-    return [key for key in missing if not _is_of_base(model, key)]
+        _refuse_integers(model, tensors, where)
+    return [key for key in missing_keys if not _is_of_base(model, key)]
 
 
 def refuse_too_large(kind: Any, config: "PretrainedConfig", numbers: int, where: object) -> None:
-    """Refuse a configuration of more numbers than files hold, before memory is taken for them.
+    """Refuse a configuration of far more numbers than the files hold, before the model takes memory.
 
     Parameters
     ----------
@@ -131,15 +137,15 @@ def refuse_too_large(kind: Any, config: "PretrainedConfig", numbers: int, where:
                 base = kind._from_config(config).base_model
     except Exception:  # loading raises the error
         return
-    needed = sum(
+    model_numbers = sum(
         weight.numel()
         for name, weight in base.named_parameters()
         if not name.startswith(UNUSED_MODULES)
     )
-    if needed > MOST_TIMES * numbers:
+    if model_numbers > MOST_TIMES * numbers:
         raise InputError(
-            f"{where} holds {numbers:,} numbers, but its configuration describes a model of {needed:,}; give the "
-            "configuration that belongs to the weights"
+            f"{where} holds {numbers:,} numbers, but its configuration describes a model of {model_numbers:,}; give "
+            "the configuration that belongs to the weights"
         )
 
 
@@ -148,12 +154,12 @@ def _describe_keys(keys: list[str]) -> str:
 
 
 def _strip_prefix(model: "PreTrainedModel", key: str) -> str:
-    """Return the name of a weight within the base model, whatever class it was saved of."""
+    """Return the name of a weight within the base model, also if the files are of a model with a head."""
     return key.removeprefix(f"{model.base_model_prefix}.")
 
 
 def _is_of_base(model: "PreTrainedModel", key: str) -> bool:
-    """Return whether a key is, or would be, of the base model, and not of a head."""
+    """Return whether a key belongs to the base model and not to a head, even if the model lacks it."""
     base, first = model.base_model, key.partition(".")[0]
     if key != _strip_prefix(model, key) or (base is model and key in model.state_dict()):
         return True
@@ -165,23 +171,23 @@ def _is_unused(model: "PreTrainedModel", key: str) -> bool:
     return _strip_prefix(model, key).startswith(UNUSED_MODULES)
 
 
-def _is_constant(model: "PreTrainedModel", key: str, stored: Mapping[str, "torch.Tensor"]) -> bool:
-    """Return whether a key is of a buffer that is computed and never learned."""
+def _is_constant(model: "PreTrainedModel", key: str, tensors: Mapping[str, "torch.Tensor"]) -> bool:
+    """Return whether a key names a buffer, which is computed and never learned."""
     if key.rpartition(".")[2] in CONSTANTS:
         return True
     if _strip_prefix(model, key) in {name for name, _ in model.base_model.named_buffers()}:
         return True
     names = (key, _strip_prefix(model, key), f"{model.base_model_prefix}.{key}")
-    shape = next((tuple(stored[name].shape) for name in names if name in stored), ())
+    shape = next((tuple(tensors[name].shape) for name in names if name in tensors), ())
     return len(shape) == MASK_DIMENSIONS and shape[:2] == (1, 1) and shape[2] == shape[3]
 
 
 def _refuse_integers(
-    model: "PreTrainedModel", stored: Mapping[str, "torch.Tensor"], where: object
+    model: "PreTrainedModel", tensors: Mapping[str, "torch.Tensor"], where: object
 ) -> None:
     """Refuse integers in place of floating-point numbers: the weights were quantised."""
     floating = {name for name, weight in model.named_parameters() if weight.is_floating_point()}
-    for name, tensor in stored.items():
+    for name, tensor in tensors.items():
         is_number = tensor.is_floating_point() or tensor.is_complex()
         names = {name, _strip_prefix(model, name), f"{model.base_model_prefix}.{name}"}
         if not is_number and names & floating:

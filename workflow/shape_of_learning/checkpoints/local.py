@@ -29,13 +29,13 @@ def find_local_checkpoint(path: str) -> Path:
     InputError
         If there is no such package, or the file cannot be unpacked.
     """
-    found = find_local_path(path)
-    return unpack(found) if found.suffix.lower() == GGUF else found
+    local_path = find_local_path(path)
+    return unpack(local_path) if local_path.suffix.lower() == GGUF else local_path
 
 
 def find_local_path(path: str) -> Path:
     """Find a path, also inside an installed package; InputError if there is no such package."""
-    found = expand_home(path)
+    local_path = expand_home(path)
     if path.startswith(PACKAGE):
         name, _, inside = path.removeprefix(PACKAGE).partition("/")
         package = None
@@ -45,8 +45,8 @@ def find_local_path(path: str) -> Path:
             raise InputError(
                 f"{path}: there is no package `{name}`; install it where this runs, or correct the name"
             )
-        found = Path(package.submodule_search_locations[0], inside)
-    return found
+        local_path = Path(package.submodule_search_locations[0], inside)
+    return local_path
 
 
 def is_local(model: str) -> bool:

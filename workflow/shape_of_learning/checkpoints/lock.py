@@ -37,10 +37,10 @@ HEADER = """\
 """
 
 
-def _make_validator(is_good: Any, what: str) -> AfterValidator:
+def _make_validator(is_good: Any, noun: str) -> AfterValidator:
     def check(value: str) -> str:
         if not is_good(value):
-            raise ValueError(f"{value!r:.80} is no {what}")
+            raise ValueError(f"{value!r:.80} is no {noun}")
         return value
 
     return AfterValidator(check)
@@ -257,14 +257,16 @@ def list_weights(
             paths = {name: join_path(subfolder, name) for name in names}
             weights = {name: files[path] for name, path in paths.items() if path in files}
             # Files hold the bytes of all tensors and a little more.
-            stored = sum(file.bytes for file in weights.values())
-            is_whole = len(weights) == len(names) and stored >= size
+            stored_bytes = sum(file.bytes for file in weights.values())
+            is_whole = len(weights) == len(names) and stored_bytes >= size
             problem = "" if is_whole else MIXED_SHARDS
             formats.append(Listing(commit=commit, problem=problem, files=weights))
     if not formats:
         return Listing(commit=commit, problem=NO_WEIGHTS)
-    first, *others = formats
-    return first.model_copy(update={"other_format": others[0].files if others else {}})
+    first, *other_formats = formats
+    return first.model_copy(
+        update={"other_format": other_formats[0].files if other_formats else {}}
+    )
 
 
 def _list_numbered_shards(files: Files, commit: str, subfolder: str, pattern: str) -> list[Listing]:

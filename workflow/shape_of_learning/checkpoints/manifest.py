@@ -71,9 +71,9 @@ class ManifestComparison(NamedTuple):
     @property
     def changed_names(self) -> list[str]:
         """The tensors that are missing, new or different."""
-        saved = self.manifest.digests
-        names = sorted(saved.keys() | self.digests.keys())
-        return [name for name in names if saved.get(name) != self.digests.get(name)]
+        saved_digests = self.manifest.digests
+        names = sorted(saved_digests.keys() | self.digests.keys())
+        return [name for name in names if saved_digests.get(name) != self.digests.get(name)]
 
     @property
     def sentence(self) -> str:
@@ -109,7 +109,7 @@ def write_manifest(folder: Path | str, step: int, threads: int = 1) -> None:
             "shape": [int(size) for size in shape.split("x") if size],
             "sha256": digest,
         }
-        for name, (dtype, shape, digest) in sorted(digest_tensors(folder, threads).of.items())
+        for name, (dtype, shape, digest) in sorted(digest_tensors(folder, threads).digests.items())
     }
     manifest = TensorManifest.model_validate({"step": step, "tensors": tensors})
     with atomic_write(folder / MANIFEST) as partial:
@@ -135,4 +135,4 @@ def read_manifest(folder: Path) -> TensorManifest | None:
 
 def compare_with_manifest(folder: Path, manifest: TensorManifest) -> ManifestComparison:
     """Compare the tensors in a folder with a manifest; InputError if they cannot be read."""
-    return ManifestComparison(manifest, dict(digest_tensors(folder).of))
+    return ManifestComparison(manifest, dict(digest_tensors(folder).digests))

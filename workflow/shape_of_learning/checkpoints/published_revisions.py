@@ -116,10 +116,10 @@ def verdicts(repository: str) -> dict[str, PublishedRevision]:
     'same as main'
     """
     return {
-        known.revision: known
+        revision.revision: revision
         for training in read_trainings().values()
-        for known in training.revisions
-        if known.repository == repository
+        for revision in training.revisions
+        if revision.repository == repository
     }
 
 
@@ -143,21 +143,25 @@ def find(model: str, step: int) -> PublishedRevision:
     'ok'
     """
     trainings = read_trainings()
-    by_repository: dict[str, str] = {}
+    names_by_repository: dict[str, str] = {}
     for name, training in trainings.items():
         repository = training.revisions[0].repository
-        by_repository |= {repository: name, repository.rpartition("/")[2]: name}
-    name = by_repository.get(model, model)
+        names_by_repository |= {repository: name, repository.rpartition("/")[2]: name}
+    name = names_by_repository.get(model, model)
     if name not in trainings:
         similar = get_close_matches(model[:100], trainings, n=1)
         hint = f"did you mean `{similar[0]}`?" if similar else f"known: {', '.join(trainings)}"
         raise InputError(f"the atlas has no model `{model}`; {hint}")
-    steps = {known.step: known for known in trainings[name].revisions if known.step is not None}
-    if step not in steps:
-        nearest = sorted(steps, key=lambda other: abs(other - step))[:4]
-        named = ", ".join(f"{other:,}" for other in sorted(nearest)) or "none"
-        raise InputError(f"the atlas has no step {step:,} of `{name}`; near it are {named}")
-    return steps[step]
+    revisions_by_step = {
+        revision.step: revision
+        for revision in trainings[name].revisions
+        if revision.step is not None
+    }
+    if step not in revisions_by_step:
+        nearest = sorted(revisions_by_step, key=lambda other: abs(other - step))[:4]
+        steps = ", ".join(f"{other:,}" for other in sorted(nearest)) or "none"
+        raise InputError(f"the atlas has no step {step:,} of `{name}`; near it are {steps}")
+    return revisions_by_step[step]
 
 
 def where(model: str, step: int) -> str:

@@ -93,10 +93,14 @@ def list_shard_names(index: Any) -> list[str]:
     ValueError
         If it is no index, or names a file outside the folder of the index.
     """
-    placed = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(placed, dict) or not placed or not all(map(is_file_name, placed.values())):
+    files_by_tensor = index.get("weight_map") if isinstance(index, dict) else None
+    if (
+        not isinstance(files_by_tensor, dict)
+        or not files_by_tensor
+        or not all(map(is_file_name, files_by_tensor.values()))
+    ):
         raise ValueError("its `weight_map` names no file, or one that is not beside it")
-    return sorted(set(placed.values()))
+    return sorted(set(files_by_tensor.values()))
 
 
 def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
@@ -105,10 +109,10 @@ def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
     The checkpoint's own folder goes before the top of its repository, and a folder with a vocabulary before one
     with settings alone, as a tokenizer of bytes has.
     """
-    for needed in (VOCABULARIES, {TOKENIZER_CONFIGURATION}):
+    for required_names in (VOCABULARIES, {TOKENIZER_CONFIGURATION}):
         for folder in (subfolder, ""):
             present = {name for name in TOKENIZER if join_path(folder, name) in paths}
-            if needed & present:
+            if required_names & present:
                 return sorted(join_path(folder, name) for name in present)
     return []
 
@@ -206,13 +210,13 @@ def complete_shape(entry: Shape, checkpoint: Shape, where: str) -> Shape:
 def refuse_contradiction(entry: Shape, checkpoint: Shape, where: str) -> None:
     """Raise InputError if the shape in an entry of the model list contradicts that of the checkpoint."""
     for key in ("layers", "hidden_size", "last_hidden_size", "role"):
-        written, stated = getattr(entry, key), getattr(checkpoint, key)
-        if (written, stated) == ("encoder", "encoder-decoder"):
+        entry_value, checkpoint_value = getattr(entry, key), getattr(checkpoint, key)
+        if (entry_value, checkpoint_value) == ("encoder", "encoder-decoder"):
             continue
-        if written and stated and written != stated:
+        if entry_value and checkpoint_value and entry_value != checkpoint_value:
             raise InputError(
-                f"{where}: for `{key}` config.json of the checkpoint says {stated} where the entry says "
-                f"{written}; correct `{key}` in the entry, or its repository or revision if this is another "
+                f"{where}: for `{key}` config.json of the checkpoint says {checkpoint_value} where the entry says "
+                f"{entry_value}; correct `{key}` in the entry, or its repository or revision if this is another "
                 "model than meant"
             )
 
@@ -289,11 +293,11 @@ def find_model_folder(folder: Path) -> Path:
         base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"]
         if (Path(base) / CONFIGURATION).is_file() and not (Path(base) / ADAPTER).exists():
             return Path(base)
-        named = f"`{base!s:.200}`, which is no folder with a {CONFIGURATION}"
+        description = f"`{base!s:.200}`, which is no folder with a {CONFIGURATION}"
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        named = "no model"
+        description = "no model"
     raise InputError(
-        f"{adapter} names {named}; set its `base_model_name_or_path` to the folder of the model, or "
+        f"{adapter} names {description}; set its `base_model_name_or_path` to the folder of the model, or "
         f"{ADAPTER_REMEDY}"
     )
 
@@ -376,5 +380,9 @@ def _read_count(config: Mapping[str, Any], keys: tuple[str, ...], most: int, whe
 
 def _count_listed_layers(config: Mapping[str, Any], where: str) -> int:
     """Count the layers that a configuration lists by their kinds; 0 without a list."""
-    listed = [config[key] for key in LAYER_LISTS if isinstance(config.get(key), list | str)]
-    return _read_count({"layers": len(listed[0])}, ("layers",), MOST_LAYERS, where) if listed else 0
+    layer_kinds = [config[key] for key in LAYER_LISTS if isinstance(config.get(key), list | str)]
+    return (
+        _read_count({"layers": len(layer_kinds[0])}, ("layers",), MOST_LAYERS, where)
+        if layer_kinds
+        else 0
+    )

@@ -87,7 +87,7 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
         If a file is missing or damaged, or two shards hold different tensors of one name.
     """
     digests: dict[str, TensorDigest] = {}
-    best, sampled = (1, ""), TensorDigests({})
+    best, sample = (1, ""), TensorDigests({})
     with ThreadPoolExecutor(threads) as pool:
         for path, tensors in map_tensors(folder).items():
             try:
@@ -97,10 +97,10 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
             for name, tensor in tensors.items():
                 size = (tensor.numel(), name)
                 if tensor.ndim > 1 and tensor.dtype in SAMPLED_TYPES and size > best:
-                    best, sampled = size, TensorDigests({}, name, _sample(tensor))
+                    best, sample = size, TensorDigests({}, name, _sample(tensor))
     if not digests:
         raise InputError(f"the weights in {folder} hold no tensor; fetch them anew")
-    return replace(sampled, of=digests)
+    return replace(sample, digests=digests)
 
 
 def check_tensors(folder: Path, is_download: bool, threads: int = 1) -> TensorDigests:
@@ -134,9 +134,9 @@ def map_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
         If a file is missing, damaged or must not be read, a tensor is not plain numbers, or two shards hold different
         tensors of one name.
     """
-    stored = {path: read_tensors(path) for path in list_weight_files(folder)}
+    tensors_by_file = {path: read_tensors(path) for path in list_weight_files(folder)}
     first_by_name: dict[str, torch.Tensor] = {}
-    for path, tensors in stored.items():
+    for path, tensors in tensors_by_file.items():
         for name, tensor in tensors.items():
             other = first_by_name.setdefault(name, tensor)
             if other is not tensor and not _have_same_values(other, tensor):
@@ -144,7 +144,7 @@ def map_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
                     f"{path} and another shard hold different tensors called `{cut(name)}`; fetch the "
                     "checkpoint anew, or mend it if it is your own"
                 )
-    return stored
+    return tensors_by_file
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
@@ -155,18 +155,22 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
         raise unreadable_error(path, " ".join(str(error).split())[:200]) from error
 
 
-def _have_same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.dtype == other.dtype and one.shape == other.shape and _digest(one) == _digest(other)
+def _have_same_values(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return (
+        tensor.dtype == other.dtype
+        and tensor.shape == other.shape
+        and _digest(tensor) == _digest(other)
+    )
 
 
 def _read_pickle(path: Path) -> dict[str, torch.Tensor]:
     # Files of old versions of torch are no archives, and cannot be mapped into memory.
-    mapped = zipfile.is_zipfile(path)
-    loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    if not isinstance(loaded, dict):
+    is_archive = zipfile.is_zipfile(path)
+    content = torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
+    if not isinstance(content, dict):
         raise ValueError("it holds no dictionary of tensors")
     tensors = {}
-    for name, tensor in loaded.items():
+    for name, tensor in content.items():
         if isinstance(tensor, torch.Tensor):
             if problem := describe_layout(tensor):
                 raise ValueError(f"`{cut(name)}` {problem}")

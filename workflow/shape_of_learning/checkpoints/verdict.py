@@ -141,10 +141,10 @@ def format_evidence(verdict: Verdict) -> str:
 
 def format_doubtful_steps(steps: Sequence[int]) -> str:
     """Name the steps that share their weights."""
-    named = f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+    words = f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
     if len(steps) > MOST_NAMED:
-        named = f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
-    return f"{named}; nothing tells whose they are"
+        words = f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
+    return f"{words}; nothing tells whose they are"
 
 
 def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
@@ -152,9 +152,9 @@ def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
     if verdict.kind is Kind.SAME_AS_MAIN:
         return f"same as {MAIN}"
     if verdict.kind is Kind.SAME_AS_OTHERS:
-        others = list(verdict.steps)
-        others.remove(step or 0)
-        return f"same as step {others[0]}"
+        other_steps = list(verdict.steps)
+        other_steps.remove(step or 0)
+        return f"same as step {other_steps[0]}"
     if verdict.kind is Kind.SAME_AS_STEP or (verdict.kind is Kind.REPORTED and verdict.steps):
         return f"same as step {verdict.steps[0]}"
     if verdict.kind is Kind.SAME_RESULTS:
@@ -169,12 +169,12 @@ def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
 
 def parse_atlas_verdict(words: str) -> Verdict:
     """Read a verdict as the atlas has it."""
-    if found := re.fullmatch(rf"same as (?:{MAIN}|step (\d+))", words):
-        if found[1] is None:
+    if match := re.fullmatch(rf"same as (?:{MAIN}|step (\d+))", words):
+        if match[1] is None:
             return Verdict(Kind.SAME_AS_MAIN)
-        return Verdict(Kind.SAME_AS_STEP, steps=(int(found[1]),))
-    if found := re.fullmatch(rf"{Kind.SAME_RESULTS} (\d+)", words):
-        return Verdict(Kind.SAME_RESULTS, steps=(int(found[1]),))
+        return Verdict(Kind.SAME_AS_STEP, steps=(int(match[1]),))
+    if match := re.fullmatch(rf"{Kind.SAME_RESULTS} (\d+)", words):
+        return Verdict(Kind.SAME_RESULTS, steps=(int(match[1]),))
     return Verdict(Kind(words))
 
 
@@ -212,8 +212,8 @@ class Mistake(Section):
         if not self.all_steps:
             raise make_validation_error("has `steps` whose `from` is above `to`; exchange them")
         if self.same_as in self.all_steps:
-            own = f"says that step {self.same_as} has the weights of itself"
-            raise make_validation_error(f"{own}; take it from `steps`, or correct `same_as`")
+            problem = f"says that step {self.same_as} has the weights of itself"
+            raise make_validation_error(f"{problem}; take it from `steps`, or correct `same_as`")
         return self
 
     @property
@@ -293,60 +293,68 @@ def judge_listing(
     The main branch of a repository is the end of training if the repository holds the last step, or if the last step
     is not among the checkpoints. No step but the last may hold the weights of such a branch.
     """
-    ordered = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
-    last = _find_last_of_training(ordered, listings, mains, last_step)
-    latest = last if last or last_step is not None else (ordered[-1] if ordered else None)
+    ordered_checkpoints = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
+    last = _find_last_of_training(ordered_checkpoints, listings, mains, last_step)
+    latest = (
+        last
+        if last or last_step is not None
+        else (ordered_checkpoints[-1] if ordered_checkpoints else None)
+    )
     ends = {  # no revision's name has a blank
         f"main of {repository}": main
         for repository, main in mains.items()
         if not main.problem and (latest is None or latest.repository == repository)
     }
-    judged = {}
-    for checkpoint in ordered:
+    judgements = {}
+    for checkpoint in ordered_checkpoints:
         listing = listings.get(checkpoint.name)
-        judged[checkpoint.name] = _judge_alone(checkpoint, listing, known_bad, checkpoint is last)
+        judgements[checkpoint.name] = _judge_alone(
+            checkpoint, listing, known_bad, checkpoint is last
+        )
     whole = {
         checkpoint.name: listings[checkpoint.name]
-        for checkpoint in ordered
+        for checkpoint in ordered_checkpoints
         if checkpoint.name in listings and not listings[checkpoint.name].problem
     }
     groups = group_by_signature(
         {name: list_signatures(listing) for name, listing in {**whole, **ends}.items()}
     )
-    once = {name for name in {**whole, **ends} if name in ends or not judged[name].is_condemned}
+    once = {name for name in {**whole, **ends} if name in ends or not judgements[name].is_condemned}
     for group in groups:
-        members = [judged[name] for name in group if name in judged]
-        with_main = len(members) < len(group)
-        equals = judge_equals(members, list(whole), with_main=with_main) if members else {}
-        judged = set_verdicts(judged, equals)
+        members = [judgements[name] for name in group if name in judgements]
+        has_main = len(members) < len(group)
+        equals = judge_equals(members, list(whole), has_main=has_main) if members else {}
+        judgements = set_verdicts(judgements, equals)
         # Whoever they belong to, these weights count once where single shards are compared.
-        right = [name for name in group if name in judged and judged[name].verdict == OK]
-        once -= set(group) - {right[0] if right else group[-1 if with_main else 0]}
+        right = [name for name in group if name in judgements and judgements[name].verdict == OK]
+        once -= set(group) - {right[0] if right else group[-1 if has_main else 0]}
     curve = {name: hash_shards(listing) for name, listing in whole.items() if name in once}
     shard_hashes = {shard_hash for shards in curve.values() for shard_hash in shards.values()}
     for name in once & ends.keys():
         # All files of main may differ because they were written anew, so a difference shows nothing.
         main_shards = hash_shards(ends[name]).items()
         curve[name] = {shard: digest for shard, digest in main_shards if digest in shard_hashes}
-    misplaced = find_misplaced_parts(curve, {*ends, last.name if last else ""})
-    mixed = [name for name in misplaced if not judged[name].is_condemned]
-    judged = set_verdicts(judged, dict.fromkeys(mixed, Verdict(Kind.MIXED_SHARDS)))
+    misplaced_parts = find_misplaced_parts(curve, {*ends, last.name if last else ""})
+    mixed_names = [name for name in misplaced_parts if not judgements[name].is_condemned]
+    judgements = set_verdicts(judgements, dict.fromkeys(mixed_names, Verdict(Kind.MIXED_SHARDS)))
     return [
-        _add_report(judged[checkpoint.name], judged.values(), known_bad)
+        _add_report(judgements[checkpoint.name], judgements.values(), known_bad)
         for checkpoint in checkpoints
     ]
 
 
 def _find_last_of_training(
-    ordered: Sequence[Checkpoint],
+    ordered_checkpoints: Sequence[Checkpoint],
     listings: Mapping[str, Listing],
     mains: Mapping[str, Listing],
     last_step: int | None,
 ) -> Checkpoint | None:
     """Find the last step of training; None if it is not among the checkpoints, or is unknown."""
     if last_step is not None:
-        return next((checkpoint for checkpoint in ordered if checkpoint.step == last_step), None)
-    latest = ordered[-1] if ordered else None
+        return next(
+            (checkpoint for checkpoint in ordered_checkpoints if checkpoint.step == last_step), None
+        )
+    latest = ordered_checkpoints[-1] if ordered_checkpoints else None
     if latest is None or latest.revision == MAIN:
         return latest
     main, listing = mains.get(latest.repository), listings.get(latest.name)
@@ -361,71 +369,80 @@ def _judge_alone(
     """Judge a checkpoint by its own listing and the reports on it, without comparing it."""
     reports = [mistake for mistake in known_bad if checkpoint.step in mistake.all_steps]
     same_as = next((report.same_as for report in reports if report.same_as is not None), None)
-    believed = next((report for report in reports if report.same_as is None), None)
+    believed_report = next((report for report in reports if report.same_as is None), None)
     verdict = OK
     if listing and listing.problem:
         verdict = Verdict(Kind(listing.problem), listing.lacking)
-    elif believed:
+    elif believed_report:
         steps = () if same_as is None else (same_as,)
-        verdict = Verdict(Kind.REPORTED, believed.evidence, steps, believed.source)
+        verdict = Verdict(Kind.REPORTED, believed_report.evidence, steps, believed_report.source)
     return JudgedCheckpoint(
         checkpoint.name, checkpoint.step, checkpoint.tokens, verdict, is_last, same_as
     )
 
 
 def _add_report(
-    judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
+    checkpoint: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
 ) -> JudgedCheckpoint:
     """Add a report of another step's weights to a checkpoint that is ok by its hashes."""
-    if judged.same_as is None or judged.verdict != OK:
-        return judged
+    if checkpoint.same_as is None or checkpoint.verdict != OK:
+        return checkpoint
     report = next(
         mistake
         for mistake in known_bad
-        if judged.step in mistake.all_steps and mistake.same_as is not None
+        if checkpoint.step in mistake.all_steps and mistake.same_as is not None
     )
-    other = next((checkpoint for checkpoint in curve if checkpoint.step == judged.same_as), None)
+    other = next(
+        (
+            other_checkpoint
+            for other_checkpoint in curve
+            if other_checkpoint.step == checkpoint.same_as
+        ),
+        None,
+    )
     can_be_compared = other is not None and other.verdict == OK and other.same_as is None
     kind = Kind.UNCONFIRMED if can_be_compared else Kind.REPORTED
-    verdict = Verdict(kind, report.evidence, (judged.same_as,), report.source)
-    return replace(judged, verdict=verdict)
+    verdict = Verdict(kind, report.evidence, (checkpoint.same_as,), report.source)
+    return replace(checkpoint, verdict=verdict)
 
 
 def set_verdicts(
-    judged: Mapping[str, JudgedCheckpoint], verdicts: Mapping[str, Verdict]
+    judgements: Mapping[str, JudgedCheckpoint], verdicts: Mapping[str, Verdict]
 ) -> dict[str, JudgedCheckpoint]:
     """Give some of the checkpoints, by name, another verdict."""
-    changed = {name: replace(judged[name], verdict=verdict) for name, verdict in verdicts.items()}
-    return {**judged, **changed}
+    changed_judgements = {
+        name: replace(judgements[name], verdict=verdict) for name, verdict in verdicts.items()
+    }
+    return {**judgements, **changed_judgements}
 
 
 def judge_equals(
-    members: Sequence[JudgedCheckpoint], in_order: Sequence[str], *, with_main: bool = False
+    members: Sequence[JudgedCheckpoint], ordered_names: Sequence[str], *, has_main: bool = False
 ) -> dict[str, Verdict]:
     """Judge several checkpoints with the same weights: the owner keeps its verdict, the copies are not ok.
 
     Parameters
     ----------
     members : sequence of JudgedCheckpoint
-    in_order : sequence of str
+    ordered_names : sequence of str
         Names of all checkpoints that can be compared, by step.
-    with_main : bool
+    has_main : bool
         Whether the published model, the end of training, has these weights too.
     """
     members = sorted(members, key=lambda member: member.step or 0)
     names = {member.name for member in members}
-    condemned = [member for member in members if member.is_condemned]
-    is_end = with_main or condemned or any(member.is_last for member in members)
-    is_start = members[0].step == 0 and names == {*in_order[: len(members)]}
+    condemned_members = [member for member in members if member.is_condemned]
+    is_end = has_main or condemned_members or any(member.is_last for member in members)
+    is_start = members[0].step == 0 and names == {*ordered_names[: len(members)]}
     if is_start and not is_end:
         return {members[0].name: OK} | {member.name: NOT_YET_MOVED for member in members[1:]}
-    owner = _find_owner(members, with_main=with_main)
+    owner = _find_owner(members, has_main=has_main)
     if owner is not None:
         verdict = Verdict(Kind.SAME_AS_STEP, steps=(owner.step or 0,))
-    elif with_main:
+    elif has_main:
         verdict = Verdict(Kind.SAME_AS_MAIN)
-    elif condemned:
-        verdict = Verdict(Kind.SAME_AS_STEP, steps=(condemned[0].step or 0,))
+    elif condemned_members:
+        verdict = Verdict(Kind.SAME_AS_STEP, steps=(condemned_members[0].step or 0,))
     else:
         steps = tuple(member.step or 0 for member in members)
         verdict = Verdict(Kind.SAME_AS_OTHERS, steps=steps)
@@ -435,16 +452,16 @@ def judge_equals(
     }
 
 
-def _find_owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedCheckpoint | None:
+def _find_owner(members: Sequence[JudgedCheckpoint], *, has_main: bool) -> JudgedCheckpoint | None:
     """Find the last step, unless it is reported to hold another's weights, or the step that reports name."""
     last = next((member for member in members if member.is_last and not member.is_condemned), None)
     steps = {member.step: member for member in members}
     if last is not None and last.same_as not in steps:
         return last
-    reported = {member.same_as for member in members if member.same_as in steps}
-    owners = [steps[step] for step in reported]
+    reported_steps = {member.same_as for member in members if member.same_as in steps}
+    owners = [steps[step] for step in reported_steps]
     owners = [owner for owner in owners if owner.same_as is None and not owner.is_condemned]
-    return owners[0] if len(owners) == 1 and (last is not None or not with_main) else None
+    return owners[0] if len(owners) == 1 and (last is not None or not has_main) else None
 
 
 def list_signatures(listing: Listing) -> list[tuple[str, ...]]:
@@ -465,16 +482,16 @@ def hash_shards(listing: Listing) -> dict[str, str]:
 
 def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
     """Find the names that hold the same weights: with a signature in common, or linked by other names."""
-    group_of: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     holder: dict[Hashable, str] = {}
     for name, own_signatures in signatures.items():
-        group_of[name] = [name]
+        groups[name] = [name]
         for signature in own_signatures:
-            other = group_of[holder.setdefault(signature, name)]
-            if other is not group_of[name]:
-                merged = other + group_of[name]
-                group_of.update(dict.fromkeys(merged, merged))
-    return list({id(group): group for group in group_of.values() if len(group) > 1}.values())
+            other = groups[holder.setdefault(signature, name)]
+            if other is not groups[name]:
+                merged_group = other + groups[name]
+                groups.update(dict.fromkeys(merged_group, merged_group))
+    return list({id(group): group for group in groups.values() if len(group) > 1}.values())
 
 
 def find_misplaced_parts(
@@ -505,15 +522,15 @@ def find_misplaced_parts(
     for name, parts in curve.items():
         for part, value in parts.items():
             values[part].append((name, value))
-    misplaced: dict[str, set[Part]] = defaultdict(set)
+    misplaced_parts: dict[str, set[Part]] = defaultdict(set)
     for part, series in values.items():
         changes = sum(a != b for (_, a), (_, b) in pairwise(series))
         if changes:
             mostly_stays = 2 * changes < len(series) - 1
             places = _find_between_equals(series) if mostly_stays else _find_repeated(series, ends)
             for place in places:
-                misplaced[series[place][0]].add(part)
-    return {name: parts for name, parts in misplaced.items() if name not in ends}
+                misplaced_parts[series[place][0]].add(part)
+    return {name: parts for name, parts in misplaced_parts.items() if name not in ends}
 
 
 def _find_between_equals(series: Sequence[tuple[str, str]]) -> set[int]:
@@ -531,15 +548,15 @@ def _find_repeated(series: Sequence[tuple[str, str]], ends: Collection[str]) -> 
     places_by_value: dict[str, list[int]] = defaultdict(list)
     for place, (_, value) in enumerate(series):
         places_by_value[value].append(place)
-    repeated: set[int] = set()
+    repeated_places: set[int] = set()
     for value, places in places_by_value.items():
         if len(places) == 1 or places == list(range(len(places))):
             continue
         row = {place for i, place in enumerate(reversed(places)) if place == places[-1] - i}
         stands_still = value == series[-1][1] and len(row) >= STANDSTILL
         is_of_the_end = row == set(places) or any(series[place][0] in ends for place in row)
-        repeated |= set(places) - (row if stands_still and is_of_the_end else set())
-    return repeated
+        repeated_places |= set(places) - (row if stands_still and is_of_the_end else set())
+    return repeated_places
 
 
 # By tensors and losses ----------------------------------------------------------------------------
@@ -552,7 +569,7 @@ def write_verdicts(
     tables: Mapping[str, tuple[Path, Path]],
     *,
     policy: str,
-    from_scratch: bool = True,
+    is_from_scratch: bool = True,
 ) -> None:
     """Judge the checkpoints of a model by their tensors and losses and write the table, one row each.
 
@@ -569,7 +586,7 @@ def write_verdicts(
     policy : {"skip", "flag"}
         What figures do with a checkpoint that is not good: leave it out (``shown`` is ``no``), or draw it
         hollow if it has been measured. Suspicious ones are hollow in any case.
-    from_scratch : bool
+    is_from_scratch : bool
         As of :func:`judge_measurements`.
 
     Raises
@@ -582,17 +599,17 @@ def write_verdicts(
         for name, (loss, tensors) in tables.items()
     }
     rows = []
-    for checkpoint in judge_measurements(checkpoints, evidence, from_scratch=from_scratch):
+    for checkpoint in judge_measurements(checkpoints, evidence, is_from_scratch=is_from_scratch):
         is_measured = checkpoint.name in evidence
         is_drawn = policy == "flag" or checkpoint.verdict.kind is Kind.SUSPICIOUS
-        shown = "hollow" if is_measured and is_drawn else "no"
+        display = "hollow" if is_measured and is_drawn else "no"
         if checkpoint.is_good:
-            shown = "yes"
+            display = "yes"
         loss = astuple(evidence[checkpoint.name].cross_entropy) if is_measured else ("", "", "")
         place = [model, checkpoint.name, checkpoint.step, checkpoint.tokens]
         words = format_verdict(checkpoint.verdict)
         short_words = format_verdict(replace(checkpoint.verdict, source=""))
-        rows.append([*place, *loss, words, shown, short_words])
+        rows.append([*place, *loss, words, display, short_words])
     write_table(path, COLUMNS, rows)
 
 
@@ -600,7 +617,7 @@ def judge_measurements(
     checkpoints: Sequence[JudgedCheckpoint],
     evidence: Mapping[str, WeightEvidence],
     *,
-    from_scratch: bool = True,
+    is_from_scratch: bool = True,
 ) -> list[JudgedCheckpoint]:
     """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
 
@@ -610,7 +627,7 @@ def judge_measurements(
         By step, with the verdicts on their files.
     evidence : mapping of str to WeightEvidence
         By name; checkpoints that have not been measured keep their verdicts.
-    from_scratch : bool
+    is_from_scratch : bool
         Whether step 0 is untrained, as it is not where a fine-tuning begins.
 
     Notes
@@ -619,34 +636,36 @@ def judge_measurements(
     of equal names, types and shapes decide; without them losses that are equal to the last bit do, so that
     weights in a wider type are found. A report that was not yet confirmed is replaced by what these say.
     """
-    judged = {checkpoint.name: checkpoint for checkpoint in checkpoints}
-    losses = {name: measured.cross_entropy for name, measured in evidence.items()}
+    judgements = {checkpoint.name: checkpoint for checkpoint in checkpoints}
+    losses = {name: weight_evidence.cross_entropy for name, weight_evidence in evidence.items()}
     infinite = {name for name, loss in losses.items() if math.isinf(loss.loss)}
-    destroyed = [name for name in infinite if not judged[name].is_condemned]
+    destroyed_names = [name for name in infinite if not judgements[name].is_condemned]
     impossible = Verdict(Kind.BROKEN, "perplexity is infinite")
-    judged = set_verdicts(judged, dict.fromkeys(destroyed, impossible))
-    finite = [name for name in judged if name in evidence and name not in infinite]
+    judgements = set_verdicts(judgements, dict.fromkeys(destroyed_names, impossible))
+    finite = [name for name in judgements if name in evidence and name not in infinite]
     links: dict[str, list[Hashable]] = {name: [name] for name in finite}
     for a, b in combinations(finite, 2):
         if have_same_weights(evidence[a], evidence[b]):
             links[b].append(a)
     for group in group_by_signature(links):
-        judged = set_verdicts(judged, judge_equals([judged[name] for name in group], finite))
-    by_step = {judged[name].step: name for name in finite}
+        judgements = set_verdicts(
+            judgements, judge_equals([judgements[name] for name in group], finite)
+        )
+    names_by_step = {judgements[name].step: name for name in finite}
     for name in finite:
-        other = by_step.get(judged[name].same_as)
-        is_doubted = judged[name].verdict.kind is Kind.UNCONFIRMED
+        other = names_by_step.get(judgements[name].same_as)
+        is_doubted = judgements[name].verdict.kind is Kind.UNCONFIRMED
         if is_doubted and other and have_same_weights(evidence[name], evidence[other]) is False:
-            judged = set_verdicts(judged, {name: OK})
-    good = [judged[name] for name in finite if judged[name].verdict == OK]
+            judgements = set_verdicts(judgements, {name: OK})
+    good = [judgements[name] for name in finite if judgements[name].verdict == OK]
     verdicts = dict.fromkeys(_find_mixed_checkpoints(good, evidence), Verdict(Kind.MIXED_TENSORS))
     strange = _find_strange_start(good, evidence)
     verdicts |= dict.fromkeys(strange, Verdict(Kind.NOT_OF_THIS_TRAINING))
     good = [checkpoint for checkpoint in good if checkpoint.name not in verdicts]
     broken = find_broken_losses({checkpoint.name: losses[checkpoint.name] for checkpoint in good})
     good = [checkpoint for checkpoint in good if checkpoint.name not in broken]
-    unlikely = find_unlikely_losses(good, losses, from_scratch=from_scratch)
-    return list(set_verdicts(judged, {**verdicts, **broken, **unlikely}).values())
+    unlikely = find_unlikely_losses(good, losses, is_from_scratch=is_from_scratch)
+    return list(set_verdicts(judgements, {**verdicts, **broken, **unlikely}).values())
 
 
 def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
@@ -655,13 +674,13 @@ def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
     Tensors are compared by name, if most of those of the smaller one are also in the other: some formats
     leave out what can be computed, or write tied tensors twice.
     """
-    of_a, of_b = a.tensors.of, b.tensors.of
-    common = of_a.keys() & of_b.keys()
-    if common and 2 * len(common) >= min(len(of_a), len(of_b)):
-        differing = [name for name in common if of_a[name] != of_b[name]]
+    digests_a, digests_b = a.tensors.digests, b.tensors.digests
+    common = digests_a.keys() & digests_b.keys()
+    if common and 2 * len(common) >= min(len(digests_a), len(digests_b)):
+        differing = [name for name in common if digests_a[name] != digests_b[name]]
         if not differing:
             return True
-        if any(of_a[name][:2] == of_b[name][:2] for name in differing):
+        if any(digests_a[name][:2] == digests_b[name][:2] for name in differing):
             return False
     loss, other = a.cross_entropy, b.cross_entropy
     difference = abs(loss.loss - other.loss)  # NaN where one of them is, or both are infinite
@@ -699,14 +718,17 @@ def find_broken_losses(losses: Mapping[str, CrossEntropy]) -> dict[str, Verdict]
     neighbour, or of a later step under an early name. A training that diverged for good, or three broken ones
     in a row, cannot be told from a sound one.
     """
-    defined = {name: loss for name, loss in losses.items() if not math.isnan(loss.loss)}
-    values = [loss.loss for loss in defined.values()]
+    defined_losses = {name: loss for name, loss in losses.items() if not math.isnan(loss.loss)}
+    values = [loss.loss for loss in defined_losses.values()]
     verdicts: dict[str, Verdict] = {}
-    for place, (name, loss) in enumerate(defined.items()):
-        before, after = values[:place][-NEIGHBOURS:], values[place + 1 :][:NEIGHBOURS]
+    for place, (name, loss) in enumerate(defined_losses.items()):
+        earlier_losses, later_losses = (
+            values[:place][-NEIGHBOURS:],
+            values[place + 1 :][:NEIGHBOURS],
+        )
         if place == 0 and loss.vocabulary:
-            before = [math.log(loss.vocabulary)]
-        sides = [median_low(side) for side in (before, after) if side]
+            earlier_losses = [math.log(loss.vocabulary)]
+        sides = [median_low(side) for side in (earlier_losses, later_losses) if side]
         excess = min((loss.loss - side for side in sides), default=0.0)
         if excess > MARGIN:
             evidence = f"perplexity {_format_ratio(excess)} times that of the other steps"
@@ -718,7 +740,7 @@ def find_unlikely_losses(
     checkpoints: Sequence[JudgedCheckpoint],
     losses: Mapping[str, CrossEntropy],
     *,
-    from_scratch: bool = True,
+    is_from_scratch: bool = True,
 ) -> dict[str, Verdict]:
     """Find the checkpoints of one training, given by step, whose loss is possible, but unlikely.
 
@@ -729,17 +751,17 @@ def find_unlikely_losses(
         spike of a single checkpoint; and one a nat or more below a guess, ``ln(vocabulary)``, at step 0.
     """
     pairs = [(checkpoint, losses[checkpoint.name]) for checkpoint in checkpoints]
-    defined = [(checkpoint, loss) for checkpoint, loss in pairs if not math.isnan(loss.loss)]
+    defined_losses = [(checkpoint, loss) for checkpoint, loss in pairs if not math.isnan(loss.loss)]
     verdicts: dict[str, Verdict] = {}
-    for first, loss in defined[:1]:
+    for first, loss in defined_losses[:1]:
         guess = math.log(loss.vocabulary or 1)
-        if from_scratch and first.step == 0 and guess - loss.loss >= UNLIKELY:
+        if is_from_scratch and first.step == 0 and guess - loss.loss >= UNLIKELY:
             evidence = f"loss {loss.loss:.1f}, where a guess has {guess:.1f}"
             verdicts[first.name] = Verdict(Kind.SUSPICIOUS, evidence)
-            defined = defined[1:]  # a loss above this one is no spike
-    triples = zip(defined, defined[1:], defined[2:], strict=False)
-    for (_, before), (checkpoint, loss), (_, after) in triples:
-        excess = loss.loss - max(before.loss, after.loss)
+            defined_losses = defined_losses[1:]  # a loss above this one is no spike
+    triples = zip(defined_losses, defined_losses[1:], defined_losses[2:], strict=False)
+    for (_, loss_before), (checkpoint, loss), (_, loss_after) in triples:
+        excess = loss.loss - max(loss_before.loss, loss_after.loss)
         if excess >= UNLIKELY:
             evidence = f"loss {excess:.1f} above those of the steps beside it"
             verdicts[checkpoint.name] = Verdict(Kind.SUSPICIOUS, evidence)
@@ -751,8 +773,8 @@ def _format_ratio(difference: float) -> str:
     ratio = math.exp(min(difference, 700.0))
     if ratio >= 1e9:
         return f"{ratio:.0e}".replace("e+0", "e").replace("e+", "e")
-    beyond = 1 - math.floor(math.log10(ratio))
-    return f"{round(ratio, beyond):,.{max(0, beyond)}f}"
+    decimals = 1 - math.floor(math.log10(ratio))
+    return f"{round(ratio, decimals):,.{max(0, decimals)}f}"
 
 
 def _find_strange_start(
@@ -778,7 +800,7 @@ def _find_mixed_checkpoints(
     """Find the checkpoints with matrices that are not those of their step."""
     parts = {}
     for checkpoint in checkpoints:
-        tensors = evidence[checkpoint.name].tensors.of.items()
+        tensors = evidence[checkpoint.name].tensors.digests.items()
         # Converted to another type, a matrix is another part: its bytes cannot be compared.
         parts[checkpoint.name] = {
             (name, dtype, shape): digest for name, (dtype, shape, digest) in tensors if "x" in shape
@@ -786,8 +808,8 @@ def _find_mixed_checkpoints(
     ends = {checkpoint.name for checkpoint in checkpoints if checkpoint.is_last}
     return [
         name
-        for name, misplaced in find_misplaced_parts(parts, ends).items()
-        if _count_elements(misplaced) >= LEAST_SHARE * _count_elements(parts[name])
+        for name, misplaced_parts in find_misplaced_parts(parts, ends).items()
+        if _count_elements(misplaced_parts) >= LEAST_SHARE * _count_elements(parts[name])
     ]
 
 

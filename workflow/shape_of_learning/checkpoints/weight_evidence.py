@@ -45,8 +45,8 @@ class TensorDigests:
     The values of the largest one are kept, since their distance tells whether two steps are of one training.
     """
 
-    of: Mapping[str, TensorDigest]
-    sampled: str = ""  # its name; empty if there is none of a common type
+    digests: Mapping[str, TensorDigest]
+    sampled_name: str = ""  # its name; empty if there is none of a common type
     sample: tuple[float, ...] = ()
 
 
@@ -78,8 +78,8 @@ def write_tensor_digests(path: Path, digests: TensorDigests) -> None:
     """Write one row per tensor, sorted by name; the row of the sampled matrix has its values."""
     sample = " ".join(map(repr, digests.sample))
     rows = [
-        (name, *digest, sample if name == digests.sampled else "")
-        for name, digest in sorted(digests.of.items())
+        (name, *digest, sample if name == digests.sampled_name else "")
+        for name, digest in sorted(digests.digests.items())
     ]
     write_table(path, TENSOR_COLUMNS, rows)
 
@@ -87,6 +87,6 @@ def write_tensor_digests(path: Path, digests: TensorDigests) -> None:
 def read_tensor_digests(path: Path) -> TensorDigests:
     """Read a table of :func:`write_tensor_digests`."""
     rows = read_rows(path, TENSOR_COLUMNS)
-    sampled, sample = next(((name, values) for name, *_, values in rows if values), ("", ""))
+    sampled_name, sample = next(((name, values) for name, *_, values in rows if values), ("", ""))
     digests = {name: (dtype, shape, sha256) for name, dtype, shape, sha256, _ in rows}
-    return TensorDigests(digests, sampled, tuple(map(float, sample.split())))
+    return TensorDigests(digests, sampled_name, tuple(map(float, sample.split())))

@@ -559,10 +559,10 @@ class Run:
         return CheckpointJudgementJob(
             name,
             checkpoints=tuple(self.resolve_checkpoints(name).judgements.values()),
-            measured=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
+            measured_names=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
             policy=self.settings["bad_checkpoints"],
             # A user's own folders may hold a pretraining or a fine-tuning.
-            from_scratch=self.models[name].kind in ("repository", "pretraining"),
+            is_from_scratch=self.models[name].kind in ("repository", "pretraining"),
         )
 
     def identify_weights(self, name: str, revision: str) -> str:
