@@ -36,7 +36,7 @@ def test_keys_that_are_left_out_have_their_defaults():
 @pytest.mark.parametrize(
     ("section", "model", "sentence"),
     [
-        ({}, "minilm-l6", "`minilm-l6` is an encoder, but blocks are changed of decoders only"),
+        ({}, "minilm-l6", "model `minilm-l6` is an encoder"),
         (
             {"most_blocks": 99},
             "demo-decoder",

@@ -109,7 +109,7 @@ def test_states_are_those_of_the_library_and_a_dropped_block_is_one_that_the_mod
 ):
     forward, blocks, _ = blocks_of(name)
     with torch.no_grad():
-        own = blocks.states(list(IDS), 0)
+        own = blocks.compute_states(list(IDS), 0)
     assert len(own) == LAYERS + 1
     # But for the last, which the library takes after the final norm.
     assert all(map(torch.equal, own[:-1], states(forward)))
@@ -141,7 +141,7 @@ def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused()
     assert fitted[0].linearity == pytest.approx(1)
     assert math.isnan(fitted[1].linearity)
     assert list(choose_blocks("most_linear_first", fitted, 2)) == [()]
-    assert all(math.isnan(value) for value in maps.fit_error_rows("m", "r", fitted)[1][5:])
+    assert all(math.isnan(value) for value in maps.make_fit_error_rows("m", "r", fitted)[1][5:])
     with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
         maps.fit_blocks([x[:5], x[:5]])
 
@@ -151,12 +151,12 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_
     teacher = maps.TeacherStates(blocks, windows, 0)
     poor = maps.AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
-        assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
+        assert teacher.compute_error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
     with blocks.replace_blocks({2: poor}):
-        before = teacher.error(blocks, 2, range(30)).item()
+        before = teacher.compute_error(blocks, 2, range(30)).item()
         distillation = Distillation(steps=30, windows=4, learning_rate=0.01)
         maps.distil(blocks, poor.parameters(), teacher, 2, distillation, np.random.default_rng(0))
-        assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
+        assert teacher.compute_error(blocks, 2, range(30)).item() < 0.9 * before
     assert not any(weight.requires_grad for weight in forward.head.model.parameters())
 
 
@@ -168,7 +168,7 @@ def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_ane
         def __len__(self):
             return 5
 
-        def error(self, blocks, first, chosen):
+        def compute_error(self, blocks, first, chosen):
             seen.append((first, chosen))
             return (torch.tensor([3.0, -0.5]) * len(seen) * weight).sum()
 
@@ -202,7 +202,7 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
     assert [len(each) for each in by_order] == [4 * 3, 4 * 3, 4 * 3]
     assert [e.k for e in by_order[0]] == [0, 1, 2] * 4
-    linearity = [block.linearity for block in editor.fitted]
+    linearity = [block.linearity for block in editor.fitted_blocks]
     first, second = (list(map(int, by_order[n][2].blocks.split())) for n in (0, 1))
     assert first[0] == 1 + int(np.argmax(linearity))
     assert second[0] == 1 + int(np.argmin(linearity))

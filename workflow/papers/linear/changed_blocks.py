@@ -1,4 +1,4 @@
-"""Perplexity of decoders some of whose blocks are changed: two rows per model, a panel per order."""
+"""The figure of the perplexity of decoders with changed blocks: two rows per model, a panel per order."""
 
 from itertools import product
 
@@ -27,10 +27,11 @@ STYLES = {
     for place, kind in enumerate(KINDS)
 }
 DISTILLED = "Distilled: these maps, or all parameters, are trained to give the unchanged model's hidden states."
-# The cost of dropped blocks would hide that of other changes: dropped blocks are above, other changes below.
-ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_distilled")
-PANEL = 1.25  # inches, height
-NAME = 1.05  # inches, of a model's name beside a panel
+# Dropped blocks cost so much that other changes would be invisible beside them, so these have a row below.
+ABOVE = ("dropped", "replaced")
+BELOW = ("replaced", "maps_distilled", "all_distilled")
+PANEL = 1.25  # inches, the height of a panel
+NAME = 1.05  # inches, the room for the name of a model beside a panel
 FRAME = 0.6  # inches above and below all panels
 PERCENT = "percent_of_unchanged"
 LEAST_SPAN = (99.0, 101.0)  # percent; differences far below 1 % stay small
@@ -51,26 +52,29 @@ COLUMNS = [
 
 
 def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
-    """Draw the tables ``edits``, and say of ``fit_errors`` on how many tokens maps were fitted.
+    """Draw the perplexities in the tables ``edits``; the note counts the tokens in the tables ``fit_errors``.
 
-    Dropped and replaced blocks are above, on a logarithmic axis; replaced and distilled ones below, in percent of the
-    unchanged model's perplexity. A line has a gap where a perplexity is infinite or not known.
+    The row above has dropped and replaced blocks, on a logarithmic axis; the row below has replaced and distilled
+    blocks, in percent of the unchanged model's perplexity. A line has a gap where a perplexity is infinite or unknown.
     """
     labels = {model.name: model.label for model in inputs.models}
-    edits, errors = inputs.tables["edits"], inputs.tables["fit_errors"]
-    unchanged = edits[edits["k"] == 0].groupby("model")["perplexity"].first()
-    percent = 100 * edits["perplexity"] / edits["model"].map(unchanged)
+    edits = inputs.tables["edits"]
+    errors = inputs.tables["fit_errors"]
+    unchanged_perplexity = edits[edits["k"] == 0].groupby("model")["perplexity"].first()
+    percent = 100 * edits["perplexity"] / edits["model"].map(unchanged_perplexity)
     table = edits.assign(label=edits["model"].map(labels), percent_of_unchanged=percent)[COLUMNS]
     orders = [order for order in ORDERS if order in set(table["order"])]
-    drawn = set(table["kind"]) - {"replaced"}
-    drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
+    other_kinds = set(table["kind"]) - {"replaced"}  # `replaced` is in both rows
+    drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if other_kinds.intersection(kinds)] or [BELOW]
     rows = list(product(labels.items(), drawn_kinds))
-    predicted = captions.format_counts(edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"])
+    token_counts = captions.format_counts(
+        edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"]
+    )
     notes = (
         "Dotted: the unchanged model. Without intervals, differences of less than 1 % are not resolved.",
-        captions.describe_sample(inputs, f"{predicted} tokens are predicted"),
+        captions.describe_sample(inputs, f"{token_counts} tokens are predicted"),
         f"Maps are fitted on {captions.format_counts(errors['tokens'])} tokens of other windows.",
-        DISTILLED if any(kind.endswith("distilled") for kind in drawn) else "",
+        DISTILLED if any(kind.endswith("distilled") for kind in other_kinds) else "",
     )
     height = PANEL * len(rows) + FRAME
     figure, grid = marks.make_panels(
@@ -78,32 +82,32 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     )
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
-        own = table[(table["model"] == name) & table["kind"].isin(kinds)]
+        model_rows = table[(table["model"] == name) & table["kind"].isin(kinds)]
         y = "perplexity" if kinds is ABOVE else PERCENT
-        unchanged = own.loc[own["k"] == 0, y]
+        unchanged_perplexity = model_rows.loc[model_rows["k"] == 0, y]
         for axes, order in zip(panels, orders, strict=True):
-            of_order = _draw_order(axes, own[own["order"] == order], order, y)
-            for level in unchanged[:1]:
+            order_lines = _draw_order(axes, model_rows[model_rows["order"] == order], order, y)
+            for level in unchanged_perplexity[:1]:
                 axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
-        lines.append(of_order)
+        lines.append(order_lines)
         if kinds is ABOVE:
             scales.set_log_axis(panels[0])
         else:
             low, high = panels[0].get_ylim()
             panels[0].set_ylim(min(low, LEAST_SPAN[0]), max(high, LEAST_SPAN[1]))
         quantity = "perplexity" if kinds is ABOVE else "% of unchanged"
-        wrapped = marks.wrap_sentences([label], NAME, style.SIZE_OF_TYPE)
-        panels[0].set_ylabel(f"{wrapped}\n{quantity}")
+        wrapped_label = marks.wrap_sentences([label], NAME, style.SIZE_OF_TYPE)
+        panels[0].set_ylabel(f"{wrapped_label}\n{quantity}")
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
         upper.set_title(ORDERS[order])
         lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
-    for axes, of_last in zip(grid[:, -1], lines, strict=True):
-        marks.label_line_ends(axes, of_last)
+    for axes, last_lines in zip(grid[:, -1], lines, strict=True):
+        marks.label_line_ends(axes, last_lines)
     return make_drawing(inputs, figure, table)
 
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str, y: str) -> list[Line2D]:
-    """Draw a line per kind; of blocks changed alone, against their numbers."""
+    """Draw a line per kind of change, along the number of changed blocks; for order "alone" along the block."""
     scales.set_whole_ticks(axes.xaxis)
     x = table["blocks"].astype("int64") if order == "alone" else table["k"]
     table = table.assign(x=x).sort_values("x", kind="stable")

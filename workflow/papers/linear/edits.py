@@ -1,4 +1,4 @@
-"""Perplexity of a decoder some of whose blocks are changed, in several orders and several ways."""
+"""The perplexity of a decoder whose blocks are changed in several orders and several ways."""
 
 import copy
 import hashlib
@@ -30,7 +30,7 @@ from shape_of_learning.random_streams import random_stream
 
 logger = logging.getLogger(__name__)
 
-MOST_NATS = 709.78  # a loss above it has a perplexity that no float64 holds
+MOST_NATS = 709.78  # the exponential of a larger loss overflows float64
 
 
 class Edit(NamedTuple):
@@ -39,18 +39,18 @@ class Edit(NamedTuple):
     Attributes
     ----------
     order : str
-        Which blocks are changed first, an option of ``block_editing.orders``.
+        The order in which blocks are changed, an option of ``block_editing.orders``.
     blocks : str
-        Numbers of the changed blocks from 1, in the order in which they were changed.
+        The numbers of the changed blocks, from 1, in the order of their change.
     kind : str
-        What is done to them, an option of ``block_editing.kinds``.
+        The kind of change, an option of ``block_editing.kinds``.
     k : int
-        How many they are.
+        The number of changed blocks.
     predicted_tokens : int
     loss, perplexity : float
-        Nats per predicted token, and its exponential.
+        The loss in nats per predicted token, and its exponential.
     parameters : int
-        Of the changed model, its head included.
+        The number of parameters of the changed model and its head.
     """
 
     order: str
@@ -72,24 +72,24 @@ class Editor:
     Parameters
     ----------
     text : Path
-        The corpus. Maps are fitted on windows before its held-out end, losses are those of windows there.
+        The corpus. Maps are fitted on windows before its held-out end, losses are measured on windows of this end.
     protocol : SamplingProtocol
-        Length of the windows, seed and precision.
+        The length of the windows, the seed and the precision.
     editing : Editing
     checkpoint : Path
     shape, **options
-        As :meth:`.SampleRun.load` takes them.
+        Arguments of :meth:`.SampleRun.load`.
 
     Attributes
     ----------
-    fitted : list of FittedBlock
+    fitted_blocks : list of FittedBlock
         The maps of all blocks.
 
     Raises
     ------
     InputError
-        As :meth:`.SampleRun.load`; and if the model has no list of blocks or no head, or if the text has too
-        few windows.
+        As :meth:`.SampleRun.load`; and if the model has no list of blocks or no head, or if the text has too few
+        windows.
     """
 
     def __init__(
@@ -106,23 +106,26 @@ class Editor:
         sample = SampleRun.load(checkpoint, fitting + evaluation, protocol, shape, **options)
         if sample.predicted is None:
             raise InputError(
-                f"{name} has no language-model head, without which nothing is predicted; remove it from the "
-                "figures that draw changed blocks"
+                f"{name} has no language-model head, so it predicts no tokens; remove it from the figures that "
+                "draw changed blocks"
             )
         first = len(fitting)
-        fitting_windows, held_out = sample.windows[:first], sample.windows[first:]
-        self._sample = replace(sample, windows=held_out, predicted=sample.predicted[first:])
+        fitting_windows = sample.windows[:first]
+        self._sample = replace(
+            sample, windows=sample.windows[first:], predicted=sample.predicted[first:]
+        )
         self._blocks = EditableBlocks(sample.forward, name)
         self._teacher = maps.TeacherStates(self._blocks, fitting_windows, sample.padding)
-        self.fitted = maps.fit_blocks(self._teacher.states)
-        self._editing, self._seed = editing, protocol.seed
+        self.fitted_blocks = maps.fit_blocks(self._teacher.states)
+        self._editing = editing
+        self._seed = protocol.seed
         self._results: dict[tuple[str, frozenset[int]], tuple] = {}
 
     def measure_edits(self) -> Iterator[Edit]:
-        """Measure the edits of all orders and kinds; an edit that several orders share is measured once."""
+        """Measure the edits of all orders and kinds; measure an edit that several orders share once."""
         for order in self._editing.orders:
             for kind in self._editing.kinds:
-                for numbers in choose_blocks(order, self.fitted, self._editing.most_blocks):
+                for numbers in choose_blocks(order, self.fitted_blocks, self._editing.most_blocks):
                     yield self._edit(order, kind, numbers)
 
     def _edit(self, order: str, kind: str, numbers: tuple[int, ...]) -> Edit:
@@ -134,32 +137,38 @@ class Editor:
 
     def _measure_edit(self, kind: str, numbers: tuple[int, ...]) -> tuple[int, float, float, int]:
         """Return the fields of an edit from `predicted_tokens` on."""
-        fitted = {number: self.fitted[number - 1] for number in sorted(numbers)}
-        if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
+        fitted_blocks = {number: self.fitted_blocks[number - 1] for number in sorted(numbers)}
+        if kind != "dropped" and any(
+            math.isnan(block.linearity) for block in fitted_blocks.values()
+        ):
             return 0, math.nan, math.nan, 0
         replacements: dict[int, torch.nn.Module] = {
             number: torch.nn.Identity() if kind == "dropped" else block.make_map()
-            for number, block in fitted.items()
+            for number, block in fitted_blocks.items()
         }
-        forward, blocks, trained = self._sample.forward, self._blocks, []
+        forward = self._sample.forward
+        blocks = self._blocks
+        trained_parameters = []
         with blocks.replace_blocks(replacements):
             if kind == "maps_distilled":
-                trained = [
+                trained_parameters = [
                     weight for block in replacements.values() for weight in block.parameters()
                 ]
             elif numbers and kind == "all_distilled":
                 forward = _copy_model(forward)
                 blocks = EditableBlocks(forward, self._sample.name)
-                trained = list(forward.model.parameters())
-            if trained:
-                # All edits are trained on the same windows, so that they are paired.
+                trained_parameters = list(forward.model.parameters())
+            if trained_parameters:
+                # All edits are trained on the same windows, so that their losses can be compared in pairs.
                 random = random_stream(self._seed, "distilled windows")
                 distillation = self._editing.distillation
-                maps.distil(blocks, trained, self._teacher, min(numbers), distillation, random)
+                maps.distil(
+                    blocks, trained_parameters, self._teacher, min(numbers), distillation, random
+                )
             cross_entropy = replace(self._sample, forward=forward).store_states(
                 NullStore(forward.device)
             )
-            assert forward.head is not None  # without a head there are no predictions
+            assert forward.head is not None  # a model without a head is refused above
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
         loss = cross_entropy.loss
         perplexity = math.inf if loss > MOST_NATS else math.exp(loss)
@@ -169,8 +178,9 @@ class Editor:
 def _draw_windows(
     text: Path, protocol: SamplingProtocol, editing: Editing, checkpoint: Path
 ) -> tuple[list[str], list[str]]:
-    """Draw the windows on which maps are fitted, and held-out windows; they are the same for all models."""
-    whole, length = read_text(text), protocol.window_characters
+    """Draw the windows for fitting maps, and held-out windows; both are the same for all models."""
+    whole = read_text(text)
+    length = protocol.window_characters
     fitting = sample_windows(
         cut_held_out_part(whole),
         editing.fitting_windows,
@@ -191,39 +201,39 @@ def _draw_windows(
 
 
 def _count_trained_characters(checkpoint: Path, text: str) -> int:
-    """Return how many characters of a text a checkpoint was pretrained on here; 0 if it was not."""
+    """Return how many characters of a text a checkpoint was pretrained on by this workflow, or 0."""
     record = read_record(checkpoint) or {}
     digest = record.get("text", {}).get("sha256")
-    is_own = digest == hashlib.sha256(text.encode()).hexdigest()
-    return record.get("training_characters", 0) if is_own else 0
+    is_this_text = digest == hashlib.sha256(text.encode()).hexdigest()
+    return record.get("training_characters", 0) if is_this_text else 0
 
 
 def choose_blocks(
-    order: str, fitted: Sequence[FittedBlock], most: int
+    order: str, blocks: Sequence[FittedBlock], most_blocks: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the numbers, from 1, of blocks that are changed together, in one of the orders.
+    """Yield the numbers, from 1, of the blocks that are changed together, in one of the orders.
 
     Parameters
     ----------
     order : str
-    fitted : sequence of FittedBlock
-        Linearity and contribution of the blocks; of equal blocks the earlier comes first.
-    most : int
+    blocks : sequence of FittedBlock
+        The blocks, whose linearity or norm ratio decides the order; of equal blocks the earlier is first.
+    most_blocks : int
         The largest number of changed blocks.
     """
-    numbers = range(1, len(fitted) + 1)
-    if any(math.isnan(block.linearity) for block in fitted):
-        most = 0  # the order is unknown
+    numbers = range(1, len(blocks) + 1)
+    if any(math.isnan(block.linearity) for block in blocks):
+        most_blocks = 0  # the order is unknown
     if order == "alone":
         yield from ((number,) for number in numbers)
         return
     keys = {
-        "most_linear_first": [-block.linearity for block in fitted],
-        "least_linear_first": [block.linearity for block in fitted],
-        "smallest_contribution_first": [block.norm_ratio for block in fitted],
+        "most_linear_first": [-block.linearity for block in blocks],
+        "least_linear_first": [block.linearity for block in blocks],
+        "smallest_contribution_first": [block.norm_ratio for block in blocks],
     }[order]
-    ordered = tuple(sorted(numbers, key=lambda number: keys[number - 1]))
-    yield from (ordered[:k] for k in range(most + 1))
+    ordered_numbers = tuple(sorted(numbers, key=lambda number: keys[number - 1]))
+    yield from (ordered_numbers[:k] for k in range(most_blocks + 1))
 
 
 def _copy_model(forward: ForwardPass) -> ForwardPass:

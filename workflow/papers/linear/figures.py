@@ -1,4 +1,4 @@
-"""The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
+"""The figures of "Your Transformer is Secretly Linear", whose content paper.yaml describes."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ QUANTITIES = {
     "held_out_loss": "Held-out loss\n(nats per token)",
 }
 SHARES = ("linearity_increment", "linearity_increment_adjusted", "anisotropy")
-MARGIN = 0.05  # of the scores that are drawn
+MARGIN = 0.05  # the share of the range of the values that an axis adds at an end
 # Quantiles of the errors at the ends of a band -> the share of colour in the band.
 BANDS = {
     ("quantile_0.01", "quantile_0.99"): 0.15,
@@ -37,14 +37,15 @@ BANDS = {
 MEDIAN = "quantile_0.5"
 EQUAL_ERRORS = {"color": "0.5", "linewidth": 0.6, "linestyle": (0, (1, 1))}
 SEED_PITCH = 0.08  # inches between the bars of two seeds
-HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
-FRAME_OF_ERRORS = 0.7  # inches above and below
-BEYOND_BANDS = 1.1  # a panel ends at the lowest band over this number
+HEIGHTS = (1.6, 0.9)  # inches, of the upper and the lower panel
+FRAME_OF_ERRORS = 0.7  # inches above and below the panels
+BEYOND_BANDS = 1.1  # the lower limit of a panel is the lowest band over this number
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
-    """Figure 1: the paper's two scores above; below, adjusted scores, and held-out scores as thin lines."""
-    table, styles = select_layers(inputs), style.choose_line_styles(inputs.models)
+    """Draw figure 1: the paper's two scores above; below, adjusted scores, and held-out scores as thin lines."""
+    table = select_layers(inputs)
+    styles = style.choose_line_styles(inputs.models)
     scores = {name: table[table["estimator"] == name] for name in table["estimator"].unique()}
     panels = [
         [
@@ -53,59 +54,74 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         ]
         for suffix, kind in (("", "the paper's score"), ("_adjusted", "adjusted; thin: held out"))
     ]
-    adjusted = pd.concat([rows for _, rows in panels[1]])
-    held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
-    lowest = _find_lowest_drawn(adjusted["value"], held_out["value"])
-    without = (
+    adjusted_rows = pd.concat([model_rows for _, model_rows in panels[1]])
+    held_out_rows = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
+    lowest = _find_lowest_drawn(adjusted_rows["value"], held_out_rows["value"])
+    interval_note = (
         "The paper's scores and held-out scores have no interval, since we do not know how often one would hold the "
         "truth."
     )
-    below = "Thin lines end at the edge of the panel where that score is below it."
+    edge_note = "Thin lines end at the edge of the panel where that score is below it."
     notes = [
-        *captions.write_footnote(inputs, adjusted),
-        below if (held_out["value"] < lowest).any() else "",
-        without if table.drop(index=adjusted.index)["low"].isna().all() else "",
+        *captions.write_footnote(inputs, adjusted_rows),
+        edge_note if (held_out_rows["value"] < lowest).any() else "",
+        interval_note if table.drop(index=adjusted_rows.index)["low"].isna().all() else "",
     ]
     figure, grid, lines = marks.make_model_panels(
         inputs, "depth", panels, *notes, sharex=True, sharey=True
     )
     for axes, score in zip(grid[1], SCORES, strict=True):
-        scores_of_halves = held_out[held_out["estimator"] == f"{score}_held_out"]
-        for name, rows in scores_of_halves.groupby("model", sort=False):
-            thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
-            axes.plot(rows["depth"], rows["value"], **thin)
+        scores_of_halves = held_out_rows[held_out_rows["estimator"] == f"{score}_held_out"]
+        for name, model_rows in scores_of_halves.groupby("model", sort=False):
+            axes.plot(
+                model_rows["depth"],
+                model_rows["value"],
+                color=styles[name].colour,
+                linewidth=THIN,
+                label="_held_out",
+            )
     for axes in grid[:, 0]:
         axes.set_ylabel("Linearity")
     margin = MARGIN * (1 - lowest)
     grid[0, 0].set_ylim(lowest - margin, 1 + margin)
     marks.name_lines(grid[0, -1:], lines)
     thin_lines = "Thin lines: scores on windows that were not used to fit the map."
-    return make_drawing(inputs, figure, table, thin_lines, captions.describe_estimates(adjusted))
+    return make_drawing(
+        inputs, figure, table, thin_lines, captions.describe_estimates(adjusted_rows)
+    )
 
 
-def _find_lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
+def _find_lowest_drawn(adjusted_scores: pd.Series, held_out_scores: pd.Series) -> float:
     """Find the smallest score that a panel shows.
 
     Held-out scores of a wide model on a small sample are far below the adjusted scores. The panel ends as far below
     the lowest adjusted score as that score is below 1.
     """
-    lowest = adjusted.min() if adjusted.notna().any() else 0.0
-    return float(max(min(lowest, held_out.min()), 2 * lowest - 1))
+    lowest = adjusted_scores.min() if adjusted_scores.notna().any() else 0.0
+    return float(max(min(lowest, held_out_scores.min()), 2 * lowest - 1))
 
 
 def linearity_by_step(inputs: FigureInputs) -> Drawing:
-    """Figure 2: means over blocks of both scores; lines are adjusted scores, thin lines the paper's."""
-    table, styles = select_averages(inputs), style.choose_line_styles(inputs.models)
-    of = dict(list(table.groupby("estimator", sort=False)))
-    counted = scales.choose_progress_column(table)
-    shown = [(title, of[f"{score}_adjusted"]) for score, title in SCORES.items()]
-    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, counted)]
+    """Draw figure 2: means over blocks of both scores; lines are adjusted scores, thin lines the paper's."""
+    table = select_averages(inputs)
+    styles = style.choose_line_styles(inputs.models)
+    tables = dict(list(table.groupby("estimator", sort=False)))
+    progress = scales.choose_progress_column(table)
+    titled_tables = [(title, tables[f"{score}_adjusted"]) for score, title in SCORES.items()]
+    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, progress)]
     notes.append(captions.SCALES_DIFFER)
-    figure, (panels,), lines = marks.make_model_panels(inputs, counted, [shown], *notes, frame=0.4)
+    figure, (panels,), lines = marks.make_model_panels(
+        inputs, progress, [titled_tables], *notes, frame=0.4
+    )
     for axes, score in zip(panels, SCORES, strict=True):
-        for name, rows in of[score].groupby("model", sort=False):
-            thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_raw"}
-            axes.plot(rows[counted], rows["value"], **thin)
+        for name, rows in tables[score].groupby("model", sort=False):
+            axes.plot(
+                rows[progress],
+                rows["value"],
+                color=styles[name].colour,
+                linewidth=THIN,
+                label="_raw",
+            )
         scales.begin_at_zero(axes, inputs.measures)
     panels[0].set_ylabel("Linearity,\nmean over blocks")
     handles = [
@@ -114,12 +130,12 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     marks.name_lines(panels[-1:], lines)
-    said = "Thin lines: the paper's score, which noise increases. Averages are over all blocks."
-    return make_drawing(inputs, figure, table, said, captions.describe_estimates(table))
+    sentence = "Thin lines: the paper's score, which noise increases. Averages are over all blocks."
+    return make_drawing(inputs, figure, table, sentence, captions.describe_estimates(table))
 
 
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
-    """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
+    """Draw figure 3: the norm of a block's increment over the norm of its output, on a logarithmic axis."""
     table = select_layers(inputs)
     notes = captions.write_footnote(inputs, table)
     figure, ((axes,),), lines = marks.make_model_panels(inputs, "depth", [[("", table)]], *notes)
@@ -130,17 +146,19 @@ def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
 
 
 def first_tokens(inputs: FigureInputs) -> Drawing:
-    """Figure 1 as the paper has it, with each window's first token above and without it below."""
+    """Draw figure 1 of the paper with all tokens above, and without the first token of each window below."""
     table = select_layers(inputs)
-    shown = [
+    titled_tables = [
         [
             (f"{title}: {tokens}", table[table["estimator"] == f"{score}{suffix}"])
             for score, title in SCORES.items()
         ]
         for suffix, tokens in ROWS.items()
     ]
-    shared, notes = {"sharex": True, "sharey": True}, captions.write_footnote(inputs, table)
-    figure, grid, lines = marks.make_model_panels(inputs, "depth", shown, *notes, **shared)
+    notes = captions.write_footnote(inputs, table)
+    figure, grid, lines = marks.make_model_panels(
+        inputs, "depth", titled_tables, *notes, sharex=True, sharey=True
+    )
     for axes in grid[:, 0]:
         axes.set_ylabel("Linearity")
     marks.name_lines(grid[0, -1:], lines)
@@ -148,19 +166,19 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
 
 
 def twins(inputs: FigureInputs) -> Drawing:
-    """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
+    """Draw figure 4: each quantity of a model and of its twins, and the differences over seeds."""
     means = select_averages(inputs)
     table = _tabulate_twins(inputs, means)
     quantities = list(dict.fromkeys(table["quantity"]))
     settings = list(dict.fromkeys(table["setting"]))
     looks = list(zip(style.COLOURS, style.MARKERS, strict=False))
-    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    tick_look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     differences = []
     has_seeds = table.groupby(["setting", "quantity"]).size().max() > 1
-    for setting, own in table.groupby("setting", sort=False):
+    for setting, setting_rows in table.groupby("setting", sort=False):
         parts = [
             f"{' '.join(QUANTITIES[quantity].split())} {_format_mean_and_deviation(values)}"
-            for quantity, values in own.groupby("quantity", sort=False)["difference"]
+            for quantity, values in setting_rows.groupby("quantity", sort=False)["difference"]
         ]
         differences.append(f"{capitalise(setting)} less none: {'; '.join(parts)}.")
     notes = [
@@ -175,38 +193,38 @@ def twins(inputs: FigureInputs) -> Drawing:
         for place, setting in enumerate(settings):
             ends = rows.loc[rows["setting"] == setting, ["plain", "value"]].to_numpy().T
             colour, marker = looks[place % len(looks)]
-            # Lines join the twins of one seed if there are several seeds; two points alone show no trend.
-            joined = "-" if ends.shape[1] > 1 else ""
-            axes.plot([0, place + 1], ends, color=colour, marker=marker, linestyle=joined)
+            # A line joins a model and its twin if there are several seeds; a single line would suggest a trend.
+            linestyle = "-" if ends.shape[1] > 1 else ""
+            axes.plot([0, place + 1], ends, color=colour, marker=marker, linestyle=linestyle)
             _draw_rings(axes, rows[rows["setting"] == setting], means, place + 1, colour)
-        axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
+        axes.set_xticks(range(len(settings) + 1), ["none", *settings], **tick_look)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
     _scale_axes(dict(zip(quantities, panels, strict=True)))
-    said = (
+    sentence = (
         "Lines join the twins of one seed. Below: mean and standard deviation of the differences over seeds."
         if has_seeds
         else "Below: the differences of the only seed, which has no deviation."
     )
-    said += " Axes of shares have equal length, all others begin at 0."
-    return make_drawing(inputs, figure, table, said)
+    sentence += " Axes of shares have equal length, all others begin at 0."
+    return make_drawing(inputs, figure, table, sentence)
 
 
 def _draw_rings(
     axes: Axes, twins: pd.DataFrame, means: pd.DataFrame, place: int, colour: str
 ) -> None:
-    """Mark the means of originals, at place 0, and of their twins that are over suspect layers."""
-    marked = {(row.model, row.estimator) for row in means.itertuples() if row.marked}
+    """Mark the means over suspect layers, of originals at place 0 and of their twins at `place`."""
+    suspect_means = {(row.model, row.estimator) for row in means.itertuples() if row.marked}
     look = {"color": colour, "zorder": marks.ABOVE_LINES, **style.MARKS[style.SUSPECT].look}
     for x, model, value in ((0, "twin_of", "plain"), (place, "model", "value")):
-        is_marked = [(row[model], row["quantity"]) in marked for _, row in twins.iterrows()]
+        is_marked = [(row[model], row["quantity"]) in suspect_means for _, row in twins.iterrows()]
         values = twins.loc[is_marked, value]
         if len(values):
             axes.plot([x] * len(values), values, label=style.SUSPECT, **look)
 
 
 def _scale_axes(panels: Mapping[str, Axes]) -> None:
-    """Give axes of shares equal length, and begin all others at 0, so that a steep line is a large difference."""
+    """Give axes of shares equal length and begin other axes at 0, so that a steep line is a large difference."""
     limits = {name: axes.get_ylim() for name, axes in panels.items()}
     span = max((high - low for name, (low, high) in limits.items() if name in SHARES), default=0)
     for name, axes in panels.items():
@@ -219,7 +237,7 @@ def _scale_axes(panels: Mapping[str, Axes]) -> None:
 
 
 def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
-    """Table 1: the change from the first to the last step of each fine-tuning, by model and task."""
+    """Draw the changes of table 1, from the first to the last step of each fine-tuning, by model and task."""
     means_by_step = select_averages(inputs)
     table = _tabulate_changes(inputs, means_by_step)
     groups = list(dict.fromkeys(table["setting"]))
@@ -228,7 +246,8 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     changes = table.groupby(["estimator", "setting"], sort=False)["change"]
     labels = {measure.name: measure.label for measure in inputs.measures}
     means = [
-        f"{labels[n]}, {group} {_format_mean_and_deviation(own)}" for (n, group), own in changes
+        f"{labels[n]}, {group} {_format_mean_and_deviation(values)}"
+        for (n, group), values in changes
     ]
     note = f"Mean and standard deviation over seeds: {'; '.join(means)}."
     notes = (
@@ -242,7 +261,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         rows = table[table["estimator"] == name]
         rank = rows.groupby("setting").cumcount()
         middle = (rows.groupby("setting")["model"].transform("size") - 1) / 2
-        # Each seed has a height of its own, so that no bar covers another.
+        # The seeds of a setting are at different heights, so that no bar covers another.
         places = rows["setting"].map(groups.index) + (rank - middle) / (seeds + 1)
         axes.plot(rows["change"], places, **dots)
         axes.hlines(places, rows["low"], rows["high"], style.COLOURS[0], linewidth=1)
@@ -252,38 +271,49 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     marks.make_room(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    published = "Published, of other models and tasks: 0.004 to 0.382."
-    return make_drawing(inputs, figure, table, published)
+    published_note = "Published, of other models and tasks: 0.004 to 0.382."
+    return make_drawing(inputs, figure, table, published_note)
 
 
 def _tabulate_twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
-    """Make a table with a row per twin and quantity: its value, that of the original, and their difference."""
+    """Make a table with a row per twin and quantity: the values of the original and the twin, and their difference."""
     training = inputs.tables["training"]
-    # `last()` of pandas would skip the last loss of a training that diverged, which is missing.
+    # `last()` of pandas would skip a missing last loss, which is that of a training that diverged.
     last = training.sort_values("step").groupby("model").tail(1).set_index("model")
-    of_layers = means.set_index(["estimator", "model"])["value"]
-    values = pd.concat([of_layers, pd.concat({"held_out_loss": last["held_out_loss"]})])
+    layer_means = means.set_index(["estimator", "model"])["value"]
+    values = pd.concat([layer_means, pd.concat({"held_out_loss": last["held_out_loss"]})])
     rows = []
     for model in inputs.models:
-        own = last.loc[model.name]
-        plain = own["twin_of"]
+        training_row = last.loc[model.name]
+        plain = training_row["twin_of"]
         if plain not in last.index:
             continue
-        setting = f"{own['regulariser']} {own['strength']:g}"
+        setting = f"{training_row['regulariser']} {training_row['strength']:g}"
         for quantity in QUANTITIES:
-            both = [values.get((quantity, name), np.nan) for name in (plain, model.name)]
-            rows.append((model.name, plain, setting, quantity, *both, both[1] - both[0]))
+            twin_values = [values.get((quantity, name), np.nan) for name in (plain, model.name)]
+            rows.append(
+                (
+                    model.name,
+                    plain,
+                    setting,
+                    quantity,
+                    *twin_values,
+                    twin_values[1] - twin_values[0],
+                )
+            )
     columns = ["model", "twin_of", "setting", "quantity", "plain", "value", "difference"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _tabulate_changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
-    """Make a table with a row per fine-tuning and estimator: first value, last value and their difference."""
+    """Make a table with a row per fine-tuning and estimator: the first value, the last value and their difference."""
     training = inputs.tables["training"].drop_duplicates("model").set_index("model")
     settings = {model.name: model.label.partition(", seed")[0] for model in inputs.models}
     values = means.groupby(["model", "estimator"], sort=False)["value"]
     # `first` and `last` of pandas would skip undefined values.
-    table = values.agg(first=lambda own: own.iloc[0], last=lambda own: own.iloc[-1]).reset_index()
+    table = values.agg(
+        first=lambda series: series.iloc[0], last=lambda series: series.iloc[-1]
+    ).reset_index()
     table = table.assign(
         change=table["last"] - table["first"], setting=table["model"].map(settings)
     )
@@ -296,7 +326,7 @@ def _tabulate_changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame
 
 
 def _compute_change_intervals(jackknife: pd.DataFrame) -> pd.DataFrame:
-    """Compute the paired interval of the change of the mean over blocks, from the first step to the last."""
+    """Compute the paired interval of the change of a mean over blocks, from the first step to the last."""
     values = ["value", *(f"without_{group}" for group in range(GROUPS))]
     blocks = jackknife[jackknife["layer"] >= 1].sort_values("step", kind="stable")
     keys = ["model", "estimator"]
@@ -308,7 +338,7 @@ def _compute_change_intervals(jackknife: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mix_with_white(share: float) -> tuple[float, ...]:
-    """Mix the colour of errors with white; `share` is the share of the colour."""
+    """Mix the colour of the errors with white; `share` is the share of this colour."""
     return tuple(1 - share * (1 - part) for part in to_rgb(style.COLOURS[0]))
 
 
@@ -320,15 +350,19 @@ def _format_percent_range(low: str, high: str) -> str:
 
 def _format_mean_and_deviation(values: pd.Series) -> str:
     """Write a mean, and the standard deviation if there are several values."""
-    defined = values.dropna()
-    if defined.empty:
+    defined_values = values.dropna()
+    if defined_values.empty:
         return "undefined"
-    spread = f" (sd {defined.std():.3f}, n {len(defined)})" if len(defined) > 1 else " (n 1)"
-    return f"{defined.mean():+.3f}{spread}"
+    spread = (
+        f" (sd {defined_values.std():.3f}, n {len(defined_values)})"
+        if len(defined_values) > 1
+        else " (n 1)"
+    )
+    return f"{defined_values.mean():+.3f}{spread}"
 
 
 def errors_of_tokens(inputs: FigureInputs) -> Drawing:
-    """Figure 9: quantiles of the errors of tokens above; below, the share of the worst tokens."""
+    """Draw figure 9: quantiles of the errors of tokens above; below, the share of the worst tokens."""
     labels = {model.name: model.label for model in inputs.models}
     table = _scale_errors(inputs.tables["fit_errors"])
     table.insert(1, "label", table["model"].map(labels))
@@ -342,21 +376,21 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
         sharey="row",
         height_ratios=HEIGHTS,
     )
-    for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
+    for (upper, lower), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
         for (low, high), share in BANDS.items():
-            # Bands are opaque, so that each has the colour of the legend also where it covers another.
-            above.fill_between(
+            # Bands are opaque, so that a band has the colour of the legend even where it covers another band.
+            upper.fill_between(
                 rows["layer"], rows[low], rows[high], color=_mix_with_white(share), linewidth=0
             )
-        above.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
-        above.set_title(marks.wrap_panel_title(label, figure, len(labels)))
-        below.plot(rows["layer"], rows["share_of_worst_tokens"], color=style.COLOURS[1], marker="o")
-        below.axhline(0.01, **EQUAL_ERRORS)
-        below.set(ylim=(0, None), xlabel="Block")
-        scales.set_whole_ticks(below.xaxis)
+        upper.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
+        upper.set_title(marks.wrap_panel_title(label, figure, len(labels)))
+        lower.plot(rows["layer"], rows["share_of_worst_tokens"], color=style.COLOURS[1], marker="o")
+        lower.axhline(0.01, **EQUAL_ERRORS)
+        lower.set(ylim=(0, None), xlabel="Block")
+        scales.set_whole_ticks(lower.xaxis)
     scales.set_log_axis(grid[0, 0])
-    # The lines alone decide the edges of a logarithmic axis; the widest band is no error bar and is shown whole.
+    # The limits of a logarithmic axis depend on the lines alone; widen them, so that the widest band is shown whole.
     (lowest, highest), *_ = BANDS
     low, high = grid[0, 0].get_ylim()
     ends = table[lowest].where(table[lowest] > 0).min(), table[highest].max()
@@ -371,18 +405,18 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     ]
     equal = marks.make_legend_handle("if all errors were equal", **EQUAL_ERRORS)
     figure.legend(handles=[median, *bands, equal], loc="outside upper left", ncols=2)
-    below = (
+    sentence = (
         "Below: share of the worst 1 % of tokens in the sum of squares (dotted: if all were alike)."
     )
-    return make_drawing(inputs, figure, table, below)
+    return make_drawing(inputs, figure, table, sentence)
 
 
 def _scale_errors(errors: pd.DataFrame) -> pd.DataFrame:
     """Divide errors by the root mean square length of a centred output, so that they do not depend on the sample.
 
-    The table of errors, as the paper, divides them by the norm of the matrix of all centred outputs, which grows with
-    the root of the number of tokens.
+    In the table of errors, as in the paper, errors are divided by the norm of the matrix of all centred outputs, which
+    grows with the square root of the number of tokens.
     """
     quantiles = [name for name in errors if name.startswith("quantile_")]
-    scaled = errors[quantiles].mul(np.sqrt(errors["tokens"]), axis=0)
-    return errors.assign(**scaled)
+    scaled_errors = errors[quantiles].mul(np.sqrt(errors["tokens"]), axis=0)
+    return errors.assign(**scaled_errors)

@@ -13,11 +13,11 @@ class Distillation:
     Attributes
     ----------
     steps : int
-        Number of updates by Adam.
+        The number of updates by Adam.
     windows : int
-        Windows of an update.
+        The number of windows of an update.
     learning_rate : float
-        At the start; it falls to zero.
+        The learning rate at the start, from which it falls to zero.
     """
 
     steps: int
@@ -27,12 +27,12 @@ class Distillation:
 
 @dataclass(frozen=True, kw_only=True)
 class Editing:
-    """How blocks are changed, as section ``block_editing`` of the configuration says.
+    """How blocks are changed: the values of section ``block_editing`` of the configuration.
 
     Attributes
     ----------
     fitting_windows, evaluation_windows : int
-        Number of windows on which maps are fitted, and on which perplexity is measured.
+        The number of windows that maps are fitted on, and of windows that perplexity is measured on.
     most_blocks : int
         The largest number of blocks that are changed together.
     orders, kinds : tuple of str
@@ -55,7 +55,7 @@ class EditJob(NamedTuple):
     ----------
     weights : Weights
     sampling : SamplingProtocol
-        Length of the windows, seed and precision; `editing` says how many windows there are.
+        The length of the windows, the seed and the precision; `editing` has the numbers of windows.
     editing : Editing
     """
 

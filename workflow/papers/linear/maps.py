@@ -1,4 +1,4 @@
-"""The blocks of a loaded decoder, and affine maps in their place: fitted on the training text, or distilled."""
+"""The blocks of a loaded decoder, and the affine maps that replace them, fitted on the training text or distilled."""
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +19,20 @@ from shape_of_learning.estimators import linearity
 from shape_of_learning.estimators.pair import Pair
 
 FIT_ERROR_COLUMNS = (
-    *("model", "revision", "layer", "depth", "tokens", "linearity", "share_of_worst_tokens"),
+    "model",
+    "revision",
+    "layer",
+    "depth",
+    "tokens",
+    "linearity",
+    "share_of_worst_tokens",
     *(f"quantile_{quantile:g}" for quantile in linearity.QUANTILES),
 )
-WINDOW_BATCH = 16  # windows of the training text that go through the model together
+WINDOW_BATCH = 16  # the number of windows of the training text in a forward pass
 
 
 class AffineMap(torch.nn.Module):
-    """y = x A + b, formed in float32 whatever the precision of x.
+    """The map y = x A + b, which is computed in float32 for any precision of x.
 
     Parameters
     ----------
@@ -52,9 +58,9 @@ class EditableBlocks:
     Parameters
     ----------
     forward : ForwardPass
-        The model. A token is run through it.
+        The model. One token is run through it, to see what its blocks return.
     name : str
-        How messages call it.
+        The name of the model in messages.
 
     Raises
     ------
@@ -63,7 +69,10 @@ class EditableBlocks:
     """
 
     def __init__(self, forward: ForwardPass, name: str):
-        remedy = f"its blocks cannot be changed one by one: remove {name} from what draws them"
+        remedy = (
+            f"its blocks cannot be changed one by one: remove {name} from the figures that draw "
+            "changed blocks"
+        )
         self._blocks = forward.find_blocks(remedy)
         self._forward = forward
         self._entries: list[int | None] = []
@@ -75,69 +84,68 @@ class EditableBlocks:
 
     @contextmanager
     def replace_blocks(self, maps: Mapping[int, torch.nn.Module]) -> Iterator[None]:
-        """Let `maps` take the places of blocks, by their numbers, and give these back.
+        """Replace blocks by maps, and put the blocks back at the end.
 
         Parameters
         ----------
         maps : mapping of int to Module
-            Each takes the hidden states before its block, shape (batch, tokens, d), to those after it:
-            ``torch.nn.Identity()`` drops a block. It is moved to the device of the model.
+            The number of a block -> the map that takes the hidden states before the block, shape (batch, tokens, d),
+            to the hidden states after it: ``torch.nn.Identity()`` drops a block. Maps are moved to the device of the
+            model.
         """
         originals = {number: self._blocks[number - 1] for number in maps}
         try:
             for number, block in originals.items():
-                states_map, entries = (
-                    maps[number].to(self._forward.device),
-                    self._entries[number - 1],
-                )
+                states_map = maps[number].to(self._forward.device)
+                entries = self._entries[number - 1]
                 self._blocks[number - 1] = _make_block(block, states_map, entries)
             yield
         finally:
             for number, block in originals.items():
                 self._blocks[number - 1] = block
 
-    def states(self, texts: list[np.ndarray], padding: int) -> list[torch.Tensor]:
+    def compute_states(self, texts: list[np.ndarray], padding: int) -> list[torch.Tensor]:
         """Run windows through the model.
 
         Parameters
         ----------
         texts : list of ndarray of int64, shape (length,)
-            Tokens of the windows, which are padded on the right by the token `padding`.
+            The tokens of each window, which are padded on the right by the token `padding`.
 
         Returns
         -------
         list of tensor, length L + 1
-            Hidden states before the first block and after all blocks, before any final norm: shape (windows,
-            longest, d).
+            The hidden states before the first block and after each block, before any final norm, shape (windows,
+            tokens of the longest window, d).
         """
         with record_states(self._blocks) as states:
             self._forward.run(texts, padding)
         return states
 
     def _note_entries(self, block: Any, args: tuple, options: dict, output: Any) -> None:
-        """Note the number of entries of the tuple that a block returns; None for one tensor."""
+        """Note the number of entries of the tuple that a block returns; None if it returns one tensor."""
         self._entries.append(len(output) if isinstance(output, tuple) else None)
 
 
 def _make_block(
     block: torch.nn.Module, states_map: torch.nn.Module, entries: int | None
 ) -> torch.nn.Module:
-    """Make a block of the same class that applies a map and returns it as `block` returns hidden states.
+    """Make a block of the same class that applies a map and returns its output in the form of the old block.
 
-    The library records hidden states by the class of a block, and once and for all by hooks: a block of
-    another class, or without these hooks, would silently be missing among them. So the new block has all
-    of the old one but its weights, the very hooks too.
+    The library records hidden states by hooks on blocks of a certain class: the states of a block of another class, or
+    of a block without these hooks, would silently be missing. So the new block has all attributes of the old block,
+    hooks included, but not its weights.
     """
 
     def forward(self: Any, hidden_states: torch.Tensor, *_: Any, **__: Any) -> Any:
-        mapped = self.states_map(hidden_states)
-        return mapped if entries is None else (mapped, *[None] * (entries - 1))
+        output = self.states_map(hidden_states)
+        return output if entries is None else (output, *[None] * (entries - 1))
 
     kind = type(block)
-    replaced = copy.copy(block)
-    replaced.__class__ = type(kind.__name__, (kind,), {"forward": forward})
-    vars(replaced).update(_parameters={}, _buffers={}, _modules={"states_map": states_map})
-    return replaced
+    new_block = copy.copy(block)
+    new_block.__class__ = type(kind.__name__, (kind,), {"forward": forward})
+    vars(new_block).update(_parameters={}, _buffers={}, _modules={"states_map": states_map})
+    return new_block
 
 
 @dataclass(frozen=True)
@@ -177,48 +185,48 @@ def fit_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
     Parameters
     ----------
     states : sequence of ndarray of float32, shape (tokens, d), length L + 1
-        Hidden states before the first block and after all blocks.
+        The hidden states before the first block and after each block.
 
     Raises
     ------
     InputError
-        If there are so few tokens that any data would fit.
+        If there are so few tokens that a map would fit any data.
     """
     return [_fit_block(x, y) for x, y in pairwise(states)]
 
 
 def _fit_block(x: np.ndarray, y: np.ndarray) -> FittedBlock:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        nothing = np.full(len(x), np.nan)
-        return FittedBlock(nothing, nothing, nothing, np.nan)
+        nan_values = np.full(len(x), np.nan)
+        return FittedBlock(nan_values, nan_values, nan_values, np.nan)
     pair = Pair(x, y)
     weight, bias, rank = linearity.fit_pair(pair)
     if len(x) - 1 <= rank:
         raise InputError(
-            f"{len(x)} tokens of the training text are too few to fit a map in {rank} directions, where any "
-            "data fit; raise `block_editing.fitting_windows`"
+            f"{len(x)} tokens of the training text are too few to fit a map in {rank} directions, since it would fit "
+            "any data; raise `block_editing.fitting_windows`"
         )
     ratio = linearity.block_norm_ratio(x, y)
     return FittedBlock(weight, bias, linearity.fit_errors(pair), ratio)
 
 
-def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> list[tuple]:
-    """One row per block, of the columns :data:`FIT_ERROR_COLUMNS`.
+def make_fit_error_rows(model: str, revision: str, blocks: Sequence[FittedBlock]) -> list[tuple]:
+    """Make one row per block, with the columns :data:`FIT_ERROR_COLUMNS`.
 
-    `layer` is the number of the block from 1, and `depth` its share of them; the quantiles are those of the
-    errors of all tokens, and `share_of_worst_tokens` is what the tokens with the largest errors, one in a
-    hundred, have of the sum of their squares.
+    `layer` is the number of the block, from 1, and `depth` this number over the number of blocks. The quantiles
+    describe the errors of all tokens, and `share_of_worst_tokens` is the share of the sum of squared errors that the
+    hundredth of the tokens with the largest errors has.
     """
     rows = []
-    for number, block in enumerate(fitted, start=1):
+    for number, block in enumerate(blocks, start=1):
         quantiles, worst_share = linearity.summarise_errors(block.errors)
-        measured = len(block.errors), block.linearity, worst_share, *quantiles
-        rows.append((model, revision, number, number / len(fitted), *measured))
+        values = len(block.errors), block.linearity, worst_share, *quantiles
+        rows.append((model, revision, number, number / len(blocks), *values))
     return rows
 
 
 class TeacherStates:
-    """Windows of the training text, and the hidden states that the unchanged model gives them.
+    """Windows of the training text, and their hidden states in the unchanged model.
 
     Parameters
     ----------
@@ -231,18 +239,21 @@ class TeacherStates:
     Attributes
     ----------
     states : list of ndarray of float32, shape (tokens, d), length L + 1
-        Hidden states before the first block and after all blocks, of all tokens of all windows in their order.
+        The hidden states before the first block and after each block, of all tokens of all windows in their order.
     """
 
     def __init__(self, blocks: EditableBlocks, windows: Sequence[TokenisedWindow], padding: int):
-        self._texts, self._padding = [window.ids for window in windows], padding
+        self._texts = [window.ids for window in windows]
+        self._padding = padding
         ends = np.cumsum([len(ids) for ids in self._texts]).tolist()
         self._rows = list(map(slice, [0, *ends], ends))
         layers: list[list[np.ndarray]] = [[] for _ in range(len(blocks) + 1)]
         with torch.no_grad():
             for first in range(0, len(windows), WINDOW_BATCH):
                 texts = self._texts[first : first + WINDOW_BATCH]
-                for layer, states in zip(layers, blocks.states(texts, padding), strict=True):
+                for layer, states in zip(
+                    layers, blocks.compute_states(texts, padding), strict=True
+                ):
                     rows = states.float().cpu().numpy()
                     layer += [
                         vectors[: len(ids)].copy() for vectors, ids in zip(rows, texts, strict=True)
@@ -251,31 +262,34 @@ class TeacherStates:
         self.states = [np.concatenate(layers.pop(0)) for _ in range(len(layers))]
         self._spreads = [float(state.var(axis=0, dtype=np.float64).sum()) for state in self.states]
 
-    def error(self, blocks: EditableBlocks, first: int, windows: Iterable[int]) -> torch.Tensor:
+    def compute_error(
+        self, blocks: EditableBlocks, first: int, windows: Iterable[int]
+    ) -> torch.Tensor:
         r"""Return the error of the hidden states after the blocks `first` to L on some windows.
 
-        It is the mean over these blocks of :math:`\sum_i \|s_i - y_i\|^2 / \sum_i \|y_i - \bar y\|^2`. The error of
-        a block is divided by the variance of its own hidden states, since otherwise the last blocks would weigh most.
+        The error is the mean over these blocks of :math:`\sum_i \|s_i - y_i\|^2 / \sum_i \|y_i - \bar y\|^2`. The
+        squared differences of a block are divided by the variance of its hidden states, since otherwise the last blocks
+        would weigh most.
 
         Parameters
         ----------
         blocks : EditableBlocks
             The blocks of the changed model.
         first : int
-            The first block that is changed; before it no hidden state differs.
+            The first block that is changed; no hidden state before it differs.
         windows : iterable of int
-            Numbers of the windows.
+            The numbers of the windows.
         """
         numbers = list(windows)
-        states = blocks.states([self._texts[number] for number in numbers], self._padding)
+        states = blocks.compute_states([self._texts[number] for number in numbers], self._padding)
         slices = [self._rows[number] for number in numbers]
         tokens = sum(rows.stop - rows.start for rows in slices)
         errors = []
         for number in range(first, len(states)):
             squares = []
             for vectors, rows in zip(states[number], slices, strict=True):
-                unchanged = torch.from_numpy(self.states[number][rows]).to(vectors.device)
-                difference = vectors[: len(unchanged)].float() - unchanged
+                teacher_states = torch.from_numpy(self.states[number][rows]).to(vectors.device)
+                difference = vectors[: len(teacher_states)].float() - teacher_states
                 squares.append(difference.square().sum())
             errors.append(torch.stack(squares).sum() / (tokens * self._spreads[number]))
         return torch.stack(errors).mean()
@@ -292,27 +306,27 @@ def distil(
     distillation: Distillation,
     random: np.random.Generator,
 ) -> None:
-    """Train parameters of a changed model by Adam, at a rate that falls to zero linearly.
+    """Train parameters of a changed model by Adam, at a learning rate that falls linearly to zero.
 
     Parameters
     ----------
     blocks : EditableBlocks
         The blocks of the changed model.
     parameters : iterable of Parameter
-        The parameters that are trained, in place.
+        The parameters, which are trained in place.
     teacher : TeacherStates
     first : int
         The first block that is changed.
     distillation : Distillation
     random : numpy.random.Generator
-        It draws the windows.
+        The generator that draws the windows.
     """
-    trained = [parameter.requires_grad_() for parameter in parameters]
-    optimiser = torch.optim.Adam(trained, lr=distillation.learning_rate)
+    trained_parameters = [parameter.requires_grad_() for parameter in parameters]
+    optimiser = torch.optim.Adam(trained_parameters, lr=distillation.learning_rate)
     for step in range(distillation.steps):
         for group in optimiser.param_groups:
             group["lr"] = distillation.learning_rate * (1 - step / distillation.steps)
         windows = random.permutation(len(teacher))[: distillation.windows]
         optimiser.zero_grad()
-        teacher.error(blocks, first, windows.tolist()).backward()
+        teacher.compute_error(blocks, first, windows.tolist()).backward()
         optimiser.step()

@@ -1,4 +1,4 @@
-"""Memory and time of the job that changes the blocks of a model."""
+"""Estimate the memory and the time of the job that changes the blocks of a model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +14,9 @@ from shape_of_learning.plan.resources import (
 
 
 def estimate_editing(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
-    """Estimate the needs of all orders, kinds and numbers of changed blocks."""
-    editing, window_tokens = settings["block_editing"], count_window_tokens(settings)
+    """Estimate the needs of a job that measures all orders, kinds and numbers of changed blocks."""
+    editing = settings["block_editing"]
+    window_tokens = count_window_tokens(settings)
     sets = len(editing["orders"]) * editing["most_blocks"] + model.shape.layers
     distillations = sum(kind.endswith("distilled") for kind in editing["kinds"])
     training_windows = (

@@ -1,9 +1,9 @@
-"""Predictions of a decoder when blocks are dropped, or replaced by affine maps.
+"""Predictions of a decoder whose blocks are dropped, or replaced by affine maps.
 
 REQUIRED INPUTS: the cleaned text and the last checkpoint of a decoder.
 OUTPUTS:
     <results>/tables/edits/{model}.csv        perplexity with changed blocks, one row per order, kind and number
-    <results>/tables/fit_errors/{model}.csv   one row per block: how well an affine map fits it, token by token
+    <results>/tables/fit_errors/{model}.csv   one row per block: quantiles of the errors of its affine map over tokens
 STEPS: edit_blocks, which loads the model once.
 """
 
@@ -14,22 +14,23 @@ from papers.linear.resources import estimate_editing
 
 
 def ask_last_checkpoint(function):
-    """Call a function for the checkpoint that is edited, the last good one of a model."""
+    """Return a function for a rule, which calls another function with a model and its last good checkpoint."""
     return ask_plan(lambda model: function(model, RUN.find_last_checkpoint(model).name), "model")
 
 
 def make_edit_job(model):
-    """Make the job of the last checkpoint of a decoder, which must have so many blocks."""
-    section, shape = SETTINGS["block_editing"], MODELS[model].shape
-    most = section["most_blocks"]
+    """Make the job of the last checkpoint of a decoder, which must have `most_blocks` blocks or more."""
+    section = SETTINGS["block_editing"]
+    shape = MODELS[model].shape
+    most_blocks = section["most_blocks"]
     if shape.role != "decoder":
         raise InputError(
-            f"model `{model}` is an {shape.role}, but blocks are changed of decoders only, which predict the "
-            "next token; remove it from the figures that draw changed blocks"
+            f"model `{model}` is an {shape.role}, but only the blocks of decoders, which predict the next token, "
+            "can be changed; remove it from the figures that draw changed blocks"
         )
-    if most > shape.layers:
+    if most_blocks > shape.layers:
         raise InputError(
-            f"configuration key `block_editing.most_blocks` is {most}, but model `{model}` has {shape.layers} "
+            f"configuration key `block_editing.most_blocks` is {most_blocks}, but model `{model}` has {shape.layers} "
             "blocks; lower it"
         )
     revision = RUN.find_last_checkpoint(model).name
@@ -42,7 +43,7 @@ def make_edit_job(model):
     editing = Editing(
         fitting_windows=section["fitting_windows"],
         evaluation_windows=section["evaluation_windows"],
-        most_blocks=most,
+        most_blocks=most_blocks,
         orders=tuple(section["orders"]),
         kinds=tuple(section["kinds"]),
         distillation=distillation,

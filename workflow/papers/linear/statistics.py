@@ -1,6 +1,7 @@
 """Statistics of the linearity of blocks, of changed blocks and of twins, with bounds.
 
-Tables of changed blocks have no jackknife values, so their numbers have no interval. Twins have an interval over seeds.
+Tables of changed blocks have no jackknife values, so their numbers have no interval. Differences between twins and
+originals have an interval over seeds.
 """
 
 from collections import Counter, defaultdict
@@ -29,13 +30,14 @@ from shape_of_learning.claims.evidence import (
 )
 from shape_of_learning.claims.statistics import MOST_LAYERS
 
-HALF = 0.5  # of the blocks
+HALF = 0.5  # a share of the blocks
 CHANGES = ("dropped", "replaced")
-ORDERS = ("most_linear_first", "least_linear_first")
+MOST_LINEAR_FIRST = "most_linear_first"
+LEAST_LINEAR_FIRST = "least_linear_first"
 
 
 def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
-    """Return means over layers of each ``encoder`` and ``decoder``, and the ``difference`` of their intervals."""
+    """Return for each pair the mean over layers of the ``encoder`` and of the ``decoder``, and the ``difference``."""
     means = {
         name: average_layers(curve) for name, (curve,) in data.select_curves(*estimators).items()
     }
@@ -50,12 +52,12 @@ def encoders_less_decoders(data: ClaimData, estimators: tuple[str]) -> Units:
 
 
 def increments_less_outputs(data: ClaimData, estimators: tuple[str, str]) -> Units:
-    """Return the linearity of increments less that of outputs of each model.
+    """Return the linearity of increments less the linearity of outputs, for each model.
 
     Returns
     -------
     Units
-        Of each model ``difference``, the mean over blocks; and ``of_layers``, the difference that three quarters of
+        Of each model, ``difference``, the mean over blocks; and ``of_layers``, the difference that three quarters of
         the blocks do not exceed.
     """
     units = {}
@@ -69,21 +71,21 @@ def increments_less_outputs(data: ClaimData, estimators: tuple[str, str]) -> Uni
 
 
 def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) -> Units:
-    """Return norm ratios of blocks, and how much the residual connection adds to their linearity.
+    """Return norm ratios of blocks, and the linearity that the residual connection adds.
 
     Parameters
     ----------
     data : ClaimData
     estimators : sequence of str
-        A norm ratio; the linearity of blocks, with and without the residual connection.
+        The names of a norm ratio, and of the linearity of blocks with and without the residual connection.
 
     Returns
     -------
     Units
-        Of each model ``norm_ratio``, the ratio that half of the blocks do not exceed; ``ratio_of_most``, the
-        ratio that three quarters of the blocks do not exceed; ``gain``, the mean of the first linearity less
-        the second; and ``rank_correlation`` over blocks of the ratio and this difference, unknown if all blocks
-        are equal.
+        Of each model, ``norm_ratio``, the ratio that half of the blocks do not exceed; ``ratio_of_most``, the ratio
+        that three quarters of the blocks do not exceed; ``gain``, the mean over blocks of the linearity with the
+        residual connection less the linearity without it; and ``rank_correlation``, the correlation over blocks of the
+        ratio and this difference, unknown if all blocks are equal.
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
@@ -107,22 +109,24 @@ def change_over_training(data: ClaimData, estimators: Sequence[str], back: float
     -------
     Units
         Of each model and estimator, ``ESTIMATOR``, the change; ``ESTIMATOR_throughout``, the change plus the largest
-        rise on the way over `back`, which is below zero if no rise takes back more than this share of the fall; and
-        ``ESTIMATOR_of_layers``, the change that three quarters of the layers do not exceed.
+        rise on the way divided by `back`; and ``ESTIMATOR_of_layers``, the change that three quarters of the layers do
+        not exceed. ``ESTIMATOR_throughout`` is below zero if every rise is smaller than the share `back` of the fall.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, curves in data.select_curves(*estimators).items():
         units[name] = {}
-        for estimator, of in zip(estimators, curves, strict=True):
-            means = of.means
+        for estimator, curve in zip(estimators, curves, strict=True):
+            means = curve.means
             change = means[..., -1, :] - means[..., 0, :]
             pairs = combinations(range(means.shape[-2]), 2)
             rises = np.stack([means[..., j, :] - means[..., i, :] for i, j in pairs], axis=-2)
             units[name][estimator] = bound_by_jackknife(change)
             throughout = bound_by_jackknife(change[..., None, :] + rises / back).greatest()
             units[name][f"{estimator}_throughout"] = throughout
-            of_layers = bound_by_jackknife(of.values[..., -1, :, :] - of.values[..., 0, :, :])
-            units[name][f"{estimator}_of_layers"] = find_ceiling(of_layers, MOST_LAYERS)
+            layer_changes = bound_by_jackknife(
+                curve.values[..., -1, :, :] - curve.values[..., 0, :, :]
+            )
+            units[name][f"{estimator}_of_layers"] = find_ceiling(layer_changes, MOST_LAYERS)
     return units
 
 
@@ -132,29 +136,34 @@ def cost_of_edits(data: ClaimData, share: float) -> Units:
     Returns
     -------
     Units
-        Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, with the most
-        linear blocks changed; ``dropped_twice`` and ``replaced_twice``: with twice as many. And
-        ``dropped_over_reverse`` and ``replaced_over_reverse``: the first ratio less the ratio with the least linear
-        blocks changed. Numbers that are not measured are unknown.
+        Of each model, ``dropped`` and ``replaced``, the perplexity over that of the unchanged model, with the most
+        linear blocks changed; ``dropped_twice`` and ``replaced_twice``, the same ratio with twice as many blocks
+        changed; and ``dropped_over_reverse`` and ``replaced_over_reverse``, the first ratio less the ratio with the
+        least linear blocks changed. Numbers that are not measured are unknown.
     """
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, rows in data.select_rows("edits").items():
-        changed = max(1, round(share * data.models[name].layers))
+        changed_blocks = max(1, round(share * data.models[name].layers))
         perplexity = rows.set_index(["order", "kind", "k"])["perplexity"].to_dict()
         parts = units[name] = {}
         for kind in CHANGES:
             ratio, reverse, twice = (
                 perplexity.get((order, kind, k), np.nan) / perplexity.get((order, kind, 0), np.nan)
-                for order, k in [*((order, changed) for order in ORDERS), (ORDERS[0], 2 * changed)]
+                for order, k in (
+                    (MOST_LINEAR_FIRST, changed_blocks),
+                    (LEAST_LINEAR_FIRST, changed_blocks),
+                    (MOST_LINEAR_FIRST, 2 * changed_blocks),
+                )
             )
-            less = ratio - reverse if ratio != reverse else 0.0  # of two infinite ones
+            # The difference of two infinite ratios counts as 0.
+            difference = ratio - reverse if ratio != reverse else 0.0
             parts[kind] = _bound_if_known(ratio)
             parts[f"{kind}_twice"] = _bound_if_known(twice)
-            parts[f"{kind}_over_reverse"] = _bound_if_known(less)
+            parts[f"{kind}_over_reverse"] = _bound_if_known(difference)
         if all(np.isnan(parts[kind].estimate) for kind in CHANGES):
             raise NotMeasured(
-                f"{changed} changed blocks of `{name}`, most linear first, are not measured "
-                "(`most_blocks`, `orders` and `kinds` of `block_editing`)"
+                f"{changed_blocks} changed blocks of model `{name}`, most linear first, are not measured; change "
+                "`most_blocks`, `orders` or `kinds` of `block_editing`"
             )
     return units
 
@@ -166,74 +175,75 @@ def _bound_if_known(value: float) -> BoundedNumber:
 def twins_less_originals(
     data: ClaimData, estimators: tuple[str], regulariser: str, pairs: int
 ) -> Units:
-    """Compare a twin with its original at each layer, averaged over pairs of one seed each.
+    """Compare twins with their originals at each layer, and average over the pairs, which have one seed each.
 
     Returns
     -------
     Units
-        Of each treatment ``difference``, the mean over layers of the twin less the original; and ``of_layers``, the
+        Of each treatment, ``difference``, the mean over layers of the twin less the original; and ``of_layers``, the
         difference that three quarters of the layers do not exceed.
     """
-    what = f"`{estimators[0]}`"
-    _require_pairs(_count_twins(data, regulariser), regulariser, pairs, what)
-    values, of_layers = {}, {}
+    quantity = f"`{estimators[0]}`"
+    _require_pairs(_count_twins(data, regulariser), regulariser, pairs, quantity)
+    values = {}
+    layer_ceilings = {}
     for name, (twin,) in data.select_curves(*estimators).items():
         for original in data.find_curves(data.models[name].origin, *estimators):
             if original.steps[-1] == twin.steps[-1]:
-                of_twin, of_original = select_common_layers([twin, original])
-                difference = (of_twin - of_original)[..., 0]
+                twin_values, original_values = select_common_layers([twin, original])
+                difference = (twin_values - original_values)[..., 0]
                 values[name] = difference.mean(axis=-1)
-                of_layers[name] = find_ceiling(bound_exactly(difference), MOST_LAYERS).estimate
-    most = _average_pairs(data, of_layers, regulariser, pairs, what)
+                layer_ceilings[name] = find_ceiling(bound_exactly(difference), MOST_LAYERS).estimate
+    ceilings = _average_pairs(data, layer_ceilings, regulariser, pairs, quantity)
     return {
-        treatment: {**numbers, "of_layers": most[treatment]["difference"]}
-        for treatment, numbers in _average_pairs(data, values, regulariser, pairs, what).items()
+        treatment: {**numbers, "of_layers": ceilings[treatment]["difference"]}
+        for treatment, numbers in _average_pairs(data, values, regulariser, pairs, quantity).items()
     }
 
 
 def twins_loss_less_originals(data: ClaimData, regulariser: str, pairs: int) -> Units:
-    """Return the held-out loss of a twin less that of its original; see :func:`twins_less_originals`."""
-    what = "a held-out loss"
-    _require_pairs(_count_twins(data, regulariser), regulariser, pairs, what)
+    """Return the held-out loss of twins less that of their originals; see :func:`twins_less_originals`."""
+    quantity = "a held-out loss"
+    _require_pairs(_count_twins(data, regulariser), regulariser, pairs, quantity)
     values = {}
     for name, rows in data.select_rows("training").items():
         original = data.find_rows(data.models[name].origin, "training")
-        both = rows.nlargest(1, "step").merge(original.nlargest(1, "step"), on="step")
-        difference = (both["held_out_loss_x"] - both["held_out_loss_y"]).dropna()
+        joined_rows = rows.nlargest(1, "step").merge(original.nlargest(1, "step"), on="step")
+        difference = (joined_rows["held_out_loss_x"] - joined_rows["held_out_loss_y"]).dropna()
         if len(difference):
             values[name] = difference.to_numpy()[0]
-    return _average_pairs(data, values, regulariser, pairs, what)
+    return _average_pairs(data, values, regulariser, pairs, quantity)
 
 
 def _average_pairs(
-    data: ClaimData, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
+    data: ClaimData, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, quantity: str
 ) -> Units:
-    """Average over the pairs of each treatment by a regulariser; raise NotMeasured if there are too few pairs."""
+    """Average over the pairs of each treatment with a regulariser; raise NotMeasured if there are too few pairs."""
     treatments = defaultdict(list)
     for name, value in values.items():
         treatment = data.models[name].treatment
         if treatment.split()[0] == regulariser:
             treatments[treatment].append(value)
-    _require_pairs(map(len, treatments.values()), regulariser, pairs, what)
+    _require_pairs(map(len, treatments.values()), regulariser, pairs, quantity)
     return {
-        treatment: {"difference": bound_repetitions(np.stack(of, axis=-1))}
-        for treatment, of in treatments.items()
-        if len(of) >= pairs
+        treatment: {"difference": bound_repetitions(np.stack(pair_values, axis=-1))}
+        for treatment, pair_values in treatments.items()
+        if len(pair_values) >= pairs
     }
 
 
-def _require_pairs(counts: Iterable[int], regulariser: str, pairs: int, what: str) -> None:
+def _require_pairs(counts: Iterable[int], regulariser: str, pairs: int, quantity: str) -> None:
     """Raise NotMeasured if no treatment has as many pairs as the claim needs."""
-    most = max(counts, default=0)
-    if most < pairs:
+    most_pairs = max(counts, default=0)
+    if most_pairs < pairs:
         raise NotMeasured(
-            f"the run has {most} of the {pairs} pairs needed; a pair is a twin trained with the term "
-            f"`{regulariser}` and its original, of one seed, both with {what} at the same last step"
+            f"the run has {most_pairs} of the {pairs} pairs needed; a pair is a twin trained with the term "
+            f"`{regulariser}` and its original, of one seed, both with {quantity} at the same last step"
         )
 
 
 def _count_twins(data: ClaimData, regulariser: str) -> Iterable[int]:
-    """Count the twins of each treatment by a regulariser, whether they are measured or not."""
+    """Count the twins of each treatment with a regulariser, measured or not."""
     treatments = [model.treatment for model in data.models.values()]
     return Counter(name for name in treatments if name.split()[:1] == [regulariser]).values()
 
