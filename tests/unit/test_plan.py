@@ -156,7 +156,7 @@ def test_steps_are_chosen_among_the_folders_that_hold_a_checkpoint(run, steps, c
     [
         ({"steps": [100, 350]}, "asks for 350, but like run/checkpoint-{step} there are only"),
         ({"path": "nowhere/{step}"}, "no folder like nowhere/{step} holds a config.json"),
-        ({"path": "run/checkpoint-500"}, "a `path` with `{step}`, once"),
+        ({"path": "run/checkpoint-500"}, "with one `{step}`"),
         ({"layers": 4}, "says 3 where the entry says 4"),
     ],
 )
@@ -194,11 +194,7 @@ def test_a_folder_is_found_at_home_and_in_a_package(run, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("0500", "are both step 500"),
-        ("50", "checkpoint-50 says"),
-        (f"{2**63}", r"would be a step beyond 1e\+12"),
-    ],
+    [("0500", "are both step 500"), ("50", "checkpoint-50 says"), (f"{2**63}", r"beyond 1e\+12")],
 )
 def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run, name, said):
     saved(run / f"checkpoint-{name}", hidden_size=64)

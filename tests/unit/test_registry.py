@@ -55,7 +55,7 @@ def test_an_entry_that_means_nothing_is_refused(changes, said):
 
 
 def test_a_state_that_is_not_kept_is_refused_with_the_key():
-    said = r"takes .*`forward\.last_layer` is .*; set it to `both`"
+    said = r"needs .*`forward\.last_layer` is .*; set it to `both`"
     with pytest.raises(InputError, match=said):
         choose("intra_window_cosine_before_norm", last_layer="before_final_norm")
 
@@ -89,7 +89,7 @@ def test_measures_whose_intervals_do_not_cover_have_none():
         ({"two_nn": {"kept": 0}}, "two_nn.kept` is 0.0, but must be a number above 0 and"),
         ({"two_nn": {"kept": True}}, "is True, but must be a number"),
         ({"mada": {"k": 2.5}}, "is 2.5, but must be a whole number at least 2"),
-        ({"mada": {"k": 129}}, "measure `mada` asks for 129 neighbours, but"),
+        ({"mada": {"k": 129}}, "measure `mada` needs 129 neighbours"),
         ({"mle": {"combine": "max"}}, "must be one of `mean`, `median`, `harmonic`"),
         ({"anisotropy": {"center": False}}, "parameters.anisotropy`: unknown parameter `center`"),
     ],

@@ -1,4 +1,4 @@
-"""Models: the entries of ``config/models/*.yaml``, and the checkpoints that they name."""
+"""Read the entries of models in ``config/models/*.yaml``, and list their checkpoints."""
 
 import math
 import re
@@ -58,8 +58,8 @@ from shape_of_learning.validation import (
 )
 
 Precision = Literal["float32", "bfloat16", "float16"]
-# Characters that the figures' font has and that stand side by side; with =, +, - or @ a spreadsheet would
-# begin a formula.
+# Characters of the figures' font that do not combine with others. A first =, +, - or @ would begin a formula in a
+# spreadsheet.
 PrintedText = Annotated[
     str,
     Field(
@@ -68,8 +68,8 @@ PrintedText = Annotated[
         r"\u1e00-\u1efb\u2010-\u2027\u2030-\u205e\u2070-\u208e\u20a0-\u20b5\u2190-\u22ff]{1,60}(?<! )\Z"
     ),
     must_be(
-        "1 to 60 Latin, Greek or Cyrillic letters, digits and signs, none of =+-@ or a blank at the "
-        "beginning, no blank at the end, no line break"
+        "1 to 60 Latin, Greek or Cyrillic letters, digits and signs on one line, without =+-@ or a blank at the "
+        "beginning and without a blank at the end"
     ),
 ]
 REPOSITORY = (
@@ -78,8 +78,8 @@ REPOSITORY = (
 Repository = Annotated[
     str, Field(pattern=REPOSITORY), must_be("`organisation/name`, as the Hub writes it")
 ]
-# A branch, a tag or a commit as git names them: no blanks, control characters or ~^:?*[\, no `..`, no
-# slash or dot at an end.
+# Git allows neither blanks, control characters, ~^:?*[\ and `..` in the name of a branch or tag, nor a slash or dot at
+# its ends.
 Revision = Annotated[
     str,
     Field(
@@ -103,7 +103,6 @@ Folder = Annotated[
 ]
 
 
-# A number of steps, evenly spaced.
 StepSpacing = Annotated[
     dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
     Field(min_length=1, max_length=1),
@@ -122,33 +121,34 @@ class ListedCheckpoint(Section):
 
 
 class Training(Section):
-    """The steps of a repository, or of the folders that a `path` with `{step}` leads to.
+    """The steps of a repository, or of the folders of a `path` with `{step}`.
 
     Attributes
     ----------
     revision
-        pattern of the revisions' names: `{step}` or `{kilosteps}` (thousands of steps), with leading zeros or
-        without; `{gigatokens}` (billions of tokens, as the publisher rounded them), which stand for steps where a
-        name has none; and `{stage}`, a number that is not counted (an audit separates stages by it where steps
-        begin anew). In `subfolder` instead where
-        checkpoints are folders of one revision
+        pattern of the revisions' names: `{step}` or `{kilosteps}` (thousands of steps), with or without leading
+        zeros; `{gigatokens}` (billions of tokens, as the publisher rounded them), which replaces the step if a
+        pattern has no step; and `{stage}`, a number that does not count (an audit uses it to separate stages
+        whose steps begin again at 0). If checkpoints are folders of one revision, `subfolder` has the pattern
+        instead
     steps
-        a list; or `all`, `log` (one step per doubling), `log: 12` or `linear: 20` (so many, evenly spaced),
-        chosen among what the Hub offers or the disk holds, with its first and last step
+        a list; or `all`, `log` (one step per doubling), `log: 12` or `linear: 20` (12 or 20 steps, evenly spaced).
+        These words choose among the steps on the Hub or on the disk, and always take the first and the last
     tokens_per_step
-        gives each step its tokens
+        the number of tokens in a training step, from which each step's tokens follow
     checkpoints
-        instead or besides: a list of `step`, `revision` and, where they differ, `tokens`, `repository`,
-        `subfolder` and `name` (of its folder under `results`)
+        a list of further checkpoints, or of all of them instead of `steps`: each has `step`, `revision` and, where
+        they differ, `tokens`, `repository`, `subfolder` and `name` (of its folder under `results`)
     last_step
-        the last step of training, which owns its weights if other steps hold them, too; needed if `steps` is
-        a list that may end before it; for a `path`, the last step on the disk by default
+        the last step of training. If other steps have the same weights, the last step is taken to be the right
+        one. Needed if `steps` is a list that may end earlier; for a `path`, the default is the last step on the
+        disk
     known_bad
-        revisions that are not what their names say: `steps` (a list, or `from` and `to`), `because` or
-        `same_as` (the step whose weights they are), and `source` (where that is reported)
+        revisions whose weights do not belong to their names: `steps` (a list, or `from` and `to`), `because` or
+        `same_as` (the step to which the weights belong), and `source` (the report)
     warmup_steps
-        steps until the learning rate reached its peak, for claims that need it; a `pretraining` has it in its
-        recipe
+        steps until the learning rate reached its peak, for claims that need this number; the recipe of a
+        `pretraining` has its own
     note
         a sentence below figures by training step
     """
@@ -170,7 +170,7 @@ class Training(Section):
 
 
 class Origin(Section):
-    """The checkpoint that a fine-tuning begins with, and its task."""
+    """The checkpoint from which a fine-tuning begins, and the task."""
 
     of: Annotated[
         str,
@@ -180,22 +180,28 @@ class Origin(Section):
     task: Name
 
 
-# Keys are in the order of their sections from right to left.
+# Pydantic takes the fields of base classes from right to left, so that `of` and `task` come first.
 class Finetuning(FinetuningRecipe, Origin):
-    """Another checkpoint, trained further on a task.
+    """A fine-tuning of another checkpoint on a task.
 
     Attributes
     ----------
     of
-        the model, or `MODEL@REVISION` with the name of one of its checkpoints (of a pretraining any step
-        that it saves); by default the last. It need not be in `models`. It may be a fine-tuning itself
+        the model, or `MODEL@REVISION` with the name of one of its checkpoints (of a pretraining, any saved
+        step); the default is the last checkpoint. The model need not be in `models`, and may be a fine-tuning
+        itself
     task
-        a key of `tasks`, for a decoder one of single texts
-    learning_rate, batch_size, epochs
-        of AdamW; the learning rate rises linearly for a tenth of the updates, then falls linearly to 0
-    seed, threads
-        the seed is that of the order of the examples, dropout and the head; threads are those of torch. Both
-        are part of the recipe
+        a key of `tasks`; a decoder needs a task of single texts
+    learning_rate
+        the peak for AdamW; the learning rate rises linearly for a tenth of the updates, then falls linearly to 0
+    batch_size
+        examples in an update
+    epochs
+        passes over the examples
+    seed
+        decides the order of the examples, dropout and the initial weights of the head
+    threads
+        threads of torch; the trained weights depend on this number
     """
 
 
@@ -219,20 +225,30 @@ class Table1(Section):
 
     Attributes
     ----------
-    attention_heads, vocabulary, batch_size, learning_rate, training_tokens
-        the number of each; `batch_size` counts sequences
-    activation, position_embedding
-        its name, such as `GELU` or `rotary`
+    attention_heads
+        attention heads of a block
+    vocabulary
+        entries of the vocabulary
+    batch_size
+        sequences in a training batch
+    learning_rate
+        the peak of the learning rate
+    training_tokens
+        tokens seen in the whole training
+    activation
+        the name of the activation function, such as `GELU`
+    position_embedding
+        the name of the position embedding, such as `rotary`
     context
         tokens of the longest input
     tied_embeddings
         whether the input and the output embeddings are one matrix
     warmup_tokens
-        tokens until the learning rate is at its highest
+        tokens until the learning rate reaches its peak
     minimum_learning_rate
-        that of the end
+        the learning rate at the end
     published
-        values that the paper's table has in place of these, by row
+        values of the paper's table that differ from these, by row
     """
 
     attention_heads: int = Field(ge=1)
@@ -250,49 +266,51 @@ class Table1(Section):
 
 
 STEP = "{step}"  # in a `path`
-# Keys of a recipe in which twins may differ.
-OF_TWINS = {"regulariser", "strength", "twin_of"}
-# Columns of Table 1 that a recipe states.
+# Twins may differ only in these keys of a recipe.
+TWIN_KEYS = {"regulariser", "strength", "twin_of"}
+# Columns of Table 1 that are keys of a recipe.
 RECIPE_COLUMNS = ("attention_heads", "vocabulary", "context", "batch_size", "learning_rate")
 ARCHITECTURE_COLUMNS = {
     "gpt_neox": {"activation": "GELU", "position_embedding": "rotary", "tied_embeddings": False},
     "bert": {"activation": "GELU", "position_embedding": "learned", "tied_embeddings": True},
 }
-MOST_CHARACTERS_PER_TOKEN = 5  # in the mean of English text: the demo's tokenizer makes 3.9
+# An upper limit for the mean of English text; the demo's tokenizer has 3.9.
+MAX_CHARACTERS_PER_TOKEN = 5
 
 
 class Entry(Section):
     """A model: the keys that every entry of the files in `models/` may have.
 
-    There is one subclass per source of the weights. Each answers the same questions: its `checkpoints`, its `shape`,
-    its `input_rule` and its `weights_identity`.
+    There is one subclass per source of the weights. Every subclass has `checkpoints`, `shape`, `input_rule` and
+    `weights_identity`.
 
     Attributes
     ----------
     role
-        `encoder` or `decoder`; read from the architecture in `config.json` where possible. Of an encoder-decoder
-        (T5, BART) `encoder` measures the encoder
+        `encoder` or `decoder`; the default is read from the architecture in `config.json`. For an encoder-decoder
+        (T5, BART), `encoder` measures the encoder
     layers, hidden_size
-        transformer blocks and width; read from `config.json`, and checked against it where they are stated there;
-        needed where they are not
+        transformer blocks and width. They are read from `config.json`, and must not contradict it; needed if it
+        does not state them
     last_hidden_size
-        width of the last hidden state where it differs (opt-350m); likewise
-    label, family
-        how figures name and group it: up to 60 Latin, Greek or Cyrillic letters, digits and signs, drawn as
-        they are written
+        width of the last hidden state if it differs from `hidden_size` (opt-350m); read in the same way
+    label
+        the name of the model in figures: up to 60 Latin, Greek or Cyrillic letters, digits and signs
+    family
+        the name of a group of models that share a colour in figures; the same characters as in a label
     precision
         overrides `forward.precision`
     table_1
-        its column in Table 1; see below
+        the column of the model in Table 1; see below
     training
-        the steps of its training; see below
+        the steps of the training; see below
     seeds
-        a list of numbers for `{seed}` in `repository` or `training.revision`: each is a model, NAME-SEED, and
-        figures draw all as one curve with a band over seeds
+        a list of numbers for `{seed}` in `repository` or `training.revision`: each makes a model, NAME-SEED, and
+        figures draw all of them as one curve with a band over seeds
     """
 
-    kind: ClassVar[str]  # the key of its source
-    input_rule: ClassVar[str] = ""  # makes its weights; none for folders
+    kind: ClassVar[str]  # the key of the source
+    input_rule: ClassVar[str] = ""  # the rule that makes the weights; none for folders
     training_keys: ClassVar[frozenset[str]] = frozenset({"steps", "note"})
 
     stated_label: PrintedText | None = Field(None, alias="label")
@@ -305,9 +323,9 @@ class Entry(Section):
     training: Training | None = None
     table_1: Table1 | None = None
     seeds: list[int] | None = None
-    seeds_of: str = ""  # the entry with `seeds` of which it is one
+    seeds_of: str = ""  # the entry with `seeds` that was expanded to this model
     _name: str = PrivateAttr("")
-    _where: str = PrivateAttr("")  # names it in errors
+    _where: str = PrivateAttr("")  # the place that errors name
 
     @model_validator(mode="before")
     @classmethod
@@ -325,63 +343,63 @@ class Entry(Section):
         keys = self.training.model_fields_set if self.training else set()
         if meaningless := sorted(keys - self.training_keys):
             raise make_validation_error(
-                f"has `training.{meaningless[0]}`, which means nothing of `{self.kind}`; remove it"
+                f"has `training.{meaningless[0]}`, which means nothing for `{self.kind}`; remove it"
             )
         return self
 
     @property
     def name(self) -> str:
-        """Its key in the file."""
+        """Key of the entry in its file."""
         return self._name
 
     @property
     def label(self) -> str:
-        """Its name in figures."""
+        """Name of the model in figures."""
         return self.stated_label or self._name
 
     @property
     def family(self) -> str:
-        """The models that figures draw in one colour."""
+        """Name of the group of models that figures draw in one colour."""
         return self.stated_family or self._name
 
     @property
     def shape(self) -> Shape:
-        """Role, layers and widths; empty where only ``config.json`` on the Hub states them."""
+        """Role, layers and widths; empty if only ``config.json`` on the Hub states them."""
         width = self.hidden_size or 0
         return Shape(self.role or "", self.layers or 0, width, self.last_hidden_size or width)
 
     @property
     @abstractmethod
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """The checkpoints that the entry names by itself, by step."""
+        """The checkpoints that the entry determines without the Hub, by step."""
 
     def weights_identity(self, revision: str, lock: Lock) -> str:
-        """Return what decides the weights of a checkpoint; nothing if a job of this run makes them."""
+        """Return the hashes that identify the weights of a checkpoint; empty if a job of this run makes them."""
         return ""
 
     @property
     def hub_steps(self) -> OfferedSteps | None:
-        """Steps that are chosen among what the Hub offers, in addition."""
+        """A choice of further steps among the revisions on the Hub; None if there is no such choice."""
         return None
 
     @property
     def origin(self) -> "Entry | None":
-        """The model that a fine-tuning begins with."""
+        """The model that a fine-tuning begins with; None for other models."""
         return None
 
     @property
     def tokenizer(self) -> str:
-        """A repository, or of folders a folder, if the tokenizer is not beside the weights."""
+        """The repository or the folder of the tokenizer; empty if it is beside the weights."""
         return ""
 
     @property
     def known_bad(self) -> tuple[Mistake, ...]:
-        """Published mistakes."""
+        """Mistakes in its revisions that somebody has reported."""
         return ()
 
     @property
     def last_step(self) -> int | None:
-        """Where training ended, among the checkpoints or not."""
+        """The last step of the training, even if it is not among the checkpoints."""
         return self.training.last_step if self.training else None
 
     @property
@@ -396,44 +414,44 @@ class Entry(Section):
 
     @property
     def table_columns(self) -> dict[str, Any] | None:
-        """Its columns in Table 1."""
+        """The values of the model in Table 1."""
         return self.table_1.model_dump() if self.table_1 else None
 
     @property
     def vocabulary(self) -> int | None:
-        """The size of its vocabulary, where an entry states it."""
+        """The size of the vocabulary; None if the entry does not state it."""
         return self.table_1.vocabulary if self.table_1 else None
 
     @property
     def recipe(self) -> Mapping[str, Any]:
-        """The recipe of a training of this run."""
+        """The recipe of a training of this run; empty for other models."""
         return {}
 
     @property
     def saved_steps(self) -> tuple[int, ...]:
-        """The steps that a training of this run saves, measured or not."""
+        """The steps that a training of this run saves, even if they are not measured."""
         return ()
 
     @property
     def trainable_names(self) -> list[str]:
-        """Names of the checkpoints that can be trained further, where they are known without the Hub."""
+        """Names of the checkpoints that can be fine-tuned; empty if only the Hub has the names."""
         if self.saved_steps:
             return [name_step(step) for step in self.saved_steps]
         return [] if self.hub_steps is not None else [place.name for place in self.checkpoints]
 
     @property
     def has_training_steps(self) -> bool:
-        """Whether figures by training step can draw it."""
+        """Whether figures by training step can draw the model."""
         return self.hub_steps is not None or len(self.checkpoints) > 1
 
     @property
     def treatment(self) -> dict[str, str]:
-        """The kind of its training, as claims compare it."""
+        """Properties of the training by which claims compare models."""
         training = str(sorted(self.recipe.items())) if self.recipe else self.seeds_of or self.name
         return {"kind": "pretrained", "training": training}
 
     def make_evidence(self) -> EvidenceModel:
-        """Return what claims ask of a model besides its numbers."""
+        """Return the properties of the model that claims need besides its numbers."""
         steps = (checkpoint.step or 0 for checkpoint in self.checkpoints)
         last = self.last_step or max(steps, default=0)
         return EvidenceModel(
@@ -450,23 +468,23 @@ class Entry(Section):
         )
 
     def count_windows(self, sampling: Mapping[str, Any]) -> int:
-        """Count the windows of the model by section `sampling`: a wide one has more."""
+        """Count the windows of the model by section `sampling`; a wide model may have more."""
         vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
-        windows = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
+        windows = vectors * MAX_CHARACTERS_PER_TOKEN / sampling["window_characters"]
         return max(sampling["windows"], math.ceil(windows))
 
     def complete_shape(self, checkpoint_shape: Shape) -> Self:
-        """Fill in what the entry leaves out by the shape of a checkpoint; refuse a contradiction."""
+        """Fill gaps of the entry from the shape of a checkpoint; refuse a contradiction."""
         where = f"model `{self.name}`"
         return self.model_copy(update=vars(complete_shape(self.shape, checkpoint_shape, where)))
 
     def complete(self, find_model: "FindModel") -> Self:
-        """Complete the entry by what the disk and other entries say; refuse what does not fit.
+        """Complete the entry from the disk and from other entries.
 
         Raises
         ------
         InputError
-            One sentence that names the entry.
+            If they contradict the entry. The sentence names the entry.
         """
         return self
 
@@ -477,10 +495,10 @@ class HubEntry(Entry):
     Attributes
     ----------
     repository
-        on the Hub; with `revision` (default `main`), `subfolder`, `tokenizer` (a repository, where the
-        revision has none) and `gated`. Code in it is never run
+        a repository of the Hub, with further keys: `revision` (default `main`), `subfolder`, `tokenizer` (another
+        repository, if the revision has no tokenizer) and `gated`. Code of the repository is never run
     tokenizer
-        of a `repository` or a `path` that has none: another repository, or another folder
+        another repository or folder that has the tokenizer, if the `repository` or `path` has none
     """
 
     kind = "repository"
@@ -498,7 +516,7 @@ class HubEntry(Entry):
         training = self.training
         if self.tokenizer and not re.match(REPOSITORY, self.tokenizer):
             raise make_validation_error(
-                "has a `tokenizer` that is no repository; write `organisation/name`"
+                "has a `tokenizer` that is not the name of a repository; write `organisation/name`"
             )
         if training and training.steps is None and training.checkpoints is None:
             raise make_validation_error("needs `training.steps` or `training.checkpoints`")
@@ -537,18 +555,18 @@ class HubEntry(Entry):
             revision = self.revision or "main"
             return (Checkpoint(name_folder(revision), revision, self.repository, subfolder),)
         tokens_per_step = training.tokens_per_step
-        found = [
+        checkpoints = [
             Checkpoint(
-                listed.name or name_folder(listed.revision),
-                listed.revision,
-                listed.repository or self.repository,
-                listed.subfolder or subfolder,
-                listed.step,
-                tokens_per_step and listed.step * tokens_per_step
-                if listed.tokens is None
-                else listed.tokens,
+                checkpoint.name or name_folder(checkpoint.revision),
+                checkpoint.revision,
+                checkpoint.repository or self.repository,
+                checkpoint.subfolder or subfolder,
+                checkpoint.step,
+                tokens_per_step and checkpoint.step * tokens_per_step
+                if checkpoint.tokens is None
+                else checkpoint.tokens,
             )
-            for listed in training.checkpoints or ()
+            for checkpoint in training.checkpoints or ()
         ]
         if isinstance(training.steps, list) and (self.hub_steps is None or self.hub_steps.is_list):
             revisions = RevisionTemplate(training.revision or "")
@@ -560,11 +578,11 @@ class HubEntry(Entry):
                     repositories.name(step),
                     tokens_per_step and step * tokens_per_step,
                 )
-                found.append(Checkpoint(name, revision, repository, subfolder, step, tokens))
-        return sort_checkpoints(found)
+                checkpoints.append(Checkpoint(name, revision, repository, subfolder, step, tokens))
+        return sort_checkpoints(checkpoints)
 
     def _check_templates(self) -> None:
-        """Refuse patterns from which no step's name can be made."""
+        """Refuse patterns that do not determine the names of steps."""
         training = self.training or Training()
         pattern = training.revision or ""
         revisions, repositories = RevisionTemplate(pattern), RevisionTemplate(self.repository)
@@ -578,11 +596,11 @@ class HubEntry(Entry):
             )
             problem = f"`{pattern}` or `repository` may have each of {placeholder_names} once, and no other"
         elif revisions.has_step + repositories.has_step + folders.has_step != 1:
-            problem = "needs `{step}`, there, or in `repository` or `subfolder`, where each step has one of its own"
+            problem = "needs `{step}`, or `repository` or `subfolder` does, if each step has one of its own"
         elif repositories.has_step and not step_list:
-            problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
+            problem = "has no `{step}`, but `repository` has; `training.steps` must then be a list"
         elif "kilosteps" in placeholders and any(step % 1000 for step in step_list):
-            problem = "has `{kilosteps}`, but a step is no whole number of thousands"
+            problem = "has `{kilosteps}`, but a step is not a multiple of 1000"
         if problem:
             raise InputError(f"{self._where}: `training.revision` {problem}; correct the entry")
 
@@ -610,9 +628,9 @@ class FolderEntry(Entry):
     Attributes
     ----------
     path
-        a local folder in Hugging Face format, absolute or relative to the working directory, `~` being the
-        user's home; or with `{step}` the folders of a training run, such as `run/checkpoint-{step}`. Also a GGUF
-        file, which is unpacked once; and `package:NAME/PATH`, a path inside an installed package
+        a local folder in Hugging Face format, absolute or relative to the working directory, with `~` for the
+        user's home; or, with `{step}`, the folders of a training run, such as `run/checkpoint-{step}`. It may also
+        be a GGUF file, which is unpacked once, or `package:NAME/PATH`, a path inside an installed package
     """
 
     kind = "path"
@@ -632,8 +650,8 @@ class FolderEntry(Entry):
         training, path = self.training, str(expand_home(self.path))
         if path.count(STEP) != (training is not None):
             raise InputError(
-                f"{self._where}: a `path` with `{STEP}`, once, such as `run/checkpoint-{STEP}`, and `training: "
-                "{steps: all}` need each other; correct the entry"
+                f"{self._where}: `training: {{steps: all}}` needs a `path` with one `{STEP}`, such as "
+                f"`run/checkpoint-{STEP}`, and the other way round; correct the entry"
             )
         if training is None:
             return (Checkpoint("main", "main", path=self._find_folder(self.path)),)
@@ -650,18 +668,19 @@ class FolderEntry(Entry):
 
     @cached_property
     def _folders(self) -> dict[int, str]:
-        """The folders of a path with ``{step}`` that hold a checkpoint, by step."""
+        """The folders with a checkpoint that fit a path with ``{step}``, by step."""
         parts = f"{expand_home(self.path)}/{CONFIGURATION}".split(STEP)
         expression = re.compile("([0-9]+)".join(map(re.escape, parts)))
         folders: dict[int, str] = {}
-        for file in sorted(glob("*".join(map(escape, parts)))):  # noqa: PTH207 (no absolute path)
+        # `Path.glob` refuses absolute patterns.
+        for file in sorted(glob("*".join(map(escape, parts)))):  # noqa: PTH207
             match, folder = expression.fullmatch(file), str(Path(file).parent)
             if match is None:
                 continue
             step = int(match[1])
             if step > LAST_STEP:
                 raise InputError(
-                    f"{self._where}: {folder} would be a step beyond {LAST_STEP:.0e}; rename it, or correct "
+                    f"{self._where}: the step of {folder} is beyond {LAST_STEP:.0e}; rename the folder, or correct "
                     "`path`"
                 )
             if step in folders:
@@ -679,7 +698,7 @@ class FolderEntry(Entry):
 
     @property
     def last_step(self) -> int | None:
-        """Where training ended; by default the last step on the disk."""
+        """The last step of the training; by default the last step on the disk."""
         if self.training is None or self.training.last_step is not None:
             return super().last_step
         return max(self._folders)
@@ -694,7 +713,7 @@ class FolderEntry(Entry):
         return self._find_folder(self.stated_tokenizer) if self.stated_tokenizer else ""
 
     def weights_identity(self, revision: str, lock: Lock) -> str:
-        """Return the hashes of a checkpoint's files, wherever they lie."""
+        """Return the hashes of a checkpoint's files, which do not depend on their folder."""
         files = list_checkpoint_files(Path(self.local_folders[revision]))
         if self.tokenizer:
             files += list_tokenizer_files(Path(self.tokenizer))
@@ -713,15 +732,16 @@ class FolderEntry(Entry):
         for folder, shape in shapes.items():
             if shape != shapes[final]:
                 raise InputError(
-                    f"{self._where}: config.json in {folder} says {vars(shape)}, in {final} "
-                    f"{vars(shapes[final])}, so these are no steps of one training run; list the `steps` that are"
+                    f"{self._where}: config.json in {folder} says {vars(shape)}, but in {final} "
+                    f"{vars(shapes[final])}, so that they are not from the same training run; list only `steps` of "
+                    "one run"
                 )
         whole = complete_shape(self.shape, shapes[final], self._where)
         for folder in [self.tokenizer] if self.tokenizer else shapes:
             if not list_tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
                 raise InputError(
                     f"{self._where}: {folder} has no tokenizer; save it there (`tokenizer.save_pretrained`), or "
-                    "name the folder that has it under `tokenizer`"
+                    "name its folder in key `tokenizer`"
                 )
         return self.model_copy(update=vars(whole))
 
@@ -743,13 +763,13 @@ class TrainedEntry(Entry):
 
 
 class PretrainingEntry(TrainedEntry):
-    """A small model that is trained on the run's own corpus.
+    """A small model that the run pretrains on its corpus.
 
     Attributes
     ----------
     pretraining
-        the recipe of a local pretraining on the run's corpus (`models/demo.yaml`); with it `role`, `layers`
-        and `hidden_size` are needed
+        the recipe of a pretraining on the run's corpus (see `models/demo.yaml`); it needs `role`, `layers` and
+        `hidden_size`
     """
 
     kind = "pretraining"
@@ -766,8 +786,8 @@ class PretrainingEntry(TrainedEntry):
                 )
         if self.role != self.pretraining.role:
             raise make_validation_error(
-                f"has `role: {self.role}`, but `pretraining.architecture: {self.pretraining.architecture}` is of "
-                f"the role `{self.pretraining.role}`; correct one of them"
+                f"has `role: {self.role}`, but `pretraining.architecture: {self.pretraining.architecture}` has the "
+                f"role `{self.pretraining.role}`; correct one of them"
             )
         return self
 
@@ -777,7 +797,7 @@ class PretrainingEntry(TrainedEntry):
         return {"layers": self.layers, "hidden_size": self.hidden_size, **pretraining}
 
     def make_recipe(self, seed: int) -> PretrainingRecipe:
-        """Make the recipe with the seed of a run; InputError if its settings do not fit together."""
+        """Make the recipe with the seed of a run; InputError if its settings contradict each other."""
         return validate_yaml(PretrainingRecipe, {**self.recipe, "seed": seed}, self._where)
 
     @property
@@ -818,32 +838,30 @@ class PretrainingEntry(TrainedEntry):
             return self
         where = f"{self._where}: `pretraining.twin_of`"
         other = find_model(name, where)
-        differing = [
+        different_keys = [
             key
-            for key in sorted({*self.recipe, *other.recipe} - OF_TWINS)
+            for key in sorted({*self.recipe, *other.recipe} - TWIN_KEYS)
             if self.recipe.get(key) != other.recipe.get(key)
         ]
         problem = ""
-        if other.kind != "pretraining" or OF_TWINS & other.recipe.keys():
-            problem = (
-                "which is no pretraining with random numbers of its own and without a regulariser"
-            )
+        if other.kind != "pretraining" or TWIN_KEYS & other.recipe.keys():
+            problem = "which must be a `pretraining` without `twin_of` and `regulariser`"
         elif "strength" not in self.recipe:
             problem = "and without `pretraining.regulariser` this would be the same model"
-        elif differing:
-            problem = f"whose `{differing[0]}` differs; twins differ in `regulariser` and `strength` alone"
+        elif different_keys:
+            problem = f"whose `{different_keys[0]}` differs; twins differ only in `regulariser` and `strength`"
         if problem:
             raise InputError(f"{where} is `{name}`, {problem}; correct the entry")
         return self
 
 
 class FinetuningEntry(TrainedEntry):
-    """A checkpoint of another model that is trained further; step 0 is the checkpoint itself.
+    """A checkpoint of another model that the run fine-tunes; step 0 is the checkpoint itself.
 
     Attributes
     ----------
     finetuning
-        another checkpoint, trained further on a task
+        the recipe of a fine-tuning of another checkpoint on a task
     """
 
     kind = "finetuning"
@@ -859,7 +877,7 @@ class FinetuningEntry(TrainedEntry):
 
     @property
     def origin_revision(self) -> str | None:
-        """The checkpoint that it begins with; None for the last good one, which only the Hub's listing tells."""
+        """The checkpoint that the fine-tuning begins with; None for the last good one, if only the Hub can tell it."""
         if revision := self.finetuning.of.partition("@")[2]:
             return revision
         return None if self.origin.kind == "repository" else self.origin.trainable_names[-1]
@@ -905,11 +923,11 @@ class FinetuningEntry(TrainedEntry):
         return self.model_copy(update=vars(whole))
 
 
-FindModel = Callable[[str, str], Entry]  # by a name, and by what names it in errors
+FindModel = Callable[[str, str], Entry]  # takes the name of a model, and the key that errors name
 SOURCES: dict[str, type[Entry]] = {
     source.kind: source for source in (HubEntry, FolderEntry, PretrainingEntry, FinetuningEntry)
 }
-# Keys that need another key, the source.
+# Key -> the sources that can have it.
 KEYS_OF_SOURCES = {
     "revision": ("repository",),
     "subfolder": ("repository",),
@@ -919,12 +937,12 @@ KEYS_OF_SOURCES = {
 
 
 def read_entry(content: Any, where: str, name: str = "") -> Entry:
-    """Check one entry of the model list.
+    """Validate an entry of a model.
 
     Raises
     ------
     InputError
-        One sentence: `where`, which names the entry, the first offending key, and what to do.
+        If a key is unknown or invalid, or if the entry has several sources. `where` names the entry in the sentence.
     """
     keys = content.keys() if isinstance(content, dict) else set()
     sources = [source for source in SOURCES if source in keys and content[source] is not None]
@@ -938,7 +956,7 @@ def read_entry(content: Any, where: str, name: str = "") -> Entry:
             raise make_unknown_name_error(str(key), {*key_names}, "key", where)
         source_names = " or ".join(f"`{source}`" for source in SOURCES)
         raise InputError(f"{where}: the entry needs exactly one of {source_names}")
-    if isinstance(content, dict):  # a source without a value is as if it were not there
+    if isinstance(content, dict):  # in YAML, an empty key is None and means no source
         content = {
             key: value
             for key, value in content.items()
@@ -958,17 +976,17 @@ WrittenEntries = dict[str, tuple[str, Any]]  # name -> file, entry
 
 
 def read_entries(folder: Path) -> WrittenEntries:
-    """Read all YAML files of `folder`, ``*.yaml`` and ``*.yml``: model name -> (file, entry as written).
+    """Read all YAML files of `folder`, ``*.yaml`` and ``*.yml``: model name -> (file, unchecked entry).
 
     Raises
     ------
     InputError
-        For a file that is no mapping and for a name that two files have.
+        If a file is not a mapping, or if two files have the same name of a model.
     """
     entries: WrittenEntries = {}
     for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
         content = read_yaml(file)
-        if content is None:  # nothing but comments
+        if content is None:  # the file has only comments
             continue
         if not isinstance(content, dict):
             raise InputError(
@@ -984,7 +1002,7 @@ def read_entries(folder: Path) -> WrittenEntries:
 
 
 def _fill_in_seed(value: Any, seed: str) -> Any:
-    """Fill in a seed wherever an entry has a place for it."""
+    """Replace ``{seed}`` in all keys and values of an entry."""
     if isinstance(value, dict):
         return {
             _fill_in_seed(key, seed): _fill_in_seed(inner, seed) for key, inner in value.items()
@@ -997,12 +1015,12 @@ def _fill_in_seed(value: Any, seed: str) -> Any:
 def expand_seeds(
     entries: WrittenEntries, settings: Mapping[str, Any]
 ) -> tuple[WrittenEntries, dict[str, Any]]:
-    """Replace an entry with `seeds` by one entry per seed, in settings, too.
+    """Replace an entry with `seeds` by one entry per seed, and its name in settings by their names.
 
     Raises
     ------
     InputError
-        If `seeds` is no list of different whole numbers, or nothing in the entry has `{seed}`.
+        If `seeds` is not a list of different whole numbers, or if the entry has no `{seed}`.
     """
     seeds: dict[str, list[str]] = {}
     new_entries: WrittenEntries = {}
@@ -1025,7 +1043,7 @@ def expand_seeds(
             seed_entry |= {"label": f"{entry.get('label', name)}, seed {seed}"}
             if f"{name}-{seed}" in entries:
                 raise InputError(
-                    f"model `{name}-{seed}` is an entry, and a seed of `{name}` in {file}; rename one"
+                    f"model `{name}-{seed}` is both an entry and a seed of `{name}` in {file}; rename one"
                 )
             new_entries[f"{name}-{seed}"] = (
                 file,
@@ -1049,20 +1067,20 @@ def expand_seeds(
 
 
 def read_models(entries: WrittenEntries, names: Iterable[str]) -> dict[str, Entry]:
-    """Read the models called `names`, in that order; one may rest on others.
+    """Read the models called `names`, in that order, with the models that these depend on.
 
     Raises
     ------
     InputError
-        For a name that is not there and for an entry that is malformed, or that rests on itself.
+        If a name is unknown, or if an entry is invalid or depends on itself.
     """
     models: dict[str, Entry] = {}
     open_names: list[str] = []
 
     def read_model(name: str, where: str) -> Entry:
         if name in open_names:
-            way = [*open_names[open_names.index(name) :], name]
-            circle = " -> ".join(f"`{model}`" for model in way)
+            names_of_circle = [*open_names[open_names.index(name) :], name]
+            circle = " -> ".join(f"`{model}`" for model in names_of_circle)
             raise InputError(f"{where} leads in a circle, {circle}; name another model")
         if name not in entries:
             raise make_unknown_name_error(name, entries, "model", where)
@@ -1079,25 +1097,25 @@ def read_models(entries: WrittenEntries, names: Iterable[str]) -> dict[str, Entr
 
 
 def _refuse_odd_steps(model: Entry, where: str) -> None:
-    """Refuse two checkpoints of one name or step, and a step after the last one."""
+    """Refuse two checkpoints with the same name or step, and a step after the last step."""
     for key in ("name", "step"):
         values = Counter(getattr(checkpoint, key) for checkpoint in model.checkpoints)
-        if twice := [value for value, times in values.items() if times > 1]:
+        if repeated_values := [value for value, times in values.items() if times > 1]:
             raise InputError(
-                f"{where}: two checkpoints have the {key} `{twice[0]}`; give one another, or remove it"
+                f"{where}: two checkpoints have the {key} `{repeated_values[0]}`; change or remove one"
             )
     steps = {checkpoint.step or 0 for checkpoint in model.checkpoints}
     if model.hub_steps is not None and isinstance(model.hub_steps.step_choice, list):
         steps.update(model.hub_steps.step_choice)
     if model.last_step is not None and max(steps, default=0) > model.last_step:
         raise InputError(
-            f"{where}: `training.last_step` is {model.last_step}, but step {max(steps)} is asked for; "
+            f"{where}: `training.last_step` is {model.last_step}, but the entry names step {max(steps)}; "
             "correct one of them"
         )
 
 
 def find_origins(models: Iterable[Entry]) -> dict[str, Entry]:
-    """Collect the models from which others are trained further, each after its own origin."""
+    """Collect the models that others are fine-tuned from, each after its own origin."""
     origins: dict[str, Entry] = {}
     for model in models:
         if model.origin is not None:

@@ -1,4 +1,4 @@
-"""The configuration: each key with its type, its default, its bounds and what it means.
+"""The configuration: the type, default, bounds and meaning of each key.
 
 A paper adds a section by a class in its `settings.py`, such as `BlockEditing` for `block_editing`.
 
@@ -47,21 +47,21 @@ class Source(Section):
     Attributes
     ----------
     urls
-        mirrors, tried in order (to add one reruns nothing); http(s), `file://` or a path; plain, zip, gz,
+        mirrors, tried in order (a new mirror reruns nothing); http(s), `file://` or a path; plain, zip, gz,
         bz2 or xz
     builtin
-        instead of `urls`: `python_topics`, the help texts that come with Python
+        replaces `urls`: `python_topics`, the help texts of Python
     format
-        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is, but that lines end by LF)
+        `mediawiki` (an XML export, which is cleaned) or `text` (used unchanged, except that lines end with LF)
     member
-        which file of a zip
+        the name of the file in a zip
     sha256
-        of the unpacked file; a file that does not match is refused. Without `sha256` or `git_blob`, any file
-        from the server is accepted
+        SHA-256 of the unpacked file; another file is refused. Without `sha256` or `git_blob`, any file from the
+        server is accepted
     git_blob
-        its git blob id, if that is published instead
+        git blob id of the unpacked file, if its SHA-256 is not published
     alphabet_size
-        most frequent characters that its text keeps, such as the 205 of enwik8; empty for all
+        keep only this many characters, the most frequent ones (205 for enwik8); empty for all
     """
 
     urls: list[str] | None = Field(None, min_length=1)
@@ -80,16 +80,16 @@ class Source(Section):
 
 
 class Corpus(Section):
-    """The text that windows are drawn from.
+    """The text from which windows are drawn.
 
     Attributes
     ----------
     source
-        which entry of `corpus.sources` is used; or the path of a text of your own, in UTF-8
+        an entry of `corpus.sources`, or the path of your own text in UTF-8
     first_bytes
-        how much of the corpus is used; empty for all
+        use only this many bytes from the beginning of the corpus; empty for all
     alphabet_size
-        most frequent characters that each text keeps; empty for what its source says
+        keep only this many characters in each text, the most frequent ones; empty for the number of its source
     sources
         texts by name; see below
     """
@@ -101,8 +101,8 @@ class Corpus(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _add_text_of_user(cls, values: Any) -> Any:
-        """Let a file be a source without an entry."""
+    def _add_source_of_path(cls, values: Any) -> Any:
+        """Add an entry for a source that is the path of a file."""
         if not isinstance(values, dict) or not isinstance(source := values.get("source"), str):
             return values
         sources = values.get("sources") or {}
@@ -113,28 +113,37 @@ class Corpus(Section):
             problem = "a folder" if file.is_dir() else "a pipe or a device"
             problem = problem if file.exists() else "missing"
             raise make_validation_error(
-                f"names the source {format_value(source)}, which is {problem}; give the path of a text"
+                f"names the source {format_value(source)}, which is {problem}; give the path of a text file"
             )
         name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
         entry = {"urls": [str(file.absolute())], "format": "text"}
         return {**values, "source": name, "sources": {**sources, name: entry}}
 
 
-# Folders of results/, which no run may be called.
+# Folders of results/. A run cannot have such a name.
 FOLDERS = frozenset(
     (
-        *("benchmarks", "checkpoints", "choices", "claims", "controls", "corpus"),
-        *("downloads", "embeddings", "figures"),
-        *(
-            "finetuned",
-            "logs",
-            "losses",
-            "massive",
-            "measurements",
-            "measurements_in_memory",
-            "pretrained",
-        ),
-        *("provenance", "tables", "tasks", "weight_points", "weights"),
+        "benchmarks",
+        "checkpoints",
+        "choices",
+        "claims",
+        "controls",
+        "corpus",
+        "downloads",
+        "embeddings",
+        "figures",
+        "finetuned",
+        "logs",
+        "losses",
+        "massive",
+        "measurements",
+        "measurements_in_memory",
+        "pretrained",
+        "provenance",
+        "tables",
+        "tasks",
+        "weight_points",
+        "weights",
     )
 )
 
@@ -151,18 +160,18 @@ nonempty_unique = (Field(min_length=1), unique)
 
 
 class Sampling(Section):
-    """How windows are drawn.
+    """The number and the length of windows.
 
     Attributes
     ----------
     windows
         windows of text per checkpoint
     window_characters
-        their length
+        characters of a window
     vectors_per_dimension
-        draws more windows for wide models, so that there are about this many vectors per coordinate (at five
-        characters per token); 0: the same windows for all models. Scores of linearity depend on it. 16 makes
-        640 windows for Llama-2-7B
+        draw more windows for wide models, to get about this many vectors per coordinate, at five characters per
+        token; 0: the same windows for all models. Scores of linearity depend on it. With 16, Llama-2-7B gets 640
+        windows
     """
 
     windows: Count = 128
@@ -171,15 +180,15 @@ class Sampling(Section):
 
 
 class Forward(Section):
-    """How windows go through a model.
+    """The forward pass of windows through a model.
 
     Attributes
     ----------
     precision
         `float32`, `bfloat16` or `float16`; a model's entry may override it
     last_layer
-        `after_final_norm` (as the library returns it), `before_final_norm`, or `both`: the last layer is
-        then the one after the norm, and the state before the norm is kept, too, for measures that ask for it
+        `after_final_norm` (the library's last hidden state), `before_final_norm`, or `both`: then the last layer
+        is the state after the norm, and measures that need the state before the norm get it, too
     threads
         cores for the forward pass of a large model; does not change the numbers
     """
@@ -190,15 +199,15 @@ class Forward(Section):
 
 
 class Embeddings(Section):
-    """Whether hidden states are written to the disk.
+    """The storage of hidden states.
 
     Attributes
     ----------
     dump
-        `true`: hidden states of all tokens are written to the disk, once, and jobs read them. `false`: one
-        job per checkpoint keeps all layers in memory, measures them there, on the GPU where there is one,
-        and writes only losses and tables. The values are the same, byte by byte on the CPU and to rounding
-        of float64 from a GPU; their tables are in `measurements_in_memory/`
+        `true`: a job writes the hidden states of all tokens to the disk, and other jobs read and measure them.
+        `false`: one job per checkpoint keeps all layers in memory, measures them there (on a GPU if there is
+        one), and writes only losses and tables, in `measurements_in_memory/`. The values are the same: byte by
+        byte on a CPU, up to rounding of float64 on a GPU
     keep
         keep hidden states after they are measured
     """
@@ -209,44 +218,43 @@ class Embeddings(Section):
     @model_validator(mode="after")
     def _check_keep(self) -> "Embeddings":
         if self.keep and not self.dump:
-            nothing = "with `dump: false` nothing is written that could be kept"
-            raise make_validation_error(f"has `keep: true`, but {nothing}; set one of them")
+            raise make_validation_error(
+                "has `keep: true`, but with `dump: false` no hidden states are written; change one of them"
+            )
         return self
 
 
 class Measurement(Section):
-    """The measures of hidden states, and the vectors that they are taken of.
+    """The measures of hidden states, and the vectors that are measured.
 
     Attributes
     ----------
     batch_vectors
         vectors in a batch
     neighbours
-        how many nearest neighbours of each vector a measure can ask for. Somewhat more are searched (166 for
-        128), so that this many are left without a group of windows
+        the largest number of nearest neighbours of a vector that a measure can use. The search finds more (166
+        for 128), so that enough neighbours remain without a group of windows
     special_tokens
-        `keep` or `drop` the vectors at special tokens (the model sees them anyway)
+        `keep` or `drop` the vectors at special tokens (the model sees these tokens in any case)
     first_token
-        `keep` or `drop` the vector of each window's first token (for an encoder that is [CLS], a special
-        token)
+        `keep` or `drop` the vector of each window's first token (for an encoder this is [CLS], a special token)
     token_types
-        `all` tokens, or `one` of each token type: among the tokens that the two keys above leave, one vector
-        for each entry of the vocabulary, drawn by the seed, the same one in every layer and revision. A
-        frequent token then weighs as much as a rare one. About a fifth of the tokens of 128 windows
-        remains, fewer than one batch: raise `sampling.windows` (256 are enough for MiniLM), or lower
-        `measurement.batch_vectors`
+        `all` tokens, or `one` of each token type: one vector for each entry of the vocabulary, among the tokens
+        that the two keys above keep, drawn by the seed, at the same token in every layer and revision. A frequent
+        token then weighs as much as a rare one. About a fifth of the tokens of 128 windows remain, less than a
+        batch: raise `sampling.windows` (256 are enough for MiniLM), or lower `measurement.batch_vectors`
     massive_tokens
-        `keep` or `drop` the tokens whose vectors are longer than five times the median in any layer of the
-        checkpoint, among all tokens; the same tokens are dropped from all layers
+        `keep` or `drop` the tokens whose vector in any layer of the checkpoint is longer than five times the
+        median over all tokens; the same tokens are dropped from all layers
     same_window
-        `keep` or `drop` neighbours of a vector that are in its own window
+        `keep` or `drop` neighbours of a vector from its own window
     sequence
-        `all`: a vector for each token that the keys above leave. `last_token` or `mean`: one for each window, of
-        its last such token, or the mean of them. Then there are as many vectors as windows, so raise
-        `sampling.windows` to `measurement.batch_vectors`, or lower that one
+        `all`: a vector for each token that the keys above keep. `last_token` or `mean`: one vector for each
+        window, that of its last kept token or the mean over its kept tokens. Then there are only as many vectors
+        as windows: raise `sampling.windows` to `measurement.batch_vectors`, or lower `measurement.batch_vectors`
     estimators
-        list of the measures in `measurements.csv`, `estimates.csv` and `changes.csv`. Other measures that a
-        figure draws are also measured for its models, and are also in `estimates.csv`
+        list of the measures in `measurements.csv`, `estimates.csv` and `changes.csv`. If a figure draws another
+        measure, the run measures it for the models of the figure, and `estimates.csv` has it, too
     parameters
         settings of measures, by name: `{two_nn: {kept: 0.8}, mada: {k: 10, combine: median}}`
     """
@@ -279,7 +287,7 @@ ShownModels = Annotated[
 
 
 class Figures(Section):
-    """The models that figures show; besides these keys, the names of the papers' figures and tables.
+    """The models of figures; the names of the papers' figures and tables are further keys.
 
     Attributes
     ----------
@@ -294,7 +302,7 @@ class Figures(Section):
 
     @property
     def targets(self) -> dict[str, Any]:
-        """Which models the figures and tables show that the section names."""
+        """Figure or table -> the models that the section names for it."""
         return self.__pydantic_extra__
 
 
@@ -306,47 +314,48 @@ Estimator = Annotated[
 
 
 class Choices(Section):
-    """Specification curves: each claim under every combination of these.
+    """Specification curves: each claim under every combination of options.
 
     Attributes
     ----------
     judged
-        whether claims under every specification are part of `all`; they are a target, `choices`, in any case
+        whether `all` includes claims under every specification; they always have their own target, `choices`
     papers
-        whose claims; empty for all papers of the run
+        the papers with these claims; empty for all papers of the run
     checkpoints
-        at how many checkpoints of a training, evenly by rank, with the first and the last; the verdicts of
-        `claims` rest on all of them
+        the number of checkpoints of a training run, spaced evenly by rank, with the first and the last; the
+        verdicts of target `claims` use all checkpoints
     text
-        list of `own` (the windows of the run), `resampled` (as many of the same text, drawn with the next
-        seed; a few are the same where the text is short), and names of others in `corpus.sources`
+        list of `own` (the windows of the run), `resampled` (as many windows of the same text, drawn with the next
+        seed; in a short text a few are the same), and names of other texts in `corpus.sources`
     first_token
         list of options of `measurement.first_token`
     special_tokens
         list of options of `measurement.special_tokens`
     token_types
-        list of options of `measurement.token_types`. If one vector per token type leaves fewer than a batch,
-        all are one batch, and estimates of dimension depend on its size; if it leaves no more than
+        list of options of `measurement.token_types`. If one vector per token type makes less than a batch, all
+        vectors are one batch, and estimates of dimension depend on its size. With no more vectors than
         `measurement.neighbours`, nothing is measured
     massive_tokens
-        list of options of `measurement.massive_tokens`; with both, everything is measured twice
+        list of options of `measurement.massive_tokens`; two options measure everything twice
     same_window
-        list of options of `measurement.same_window`; with both, neighbours are searched twice
+        list of options of `measurement.same_window`; two options search neighbours twice
     sequence
         list of options of `measurement.sequence`
     windows_share
         list of shares of the windows to keep. Each of the 16 groups keeps this share, rounded to whole windows,
-        and at least one. With 16 windows, a share of 0.5 therefore keeps all of them
+        and at least one window. With 16 windows, a share of 0.5 therefore keeps all windows
     batch_share
         list of shares of `measurement.batch_vectors`
     average_over
-        list of options of `figures.average_over` (for claims: whether layer 0 counts)
+        list of options of `figures.average_over`, which decides whether layer 0 counts
     last_layer
         list of options of `forward.last_layer`
     estimators
-        lists of estimators that can take each other's place, by the name of the choice; `two_nn: {kept:
-        0.2}` is one with a parameter of its own; those that ask for more than `measurement.neighbours` are
-        left out. For a claim that names several of a list, only their own parameters are a choice
+        lists of estimators that can replace each other, by the name of the choice; `two_nn: {kept: 0.2}` is an
+        estimator with another value of a parameter. Estimators that need more neighbours than
+        `measurement.neighbours` are left out. If a claim names several estimators of a list, only their parameters
+        are a choice
     """
 
     judged: bool = False
@@ -384,13 +393,13 @@ class Controls(Section):
     Attributes
     ----------
     kinds
-        list of `shuffled_within_windows` (the tokens of each window in another order), `shuffled_unigram` (of
-        all windows together), `untrained` (weights as the library initialises them), `gaussian` (vectors
-        with the mean and the covariance of each hidden state; for dimensions, since anisotropy and linearity
-        follow from the covariance) and `gaussian_without_massive_tokens` (these of all tokens but the massive
-        ones, which stretch a Gaussian along one direction)
+        list of `shuffled_within_windows` (the tokens of each window in another order), `shuffled_unigram` (the
+        tokens of all windows in another order), `untrained` (initial weights of the library), `gaussian` (random
+        vectors with the mean and the covariance of each layer's hidden states; only for dimensions, since
+        anisotropy and linearity follow from the covariance) and `gaussian_without_massive_tokens` (the same
+        without massive tokens, which stretch a Gaussian along one direction)
     checkpoints
-        at how many checkpoints of a training, evenly by rank, with the first and the last
+        the number of checkpoints of a training run, spaced evenly by rank, with the first and the last
     """
 
     kinds: Annotated[list[Control], *nonempty_unique] = [
@@ -409,31 +418,31 @@ class Settings(Section):
     Attributes
     ----------
     run
-        a name; results are then below `results/NAME/` instead of `results/`, so that configurations do not
+        a name; results are then in `results/NAME/` instead of `results/`, so that configurations do not
         overwrite each other
     seed
         decides every random choice, except those of a fine-tuning, which has its own seed
     papers
-        a list of folders of `workflow/papers/`: the run has the figures and tables of these papers only.
-        Empty: of the papers that `figures` names
+        a list of folders of `workflow/papers/`: the run has the figures and tables of only these papers.
+        Empty: of the papers with a figure or table in section `figures`
     models
-        names of entries of `models/*.yaml`; a gated one is left out with a note, unless there is a Hugging Face
-        token whose account has accepted its licence
+        names of entries of `models/*.yaml`; a gated model is left out with a note, unless there is a Hugging Face
+        token whose account has accepted the licence
     bad_checkpoints
-        what to do with a revision that is not what its name says: `skip` it and name it under the figure,
-        or `flag` it (measured and drawn as an open diamond)
+        the treatment of revisions whose weights do not belong to their names: `skip` them and name them under the
+        figure, or `flag` them (measure them, and draw them as open diamonds)
     keep_checkpoints
         keep downloaded and fine-tuned weights after they are measured
     training_steps
-        steps that replace those of an entry, by model: `{pythia-14m: {log: 8}}`; for a `pretraining` or
-        `finetuning`, also if the entry has none
+        steps that replace those of entries, by model: `{pythia-14m: {log: 8}}`. A `pretraining` or `finetuning`
+        does not need steps in its entry
     corpus, sampling, forward, embeddings, measurement, controls, choices
         sections; see below
     tasks
-        labelled texts by name, made when a fine-tuning asks for them; see below
+        labelled texts by name, made only if a fine-tuning needs them; see below
     figures
-        a section, and besides its keys models that a figure or table of `workflow/papers/*/paper.yaml`
-        shows, those of them that are in `models`; or `all`, as of one that is not named
+        a section. The name of a figure or table of `workflow/papers/*/paper.yaml` can be a further key, with a
+        list of the models that it shows, if `models` has them; or with `all`, the default
     """
 
     run: Annotated[
@@ -461,13 +470,15 @@ class Settings(Section):
     @model_validator(mode="after")
     def _check_run_name(self) -> "Settings":
         if (self.run or "").casefold() in FOLDERS:
-            other = f"results/{self.run} is there for something else"
-            raise make_validation_error(f"has `run: {self.run}`, but {other}; choose another name")
+            raise make_validation_error(
+                f"has `run: {self.run}`, but results/{self.run} is a folder for results of other runs; choose "
+                "another name"
+            )
         return self
 
 
 def add_sections(sections: Mapping[str, type[Section]]) -> type[Settings]:
-    """Return the configuration with the sections that papers add, all of whose keys have defaults."""
+    """Return the configuration with the sections that papers add; every key of these sections has a default."""
     fields: dict[str, Any] = {
         name: (section, Field(section(), description="a section; see below"))
         for name, section in sections.items()
@@ -488,16 +499,16 @@ def choose_measures(
     measurement : mapping
         Section ``measurement`` of the configuration.
     names : collection of str
-        What `measurement.estimators` lists, and figures draw.
+        The names of the measures, from ``measurement.estimators`` or from figures.
     last_layer : str
         ``forward.last_layer``.
 
     Raises
     ------
     InputError
-        One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
-        than are searched or than a batch has, a state before the final norm that is not kept, or as
-        :func:`list_measure_names` and :func:`find_measure`.
+        If a measure, a parameter or a value is unknown, if a measure needs more neighbours than are searched, or if it
+        needs the state before the final norm and that state is not kept; also as :func:`list_measure_names` and
+        :func:`find_measure`. The sentence names the key.
     """
     known_names, settings = list_measure_names(), measurement["parameters"]
     for key, key_names in (("estimators", names), ("parameters", settings)):
@@ -513,31 +524,31 @@ def choose_measures(
     for name in names:
         if "last_layer" in measures[name].rows and last_layer != "both":
             raise InputError(
-                f"measure `{name}` takes the last layer before the final norm, but configuration key "
+                f"measure `{name}` needs the last layer before the final norm, but configuration key "
                 f"`forward.last_layer` is `{last_layer}`; set it to `both`"
             )
     return {name: measures[name] for name in names}
 
 
 def _choose_measure(name: str, neighbours: int, settings: Mapping[str, Any]) -> Measure:
-    measure = find_measure(name)
+    default = find_measure(name)
     parameters = {
-        key: _check_parameter(name, measure, key, value) for key, value in settings.items()
+        key: _check_parameter(name, default, key, value) for key, value in settings.items()
     }
-    chosen = measure.configure(name, parameters)
-    _check_order(chosen)
-    if measure.family == "dimension" and not chosen.neighbours:
-        chosen = replace(chosen, neighbours=neighbours)
-    if measure.family == "dimension" and int(chosen.neighbours) > neighbours:
+    measure = default.configure(name, parameters)
+    _check_order(measure)
+    if measure.family == "dimension" and not measure.neighbours:
+        measure = replace(measure, neighbours=neighbours)
+    if measure.family == "dimension" and int(measure.neighbours) > neighbours:
         raise InputError(
-            f"measure `{name}` asks for {chosen.neighbours} neighbours, but `measurement.neighbours` is "
-            f"{neighbours}; raise the latter to {chosen.neighbours}"
+            f"measure `{name}` needs {measure.neighbours} neighbours, but `measurement.neighbours` is "
+            f"{neighbours}; raise it to {measure.neighbours}"
         )
-    return chosen
+    return measure
 
 
 def _check_order(measure: Measure) -> None:
-    """Refuse a parameter that is not above the one that it must be above."""
+    """Refuse a parameter that must be above another parameter of the measure and is not."""
     for key, allowed_values in measure.allowed.items():
         other = allowed_values.above_parameter if isinstance(allowed_values, AllowedRange) else ""
         value, minimum = measure.parameters[key], measure.parameters.get(other, -math.inf)
@@ -549,7 +560,7 @@ def _check_order(measure: Measure) -> None:
 
 
 def _check_parameter(name: str, measure: Measure, key: str, value: Any) -> Value:
-    """Refuse an unknown parameter, or a value of the wrong type or beyond its bounds."""
+    """Return the value of a parameter; refuse an unknown parameter, a wrong type or a value beyond its bounds."""
     where = f"configuration key `measurement.parameters.{name}"
     if key not in measure.parameters:
         raise make_unknown_name_error(key, measure.parameters, "parameter", f"{where}`")

@@ -1,6 +1,6 @@
 """Section ``tasks`` of the configuration, and the job that makes the examples of a task.
 
-This module imports nothing heavy, because the Snakefile reads it at every start.
+This module avoids slow imports, because the Snakefile reads it at every start.
 """
 
 from typing import Annotated, Literal, NamedTuple
@@ -13,7 +13,7 @@ Most = Annotated[int, Field(ge=2, le=100_000_000)]
 
 
 class Split(Section):
-    """Names of published splits."""
+    """The names of the published splits for training and for evaluation."""
 
     train: Name
     held_out: Name
@@ -21,8 +21,9 @@ class Split(Section):
     @model_validator(mode="after")
     def _check_splits(self) -> "Split":
         if self.train == self.held_out:
-            twice = f"names `{self.train}` twice, so that nothing would be held out"
-            raise make_validation_error(f"{twice}; name another published split")
+            raise make_validation_error(
+                f"names `{self.train}` twice, so that no examples are held out; name another published split"
+            )
         return self
 
 
@@ -52,20 +53,20 @@ class TaskEntry(Section):
     Attributes
     ----------
     builtin
-        made from the run's corpus, with labels by construction, equally many of each. `topic`: to which of
-        two groups of four articles a sentence belongs, among the eight longest; split by paragraph
+        a task made from the run's corpus, with the same number of examples for each label. `topic`: the eight
+        longest articles form two groups of four, and the label of a sentence is its group; split by paragraph
     hub
         a data set that the library `datasets` reads without a script, such as Parquet files: `dataset`,
         `config`, `revision` (a commit), `split` (the published split for each of `train` and `held_out`),
-        `text`, `text_2` (of pairs), `label`. A loading script is refused and never run. Offline
-        (`HF_HUB_OFFLINE=1`), what the library has in `HF_HOME` is read, if it is that commit. GLUE's
-        licence is not stated: do not pass the texts on
+        `text`, `text_2` (the second texts of pairs), `label`. A loading script is refused and never run. Offline
+        (`HF_HUB_OFFLINE=1`), the library reads this commit from `HF_HOME`. GLUE states no licence: do not pass
+        the texts on
     metric
-        `accuracy` and `matthews` of classes (whole numbers), `spearman` of grades; of a `hub` task,
-        `accuracy` by default
+        `accuracy` or `matthews` for classes (whole numbers), `spearman` for grades; the default of a `hub` task is
+        `accuracy`
     most
-        `{train: 2000, held_out: 500}`: so many examples of each split at most, drawn by the seed; these are
-        the defaults of built-in tasks, others have none
+        the largest number of examples of each split, drawn by the seed: `{train: 2000, held_out: 500}`, the
+        default of built-in tasks; other tasks have no default
     """
 
     builtin: Literal["topic"] | None = None
@@ -79,7 +80,7 @@ class TaskEntry(Section):
             raise make_validation_error("needs exactly one of `builtin` or `hub`")
         if self.builtin and self.metric:
             raise make_validation_error(
-                "has a `metric`, but is `builtin`, which decides it; remove it"
+                "has a `metric`, but a `builtin` task decides it; remove `metric`"
             )
         return self
 
@@ -90,12 +91,12 @@ class TaskEntry(Section):
 
 
 class ExamplesJob(NamedTuple):
-    """A task whose examples are made.
+    """A job that makes the examples of a task.
 
     Attributes
     ----------
     task : str
-        Its key in section ``tasks``.
+        The key of the task in section ``tasks``.
     entry : TaskEntry
     seed : int
         The seed of the run, which decides the examples that are drawn.
