@@ -1,20 +1,20 @@
 """Estimators of the shape of hidden states, and the steps of the workflow that measures it.
 
-The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neighbour distances that
-:func:`nearest_distances` finds in one::
+The estimators are functions of arrays ``X`` of shape ``(n, d)``, or of the distances to neighbours that
+:func:`nearest_distances` finds in an array::
 
     import shape_of_learning as sol
 
     sol.anisotropy(X), sol.average_cosine(X)
     distances = sol.nearest_distances(X, 100)
     sol.two_nn(distances), sol.mada(distances), sol.mom(distances), sol.mle(distances)
-    sol.gride(distances, n1=8)  # each also takes X, and then searches by itself
+    sol.gride(distances, n1=8)  # each also takes X, and then finds neighbours itself
 
-Of vectors before and after a block, both ``(n, d)``::
+For vectors before and after a block, both ``(n, d)``::
 
     sol.linearity(X, Y), sol.linearity_increment(X, Y), sol.block_norm_ratio(X, Y)
 
-Of a whole model, or of the hidden states that it gave::
+For a whole model, or for its hidden states::
 
     table = sol.measure("gpt2")  # or a folder, a model, hidden states
     sol.plot(table), sol.compare("gpt2", "distilgpt2")
@@ -55,7 +55,7 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> _Any:
-    # Imported on first use: the Snakefile imports this package at every start and needs no NumPy.
+    # Functions are imported on first use, since the Snakefile imports this package at every start and needs no NumPy.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_named(name, _HOME[name])

@@ -76,7 +76,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its help has boxes, even without a terminal
+    rich_markup_mode=None,  # rich would draw boxes in the help, even without a terminal
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # Keys of the configuration in errors, and the options that replace them.
@@ -96,15 +96,15 @@ app.command(
     epilog=f"Example: shape-of-learning audit EleutherAI/pythia-2.8b --markdown issue.md. {command.EXIT_CODES}"
 )(command.audit)
 app.command(epilog="Example: shape-of-learning where pythia-2.8b 66000")(command.where)
-# Uses of an installation: a package that each use needs, and the extra that installs it.
+# Use of an installation -> a package that it needs, and the extra that installs the package.
 REQUIREMENTS = {
     "models, trainings, plots": ("transformers", "models"),
     "GGUF files": ("gguf", "models"),
     "the workflow": ("snakemake", "workflow"),
     "tasks from the Hub": ("datasets", "tasks"),
 }
-WRITER_SECONDS = 5  # for a writer to open a pipe
-LARGEST_STREAM = 1 << 30  # bytes of text from a pipe
+WRITER_SECONDS = 5  # time for a writer to open a pipe
+LARGEST_STREAM = 1 << 30  # largest text from a pipe, in bytes
 
 Text = Annotated[
     Path | None,
@@ -200,7 +200,7 @@ def measure(  # noqa: PLR0913 (options)
         for option, value, default in (("--revision", revision, "main"), ("--name", name, "")):
             if value != default and len(models) > 1:
                 raise InputError(
-                    f"{option} is for one model; write MODEL@REVISION, or measure one at a time"
+                    f"{option} is for one model; write MODEL@REVISION, or measure one model at a time"
                 )
         text_name = BUILT_IN_TEXT
         if text is not None:
@@ -214,12 +214,12 @@ def measure(  # noqa: PLR0913 (options)
         text = _prepare_text(text, Path(temporary), models)
         if not text.is_file():
             text_name = UNKNOWN_TEXT
-        measured = _measure_all(models, checkpoints, text, options, name)
-        results = [result for _, result in measured]
+        measurements = _measure_all(models, checkpoints, text, options, name)
+        results = [result for _, result in measurements]
         rows = [row for result in results for row in result.estimates]
         try:
             if csv or json:
-                estimates = _record_estimates(measured, text_argument, text, options)
+                estimates = _record_estimates(measurements, text_argument, text, options)
             if csv:
                 write_estimates(csv, estimates)
             if json:
@@ -228,7 +228,7 @@ def measure(  # noqa: PLR0913 (options)
                 draw_plot(rows, plot, picture, text_name)
             if explorer:
                 write_text(explorer, make_explorer(rows, text_name))
-        finally:  # the results are printed even if a file could not be written
+        finally:  # print the results even if a file could not be written
             console = make_results_console(*outputs)
             for result in results:
                 estimates = name_cells(result.estimates)
@@ -324,13 +324,13 @@ def verify(
     text: Annotated[
         Path | None,
         typer.Option(
-            help="The text, if it is not where the file says, or came from a pipe.",
+            help="The text, if it has moved since the file was written, or came from a pipe.",
             parser=parse_input,
             metavar="FILE",
         ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Where the model is, if it is not where the file says.")
+        str, typer.Option(help="The model, if it has moved since the file was written.")
     ] = "",
     threads: Threads = None,
     device: Annotated[
@@ -366,15 +366,19 @@ def verify(
             )
         if text is not None and is_stream(text):
             text = _read_stream(text, folder)
-        for recorded in estimates:
-            if recorded.record.commit and not model:
-                print_message(f"Asking {endpoint()} for `{recorded.record.model}`.")
+        for model_estimates in estimates:
+            if model_estimates.record.commit and not model:
+                print_message(f"Asking {endpoint()} for `{model_estimates.record.model}`.")
         inputs = find_recorded_inputs(estimates, model, text, folder)
         agreements = []
-        for recorded, found in zip(estimates, inputs, strict=True):
-            with show_bar(found.source.model) as progress:
+        for model_estimates, recorded_inputs in zip(estimates, inputs, strict=True):
+            with show_bar(recorded_inputs.source.model) as progress:
                 verification = verify_estimates(
-                    recorded, found, device=device, threads=threads, progress=progress
+                    model_estimates,
+                    recorded_inputs,
+                    device=device,
+                    threads=threads,
+                    progress=progress,
                 )
             for line in format_verification(verification):
                 stdout.print(line, soft_wrap=True, highlight=False)
@@ -451,7 +455,7 @@ def _make_options(
     device: str,
     batch_size: int | None,
 ) -> MeasurementOptions:
-    """Make the options that `measure` and `compare` share."""
+    """Make the options of a measurement from the options of `measure` and `compare`."""
     return MeasurementOptions(
         measures=_split_measures(measures),
         windows=windows,
@@ -477,22 +481,22 @@ def _split_measures(names: str) -> list[str]:
 def _refuse_options_of_models(
     models: list[str], text: Path | None, options: MeasurementOptions
 ) -> None:
-    """Refuse options of a forward pass where all models are files of vectors."""
+    """Raise InputError for options of a forward pass if all models are files of vectors."""
     from shape_of_learning.one_model.vector_files import is_vector_file
 
     if not all(map(is_vector_file, models)):
         return
-    given = {
+    has_option = {
         "--text": text is not None,
         "--windows": options.windows != WINDOWS,
         "--window-characters": options.window_characters != WINDOW_CHARACTERS,
         "--device": options.device is not None,
         "--batch-size": options.batch_size is not None,
     }
-    for option, is_given in given.items():
+    for option, is_given in has_option.items():
         if is_given:
             raise InputError(
-                f"no text is read and no model runs for vectors ({', '.join(models)}); leave out {option}"
+                f"a file of vectors needs no text and no forward pass ({', '.join(models)}); leave out {option}"
             )
 
 
@@ -521,7 +525,7 @@ def _list_model_files(models: list[str]) -> list[Path]:
     from shape_of_learning.checkpoints.shapes import ADAPTER, CONFIGURATION, TOKENIZER
 
     names = {CONFIGURATION, ADAPTER, *TOKENIZER}
-    # Of names that are too long for a file, where methods of Path raise, these functions return False.
+    # For names that are too long for a file, these functions return False, whereas methods of Path raise an error.
     files = [Path(model) for model in models if os.path.isfile(model)]  # noqa: PTH113
     for folder in (Path(model) for model in models if os.path.isdir(model)):  # noqa: PTH112
         files += [
@@ -533,7 +537,7 @@ def _list_model_files(models: list[str]) -> list[Path]:
 
 
 def _choose_checkpoints(models: list[str], revision: str = "main") -> list[tuple[str, str]]:
-    """Return the model and the revision of each argument; refuse wrong ones before anything is fetched."""
+    """Return the model and the revision of each argument; InputError, before any download, if one is wrong."""
     from shape_of_learning.checkpoints.local import find_checkpoint_folder, is_local
     from shape_of_learning.one_model.vector_files import is_vector_file
 
@@ -578,7 +582,7 @@ def _measure_all(
     short_names = [
         name_local(model) if is_local(model) else Path(model).name for model, _ in checkpoints
     ]
-    measured: list[tuple[ModelSource, MeasurementResult]] = []
+    measurements: list[tuple[ModelSource, MeasurementResult]] = []
     for argument, (model, revision), short_name in zip(
         models, checkpoints, short_names, strict=True
     ):
@@ -591,20 +595,22 @@ def _measure_all(
                 options,
                 name=label,
                 revision=revision,
-                shuffled_as=measured[0][1].model.name if measured and shares_batches else "",
+                shuffled_as=measurements[0][1].model.name
+                if measurements and shares_batches
+                else "",
                 progress=progress,
             )
-        measured.append((source, result))
-    return measured
+        measurements.append((source, result))
+    return measurements
 
 
 def _record_estimates(
-    measured: "list[tuple[ModelSource, MeasurementResult]]",
+    measurements: "list[tuple[ModelSource, MeasurementResult]]",
     argument: Path | None,
     text: Path,
     options: MeasurementOptions,
 ) -> "list[RecordedEstimates]":
-    """Put a record beside the estimates of each model; `argument` is the option --text, `text` its content."""
+    """Join the estimates of each model with a record; `argument` is the option --text, `text` the file to read."""
     from shape_of_learning.file_hashes import remember_sha256
     from shape_of_learning.one_model.measurement_record import (
         RecordedEstimates,
@@ -613,21 +619,21 @@ def _record_estimates(
         make_record,
     )
 
-    described = None
+    text_source = None
     if text.is_file():
         kind: TextKind = "built-in"
         if argument is not None:
             kind = "stream" if is_stream(argument) else "file"
         path = _format_input(argument) if argument else ""
-        described = TextSource(source=kind, path=path, sha256=remember_sha256(text))
+        text_source = TextSource(source=kind, path=path, sha256=remember_sha256(text))
     return [
-        RecordedEstimates(result.estimates, make_record(source, described, options))
-        for source, result in measured
+        RecordedEstimates(result.estimates, make_record(source, text_source, options))
+        for source, result in measurements
     ]
 
 
 def _split_revision(argument: str) -> tuple[str, str]:
-    """Split MODEL@REVISION; the name of a folder may contain the sign."""
+    """Split MODEL@REVISION, unless the argument is a folder whose name contains @."""
     from shape_of_learning.checkpoints.local import is_local
 
     model, _, revision = argument.partition("@")
@@ -641,12 +647,13 @@ def _format_input(path: Path) -> str:
 
 
 def _open_pipe(pipe: Path) -> tuple[int, bytes]:
-    """Open a pipe for reading, and return its first bytes; InputError if it has no writer."""
-    reader, first = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), b""
+    """Open a pipe, and return its descriptor and first bytes; InputError if it has no writer."""
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    first = b""
     if not select.select([reader], [], [], WRITER_SECONDS)[0]:
         try:
             first = os.read(reader, 1)
-        except BlockingIOError:  # a writer has opened it
+        except BlockingIOError:  # a writer has opened the pipe
             pass
         else:
             if not first:
@@ -658,7 +665,8 @@ def _open_pipe(pipe: Path) -> tuple[int, bytes]:
 
 def _read_stream(stream: Path, folder: Path) -> Path:
     """Copy the standard input, a pipe or an open file into a file of the folder."""
-    descriptor, name = find_descriptor(stream), _format_input(stream)
+    descriptor = find_descriptor(stream)
+    name = _format_input(stream)
     if descriptor is None and not (stream.is_fifo() or stream == Path("/dev/null")):
         raise InputError(f"{name} is a device; name a file or a pipe")
     file = folder / ("standard input" if stream == STANDARD_INPUT else stream.name)

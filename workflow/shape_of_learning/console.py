@@ -1,4 +1,4 @@
-"""The terminal: results on the standard output; messages, progress and errors on the standard error."""
+"""Print results on the standard output, and messages, progress and errors on the standard error."""
 
 import errno
 import logging
@@ -28,9 +28,9 @@ from shape_of_learning.errors import (
 from shape_of_learning.files import expand_home, find_descriptor, follow_links, is_stream
 from shape_of_learning.job import RedactingFormatter, hide_bars
 
-WIDE = 10_000  # characters of a line, if the output is no terminal
+WIDE = 10_000  # characters of a line if the output is not a terminal
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/fd/0"), Path("/dev/fd/1")
-# Advice that needs a configuration, and its replacement in errors of commands.
+# Advice in errors that needs a configuration -> the replacement in errors of commands.
 CONFIGURATION_WORDS = {
     " (with `measurement.token_types: one` only one vector of each token type is measured, with "
     "`measurement.sequence` one of each window)": "",
@@ -58,12 +58,12 @@ class PlainConsole(Console):
 
 
 def _silence_standard_output() -> None:
-    """Discard further output, also that of Python when it exits, since nobody reads the pipe."""
+    """Discard further output, including that of Python at exit, since the reader of the pipe is gone."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-# `sys.stdout` is None if a shell has closed it.
+# `sys.stdout` is None if a shell has closed the standard output.
 stdout = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else WIDE, markup=False)
 stderr = PlainConsole(stderr=True, markup=False)
 
@@ -94,9 +94,9 @@ def exit_on_input_error(
     options: Mapping[str, str] = MappingProxyType({}),
     code: int = 1,
 ) -> Iterator[None]:
-    """Check that the output files can be written, and exit with one sentence and `code` on an error of the user's.
+    """Check that the output files can be written; exit with a message and `code` if the user has made an error.
 
-    In the sentence, keys of the configuration are replaced by the command's `options`.
+    The command's `options` replace keys of the configuration in the message.
     """
     _configure_logging()
     hide_bars()
@@ -116,7 +116,7 @@ def exit_on_input_error(
             sentence = str(error) if isinstance(error, InputError) else shorten_error(error)
         if isinstance(error, ModuleNotFoundError):
             sentence = (
-                f"the package `{error.name}` is missing; install what the command needs: "
+                f"the package `{error.name}` is missing; install the packages of the command: "
                 "`pip install '.[models]'` in a clone of the repository"
             )
         if sentence is None:
@@ -142,12 +142,12 @@ def _configure_logging() -> None:
     handler.setFormatter(RedactingFormatter("%(levelname)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     if threading.current_thread() is threading.main_thread():
-        # As an exception, a request to end lets `atomic_write` remove partial files.
+        # The exception SystemExit lets `atomic_write` remove partial files.
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def _require_outputs(outputs: list[Path], inputs: list[Path]) -> None:
-    """Refuse output files that cannot be written or that would replace each other, before the computation."""
+    """Raise an error before the computation if outputs cannot be written or would replace each other or an input."""
     sources = {os.path.realpath(path) for path in inputs if not is_stream(path)}
     targets: set[int | str] = set()
     for path in outputs:
@@ -187,7 +187,7 @@ def _require_writable(path: Path, descriptor: int | None) -> None:
 
 @contextmanager
 def show_bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar for each unit, such as windows and layers; none if there is no terminal."""
+    """Show a progress bar for each unit, such as windows and layers; show no bar without a terminal."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     is_hidden = not stderr.is_terminal
     with Progress(*columns, console=stderr, disable=is_hidden, transient=True) as progress:

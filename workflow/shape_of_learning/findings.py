@@ -1,4 +1,4 @@
-"""What stands out in the estimates of checkpoints, in sentences with numbers."""
+"""Sentences with numbers on the main findings in the estimates of checkpoints."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ DIMENSIONS = {
     "mom": "MOM",
     "mle": "MLE",
     "two_nn": "TwoNN",
-}  # first those that copies and a few vectors disturb least
-TAIL = 1.5  # the mean of local dimensions over their median; in a cloud of one dimension it is 1.08
-ANISOTROPIC = 0.5  # from which on one direction has most of the variance
-PLATEAU = 0.05  # below the peak
-MOST_TOGETHER = 2  # models whose dimensions one sentence can hold
-MOST_RUNS = 3  # of consecutive blocks that one sentence tells apart
+}  # estimators that copies and a few vectors disturb least come first
+TAIL = 1.5  # the mean of local dimensions over their median; 1.08 in a cloud that has the same dimension everywhere
+ANISOTROPIC = 0.5  # from this anisotropy on, one direction has most of the variance
+PLATEAU = 0.05  # the largest distance below the peak
+MOST_TOGETHER = 2  # models in a sentence on dimensions
+MOST_RUNS = 3  # runs of consecutive blocks in a sentence
 
 
 class Curves(NamedTuple):
@@ -30,37 +30,37 @@ class Curves(NamedTuple):
 
     label: str
     rows: Mapping[str, Mapping[int, Row]]
-    undefined: Mapping[str, Sequence[int]]
+    undefined_layers: Mapping[str, Sequence[int]]
 
-    def blocks(self, measure: str) -> dict[int, Row]:
-        """Return the rows of the blocks; the embeddings, layer 0, are none."""
+    def select_blocks(self, measure: str) -> dict[int, Row]:
+        """Return the rows of the blocks, by block; layer 0, the embeddings, is not a block."""
         return {layer: row for layer, row in self.rows.get(measure, {}).items() if layer >= 1}
 
-    def undefined_blocks(self, measure: str) -> list[int]:
+    def list_undefined_blocks(self, measure: str) -> list[int]:
         """Return the blocks in which a measure has no value."""
-        return [layer for layer in self.undefined.get(measure, ()) if layer >= 1]
+        return [layer for layer in self.undefined_layers.get(measure, ()) if layer >= 1]
 
     @property
-    def windows(self) -> str:
-        """How many windows were measured, as a sentence says it."""
+    def sample_size(self) -> str:
+        """The number of windows, as words for a sentence; empty if it is unknown."""
         numbers = {
             round(number)
-            for of_measure in self.rows.values()
-            for row in of_measure.values()
+            for rows_by_layer in self.rows.values()
+            for row in rows_by_layer.values()
             if math.isfinite(number := parse_cell(row.get("windows")))
         }
         return f", {max(numbers)} windows" if numbers else ""
 
 
 def find_sentences(label: str, rows: Iterable[Row]) -> list[str]:
-    """Say what stands out in the blocks of one checkpoint.
+    """Describe the findings in the blocks of a checkpoint.
 
     Parameters
     ----------
     label : str
-        What the model is called.
+        The printed name of the model.
     rows : iterable of mapping
-        Of ``tables/estimates.csv``, with numbers or text; rows without a layer are passed over.
+        Rows of ``tables/estimates.csv``, with cells as numbers or text; rows without a layer are ignored.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def find_sentences(label: str, rows: Iterable[Row]) -> list[str]:
 
 
 class NamedCheckpoint(NamedTuple):
-    """A checkpoint on which sentences are written: names in tables, and the printed name of the model."""
+    """A checkpoint: the names of model and revision in tables, and the printed name of the model."""
 
     model: str
     label: str
@@ -82,20 +82,20 @@ class NamedCheckpoint(NamedTuple):
 
 
 class FindingsJob(NamedTuple):
-    """The checkpoints whose findings are written."""
+    """The job that writes the findings in some checkpoints."""
 
     checkpoints: tuple[NamedCheckpoint, ...]
 
 
 def find_all_sentences(rows: Iterable[Row], checkpoints: Sequence[NamedCheckpoint]) -> list[str]:
-    """Say what stands out in several models: first the anisotropy of each model, then their dimensions.
+    """Describe the findings in several models: first the anisotropy of each model, then their dimensions.
 
     Parameters
     ----------
     rows : iterable of mapping
-        As of :func:`find_sentences`, of any checkpoints.
+        Rows as for :func:`find_sentences`, of any checkpoints.
     checkpoints : sequence of NamedCheckpoint
-        One of each model.
+        A checkpoint of each model.
     """
     rows_by_checkpoint: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -110,47 +110,50 @@ def find_all_sentences(rows: Iterable[Row], checkpoints: Sequence[NamedCheckpoin
 
 
 def _read_curves(label: str, rows: Iterable[Row]) -> Curves:
-    found: dict[str, dict[int, Row]] = {}
-    undefined: dict[str, list[int]] = {}
+    rows_by_measure: dict[str, dict[int, Row]] = {}
+    undefined_layers: dict[str, list[int]] = {}
     for row in rows:
         layer, value = parse_cell(row["layer"]), parse_cell(row["value"])
         if math.isfinite(layer) and math.isfinite(value):
-            found.setdefault(str(row["estimator"]), {})[int(layer)] = row
+            rows_by_measure.setdefault(str(row["estimator"]), {})[int(layer)] = row
         elif math.isfinite(layer):
-            undefined.setdefault(str(row["estimator"]), []).append(int(layer))
-    return Curves(label, found, undefined)
+            undefined_layers.setdefault(str(row["estimator"]), []).append(int(layer))
+    return Curves(label, rows_by_measure, undefined_layers)
 
 
 def _say_anisotropy(curves: Curves) -> str:
-    rows = curves.blocks(ANISOTROPY)
+    rows = curves.select_blocks(ANISOTROPY)
     if not rows:
         return ""
-    begin = f"{curves.label}{curves.windows}: "
-    values = _values(rows)
-    high = [layer for layer, value in values.items() if value >= ANISOTROPIC]
-    if not high:
+    begin = f"{curves.label}{curves.sample_size}: "
+    values = _read_values(rows)
+    anisotropic_blocks = [layer for layer, value in values.items() if value >= ANISOTROPIC]
+    if not anisotropic_blocks:
         sentence = f"no block is anisotropic ({ANISOTROPIC:g} or more); {_say_highest(rows)}"
-        without = _say_without_massive(curves, find_highest_blocks(rows))
-        return f"{begin}{sentence}{without}{_say_undefined_anisotropy(curves)}."
+        massive_clause = _say_without_massive(curves, find_highest_blocks(rows))
+        return f"{begin}{sentence}{massive_clause}{_say_undefined_anisotropy(curves)}."
     plateau = _find_layers_around(values, max(values, key=values.__getitem__))
-    where = f" in {name_blocks(plateau)}" if plateau != high else ""
-    inside = f"({format_range((values[layer] for layer in plateau), '.2f')}{where})"
-    blocks = f"all {len(rows)} blocks" if len(high) == len(rows) else name_blocks(high)
-    sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {inside}"
-    return (
-        f"{begin}{sentence}{_say_without_massive(curves, high)}{_say_undefined_anisotropy(curves)}."
+    where = f" in {name_blocks(plateau)}" if plateau != anisotropic_blocks else ""
+    plateau_words = f"({format_range((values[layer] for layer in plateau), '.2f')}{where})"
+    blocks = (
+        f"all {len(rows)} blocks"
+        if len(anisotropic_blocks) == len(rows)
+        else name_blocks(anisotropic_blocks)
     )
+    sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {plateau_words}"
+    massive_clause = _say_without_massive(curves, anisotropic_blocks)
+    return f"{begin}{sentence}{massive_clause}{_say_undefined_anisotropy(curves)}."
 
 
 def _say_undefined_anisotropy(curves: Curves) -> str:
-    """Say in which blocks anisotropy is undefined, as of NaN in their hidden states."""
-    blocks = curves.undefined_blocks(ANISOTROPY)
+    """Name the blocks in which anisotropy is undefined, for example because hidden states are NaN."""
+    blocks = curves.list_undefined_blocks(ANISOTROPY)
     return f"; undefined in {name_blocks(blocks)}" if blocks else ""
 
 
 def _say_highest(rows: Mapping[int, Row]) -> str:
-    """Say how high anisotropy is, and where, if its intervals tell some blocks from the others."""
-    values = _values(rows)
+    """Describe the highest anisotropy, and name its blocks if intervals distinguish them from other blocks."""
+    values = _read_values(rows)
     top = find_highest_blocks(rows)
     if len(top) == len(rows):
         return f"anisotropy is {format_range(values.values(), '.2f')}"
@@ -158,110 +161,123 @@ def _say_highest(rows: Mapping[int, Row]) -> str:
 
 
 def _say_without_massive(curves: Curves, layers: Sequence[int]) -> str:
-    """Say what is left of the anisotropy of blocks without massive tokens, and how many these are."""
-    without = curves.blocks(WITHOUT_MASSIVE)
-    known = [layer for layer in layers if layer in without]
-    if not known:
+    """Describe the anisotropy of blocks without massive tokens, and the share of these tokens."""
+    rows_without = curves.select_blocks(WITHOUT_MASSIVE)
+    compared_blocks = [layer for layer in layers if layer in rows_without]
+    if not compared_blocks:
         return ""
     if _has_none_massive(curves):
         return "; no block has massive tokens"
-    left = {layer: parse_cell(without[layer]["value"]) for layer in known}
-    begin = f"; without the tokens that are massive in any layer{_say_share(curves, known)} it is"
-    still = [layer for layer, value in left.items() if value >= ANISOTROPIC]
-    also = f", still {ANISOTROPIC:g} or more in {name_blocks(still)}" if still else ""
-    runs = _split_runs(known)
-    ranges = [format_range((left[layer] for layer in run), ".2f") for run in runs]
+    values_without = {layer: parse_cell(rows_without[layer]["value"]) for layer in compared_blocks}
+    begin = f"; without the tokens that are massive in any layer{_say_share(curves, compared_blocks)} it is"
+    anisotropic_blocks = [layer for layer, value in values_without.items() if value >= ANISOTROPIC]
+    still_clause = (
+        f", still {ANISOTROPIC:g} or more in {name_blocks(anisotropic_blocks)}"
+        if anisotropic_blocks
+        else ""
+    )
+    runs = _split_runs(compared_blocks)
+    ranges = [format_range((values_without[layer] for layer in run), ".2f") for run in runs]
     if len(set(ranges)) == 1 or len(runs) > MOST_RUNS:
-        return f"{begin} {format_range(left.values(), '.2f')} there{also}"
-    parts = [f"{of_run} in {name_blocks(run)}" for of_run, run in zip(ranges, runs, strict=True)]
-    return f"{begin} {enumerate_items(parts)}{also}"
+        return f"{begin} {format_range(values_without.values(), '.2f')} there{still_clause}"
+    parts = [
+        f"{run_range} in {name_blocks(run)}" for run_range, run in zip(ranges, runs, strict=True)
+    ]
+    return f"{begin} {enumerate_items(parts)}{still_clause}"
 
 
 def _say_share(curves: Curves, layers: Iterable[int]) -> str:
-    """Say which share of the vectors is massive; nothing if it is not known.
+    """Describe the share of massive vectors; empty if it is unknown.
 
-    It is the same in all layers, except in tables of earlier versions.
+    The share is the same in all layers, except in tables of earlier versions.
     """
-    rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
+    rows = curves.select_blocks(ANISOTROPY)
+    rows_without = curves.select_blocks(WITHOUT_MASSIVE)
     shares = [
-        1 - parse_cell(without[layer]["n"]) / parse_cell(rows[layer]["n"]) for layer in layers
+        1 - parse_cell(rows_without[layer]["n"]) / parse_cell(rows[layer]["n"]) for layer in layers
     ]
-    # A batch without them may be larger where the text is divided into fewer batches.
+    # A batch without massive tokens may be larger if the text is divided into fewer batches.
     if not all(0 <= share < 0.5 for share in shares):
         return ""
     return f" ({format_range((100 * share for share in shares), '.1f')} % of the vectors)"
 
 
 def _has_none_massive(curves: Curves) -> bool:
-    """Return whether no vector of any block is massive, so that it is as if they were left out."""
-    rows, without = curves.blocks(ANISOTROPY), curves.blocks(WITHOUT_MASSIVE)
-    return bool(without) and all(
+    """Return whether no vector of any block is massive, so that values with and without massive tokens are equal."""
+    rows = curves.select_blocks(ANISOTROPY)
+    rows_without = curves.select_blocks(WITHOUT_MASSIVE)
+    return bool(rows_without) and all(
         layer in rows
         and all(parse_cell(row[key]) == parse_cell(rows[layer][key]) for key in ("value", "n"))
-        for layer, row in without.items()
+        for layer, row in rows_without.items()
     )
 
 
 def _say_dimension(models: Sequence[Curves]) -> str:
     measure = next(
-        (name for name in DIMENSIONS if any(model.blocks(name) for model in models)), None
+        (name for name in DIMENSIONS if any(model.select_blocks(name) for model in models)), None
     )
     if measure is None:
         return ""
-    parts = [_say_dimension_of(model, measure) for model in models if model.blocks(measure)]
-    others = [name for name in DIMENSIONS if not (name == MEAN and measure == MEDIAN)]
-    doubts = filter(None, [_say_tail(models), *(_say_doubts(models, name) for name in others)])
+    parts = [_say_dimension_of(model, measure) for model in models if model.select_blocks(measure)]
+    doubted_measures = [name for name in DIMENSIONS if not (name == MEAN and measure == MEDIAN)]
+    doubts = [_say_tail(models), *(_say_doubts(models, name) for name in doubted_measures)]
     sentence = f"Among blocks, the intrinsic dimension by {DIMENSIONS[measure]} is {enumerate_items(parts)}"
-    return f"{'; '.join([sentence, *doubts])}."
+    return f"{'; '.join(filter(None, [sentence, *doubts]))}."
 
 
 def _say_tail(models: Sequence[Curves]) -> str:
-    """Say what the mean of MADA is where a few vectors raise it far above the median."""
+    """Describe the mean of MADA in blocks in which a few vectors raise it far above the median."""
     parts = []
     for curves in models:
-        means, medians = _values(curves.blocks(MEAN)), _values(curves.blocks(MEDIAN))
-        raised = [n for n in means if n in medians and means[n] > TAIL * medians[n]]
-        if raised:
-            range_of_means = format_range((means[n] for n in raised), ".0f")
-            where = f"{len(raised)} of {len(means)} blocks of {curves.label}"
-            parts.append(f"{where} ({range_of_means})")
+        means = _read_values(curves.select_blocks(MEAN))
+        medians = _read_values(curves.select_blocks(MEDIAN))
+        raised_blocks = [n for n in means if n in medians and means[n] > TAIL * medians[n]]
+        if raised_blocks:
+            range_of_means = format_range((means[n] for n in raised_blocks), ".0f")
+            raised_share = f"{len(raised_blocks)} of {len(means)} blocks of {curves.label}"
+            parts.append(f"{raised_share} ({range_of_means})")
     if not parts:
         return ""
     return f"its mean, which a few vectors raise, is more than {TAIL:g} times as high in {enumerate_items(parts)}"
 
 
 def _say_dimension_of(curves: Curves, measure: str) -> str:
-    """Say where it is highest, if its intervals tell some blocks from the others, of values that are not suspect."""
-    rows = curves.blocks(measure)
-    sound = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
-    values, top = _values(sound), find_highest_blocks(sound)
+    """Describe a model's dimension, and name its highest blocks if intervals distinguish them from other blocks.
+
+    Suspect values do not count unless all values are suspect.
+    """
+    rows = curves.select_blocks(measure)
+    sound_rows = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
+    values = _read_values(sound_rows)
+    top = find_highest_blocks(sound_rows)
     highest = format_range((values[layer] for layer in top), ".0f")
-    undefined = curves.undefined_blocks(measure)
-    beside = []
-    if (last := max([*rows, *undefined])) in values and last not in top:
-        beside.append(f"{values[last]:.0f} in the last")
+    undefined_blocks = curves.list_undefined_blocks(measure)
+    details = []
+    if (last := max([*rows, *undefined_blocks])) in values and last not in top:
+        details.append(f"{values[last]:.0f} in the last")
     embeddings = curves.rows[measure].get(0)
     if embeddings and not _read_doubts(embeddings):
-        beside.append(f"{parse_cell(embeddings['value']):.0f} in the embeddings")
-    if undefined:
-        beside.append(f"undefined in {name_blocks(undefined)}")
-    if len(top) == len(sound):
-        inside = f" ({', '.join(beside)})" if beside else ""
-        return f"{highest} in all blocks of {curves.label}{inside}"
-    inside = "; ".join(filter(None, (highest, ", ".join(beside))))
-    return f"highest in {name_blocks(top)} of {curves.label} ({inside})"
+        details.append(f"{parse_cell(embeddings['value']):.0f} in the embeddings")
+    if undefined_blocks:
+        details.append(f"undefined in {name_blocks(undefined_blocks)}")
+    if len(top) == len(sound_rows):
+        bracket = f" ({', '.join(details)})" if details else ""
+        return f"{highest} in all blocks of {curves.label}{bracket}"
+    bracket = "; ".join(filter(None, (highest, ", ".join(details))))
+    return f"highest in {name_blocks(top)} of {curves.label} ({bracket})"
 
 
 def _say_doubts(models: Sequence[Curves], measure: str) -> str:
-    """Say in how many blocks a measure is suspect, and why."""
+    """Count the blocks in which a measure is suspect, and name the causes."""
     counts: list[str] = []
     reasons: set[Reason] = set()
     for curves in models:
-        rows = curves.blocks(measure)
-        suspect = [_read_doubts(row) for row in rows.values() if _read_doubts(row)]
-        reasons.update(reason for found in suspect for reason in found)
-        if suspect:
-            share = "all" if len(suspect) == len(rows) else f"{len(suspect)} of"
+        rows = curves.select_blocks(measure)
+        block_reasons = [_read_doubts(row) for row in rows.values() if _read_doubts(row)]
+        reasons.update(reason for row_reasons in block_reasons for reason in row_reasons)
+        if block_reasons:
+            share = "all" if len(block_reasons) == len(rows) else f"{len(block_reasons)} of"
             whose = f" of {curves.label}" if len(models) > 1 else ""
             counts.append(f"{share} {len(rows)} blocks{whose}")
     if not counts:
@@ -278,29 +294,29 @@ def _read_doubts(row: Row) -> list[Reason]:
 
 
 def find_highest_blocks(rows: Mapping[int, Row]) -> list[int]:
-    """List the block with the highest value, and those that its interval does not tell from it.
+    """List the block with the highest value and all blocks whose intervals overlap with its interval.
 
-    Without intervals nothing tells blocks apart, so that all are listed.
+    Without intervals, all blocks are listed.
     """
-    values = _values(rows)
+    values = _read_values(rows)
     peak = max(values, key=values.__getitem__)
-    least = parse_cell(rows[peak].get("low"))
-    return [n for n, row in rows.items() if n == peak or not parse_cell(row.get("high")) < least]
+    peak_low = parse_cell(rows[peak].get("low"))
+    return [n for n, row in rows.items() if n == peak or not parse_cell(row.get("high")) < peak_low]
 
 
 def _find_layers_around(values: Mapping[int, float], peak: int) -> list[int]:
-    """List the layers around a peak without a gap whose values are nearly as high."""
-    found = [peak]
+    """List the consecutive layers around a peak whose values are nearly as high."""
+    layers = [peak]
     for step in (-1, 1):
         layer = peak + step
         while values.get(layer, -math.inf) >= max(values[peak] - PLATEAU, ANISOTROPIC):
-            found.append(layer)
+            layers.append(layer)
             layer += step
-    return sorted(found)
+    return sorted(layers)
 
 
 def name_blocks(layers: Sequence[int]) -> str:
-    """Name blocks, those without a gap by the first and the last.
+    """Name blocks, with runs of consecutive blocks as "first to last".
 
     Examples
     --------
@@ -314,7 +330,7 @@ def name_blocks(layers: Sequence[int]) -> str:
 
 
 def _split_runs(layers: Iterable[int]) -> list[list[int]]:
-    """Split layers where there is a gap."""
+    """Split layers into runs of consecutive layers."""
     runs: list[list[int]] = []
     for layer in sorted(layers):
         if runs and layer == runs[-1][-1] + 1:
@@ -324,5 +340,5 @@ def _split_runs(layers: Iterable[int]) -> list[list[int]]:
     return runs
 
 
-def _values(rows: Mapping[int, Row]) -> dict[int, float]:
+def _read_values(rows: Mapping[int, Row]) -> dict[int, float]:
     return {layer: parse_cell(row["value"]) for layer, row in rows.items()}

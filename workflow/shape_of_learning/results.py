@@ -1,4 +1,4 @@
-"""Estimates of the command: JSON, a plot, an interactive page, tables on the terminal; and CSV files read again."""
+"""Write the estimates of the command as CSV, JSON, a plot, a page or tables on the terminal, and read CSV files."""
 
 import math
 import sys
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shape_of_learning.one_model.measurement_record import RecordedEstimates
 
 Row = Mapping[str, Any]
-# By format, the metadata key of the caption, and the keys without which equal results give equal bytes.
+# Format -> the metadata key of the caption, and the keys to remove so that equal results give equal bytes.
 PICTURES: dict[str, tuple[str, dict[str, None]]] = {
     "png": ("Description", {"Software": None}),
     "pdf": ("Subject", {"CreationDate": None}),
@@ -38,8 +38,8 @@ PICTURES: dict[str, tuple[str, dict[str, None]]] = {
 INTEGER_COLUMNS = ("step", "tokens", "layer")
 VALUE_COLUMNS = ("value", "standard_error", "low", "high", "batch_sd")
 WIDTH = 80  # characters of a line
-MOST_DECIMALS = 2  # of estimates; differences have one more
-# Labels that fit a narrow column.
+MOST_DECIMALS = 2  # decimals of estimates; differences have a further decimal
+# Labels that are short enough for a column.
 SHORT_LABELS = {
     "anisotropy": "anisotropy",
     "anisotropy_without_massive_tokens": "w/o massive",
@@ -50,7 +50,9 @@ LEGEND = {
     "mada_median": "the median of its local dimensions; `--measures mada` for their mean",
     "mle": "near-copies make it low; where TwoNN has a *, do not quote it",
 }
-LAYERS, AVERAGE = "", "mean"  # heading and last row of the column of layers, which is narrow
+# The heading and the last row of the column of layers; the heading is empty to keep the column narrow.
+LAYERS = ""
+AVERAGE = "mean"
 EXCLUDES_0 = Reason("excludes 0", "!", "the interval excludes 0")
 
 
@@ -66,7 +68,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 def write_estimates(path: Path, estimates: "Iterable[RecordedEstimates]") -> None:
-    """Write a CSV file of the estimates of models, with the record of each in its first row."""
+    """Write a CSV file of the estimates of models, with the record of each model in its first row."""
     rows = []
     for model in estimates:
         records = [dumps(model.make_cell()), *[""] * (len(model.rows) - 1)]
@@ -75,7 +77,7 @@ def write_estimates(path: Path, estimates: "Iterable[RecordedEstimates]") -> Non
 
 
 def write_objects(path: Path, estimates: "Iterable[RecordedEstimates]") -> None:
-    """Write the same as a list of JSON objects; JSON has no number for infinity and NaN."""
+    """Write the estimates of models as a list of JSON objects, with strings for infinities and null for NaN."""
     objects = []
     for model in estimates:
         for number, cells in enumerate(name_cells(model.rows)):
@@ -91,7 +93,7 @@ def write_objects(path: Path, estimates: "Iterable[RecordedEstimates]") -> None:
 
 
 def choose_picture_format(path: Path) -> str:
-    """Return the format of a picture by the suffix of its name; PNG for a pipe."""
+    """Return the format of a picture by the suffix of its file name; PNG for a pipe."""
     kind = path.suffix[1:].lower()
     if kind in PICTURES:
         return kind
@@ -121,7 +123,7 @@ def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -
 
 
 def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
-    """Return the explorer's page for rows of estimates measured on `text`."""
+    """Return the explorer's page for rows of estimates that were measured on `text`."""
     from shape_of_learning.explorer.explorer_page import read_content, write_page
     from shape_of_learning.explorer.job import ExplorerJob, ShownModel, make_shown_measures
 
@@ -151,7 +153,7 @@ def _describe_sample(rows: Sequence[Row], text: str) -> str:
 
 
 def read_table(file: Path) -> list[dict[str, str]]:
-    """Read the cells of a CSV file by column, also after a spreadsheet has saved it; ValueError if it is damaged."""
+    """Read the cells of a CSV file by column, also if a spreadsheet has saved it; ValueError if it is damaged."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             header, *lines = [*csv_reader(stream, strict=True)] or [[]]
@@ -172,7 +174,7 @@ def read_table(file: Path) -> list[dict[str, str]]:
 
 
 def read_estimates(file: Path, name: str) -> list[list[str]]:
-    """Read a table of estimates, also after a spreadsheet has saved it."""
+    """Read a table of estimates, also if a spreadsheet has saved it; InputError if it is no table of estimates."""
     try:
         rows = [
             [_read_cell(row[column], column, number) for column in ESTIMATE_COLUMNS]
@@ -189,7 +191,7 @@ def read_estimates(file: Path, name: str) -> list[list[str]]:
 
 
 def _read_cell(cell: str, column: str, line: int) -> str:
-    """Return a cell as tables of this package have it: integers without a point, undefined values empty."""
+    """Return a cell as tables of this package write it: integers without a point, undefined values as empty cells."""
     if column == "reason":
         return _read_reasons_cell(cell, line)
     if column in TEXT_COLUMNS:
@@ -212,13 +214,13 @@ def _read_cell(cell: str, column: str, line: int) -> str:
 
 
 def _read_reasons_cell(cell: str, line: int) -> str:
-    if cell.lower() == "nan":  # as pandas may write a cell without reasons
+    if cell.lower() == "nan":  # pandas may write a cell without reasons like this
         return ""
     try:
         read_reasons(cell)
     except KeyError:
         raise ValueError(
-            f"line {line} has {cell!r:.50} in `reason`, where there may be {', '.join(REASONS)}"
+            f"line {line} has {cell!r:.50} in `reason`, which may be {', '.join(REASONS)}"
         ) from None
     return cell
 
@@ -245,7 +247,7 @@ def print_estimates(rows: Iterable[Row], console: Console) -> None:
     for row in rows:
         low = row["low"]
         if low < 0 and find_measure(row["estimator"]).conditions.is_positive:
-            low = 0.0  # no dimension is negative; the tables keep the interval as it is computed
+            low = 0.0  # a dimension is not negative; the tables keep the interval as it is computed
         cell = Cell(row["value"], low, row["high"], read_reasons(row["reason"]))
         cells[_label_layer(row), row["estimator"]] = cell
     _print_table(cells, console, MOST_DECIMALS)
@@ -264,16 +266,16 @@ def print_changes(rows: Iterable[Row], console: Console) -> None:
 
 
 def _print_table(cells: Mapping[tuple[str, str], Cell], console: Console, decimals: int) -> None:
-    """Print cells by layer and measure, in as many tables as their columns need."""
+    """Print cells by layer and measure, divided into tables of at most :data:`WIDTH` characters."""
     layers = list(dict.fromkeys(layer for layer, _ in cells))
+    measures = list(dict.fromkeys(measure for _, measure in cells))
     columns = {}
     labels = {}
-    measures = list(dict.fromkeys(measure for _, measure in cells))
-    short = {
-        n: of for n, of in SHORT_LABELS.items() if n != "mada_median" or "mada" not in measures
-    }
+    short_labels = dict(SHORT_LABELS)
+    if "mada" in measures:  # beside MADA, its median has its full label
+        del short_labels["mada_median"]
     for name in measures:
-        labels[name] = short.get(name) or find_measure(name).configure(name, {}).label
+        labels[name] = short_labels.get(name) or find_measure(name).configure(name, {}).label
         columns[name] = [
             format_cell(cells[layer, name], decimals) if (layer, name) in cells else ""
             for layer in layers
@@ -335,7 +337,7 @@ def format_cell(cell: Cell, most_decimals: int = MOST_DECIMALS) -> str:
     half = (cell.high - cell.low) / 2
     if not math.isfinite(half):
         return f"{_format_number(cell.value, most_decimals)}{marks}"
-    # The last decimal is the first one that the interval leaves open.
+    # The last decimal is the first decimal that the interval leaves open.
     decimals = -math.floor(math.log10(half)) if half > 0 else most_decimals
     decimals = min(most_decimals, max(0, decimals))
     value, low, high = (
@@ -345,9 +347,9 @@ def format_cell(cell: Cell, most_decimals: int = MOST_DECIMALS) -> str:
 
 
 def _format_number(number: float, decimals: int) -> str:
-    """Format a number without the zero before its point, with one decimal from 1 on and none from 10 on."""
-    most = 0 if abs(number) >= 9.95 else 1 if abs(number) >= 0.995 else decimals
-    text = f"{number:.{min(most, decimals)}f}"
+    """Format a number without the zero before its point, with one decimal from 1 on and no decimal from 10 on."""
+    most_decimals = 0 if abs(number) >= 9.95 else 1 if abs(number) >= 0.995 else decimals
+    text = f"{number:.{min(most_decimals, decimals)}f}"
     if float(text) == 0:
         return "0"
     return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text

@@ -1,4 +1,4 @@
-"""Measure again what a file of estimates states, and compare the values: the command ``verify``."""
+"""Measure the models of a file of estimates a second time, and compare the values: the command ``verify``."""
 
 import json
 import math
@@ -26,13 +26,14 @@ from shape_of_learning.one_model.options import MeasurementOptions
 from shape_of_learning.one_model.sources import ModelSource, find_source, measure_source
 from shape_of_learning.results import read_table
 
-# Sums in another order, as of another processor or version of PyTorch, change a value and its interval by less than
-# this share of the value; a share of vectors may change by one vector of a batch. Of SmolLM2-135M, windows that go
-# through the model one by one change no cell of any of 160 rows by more than a hundredth of it.
-LAST_DIGITS, ONE_VECTOR = 1e-4, 1e-3
+# Another processor or version of PyTorch adds in another order, which changes a value and its interval by less than
+# LAST_DIGITS of the value; a share of vectors may change by one vector of a batch. With windows of SmolLM2-135M that go
+# through the model one by one, no cell of 160 rows changed by more than a hundredth of LAST_DIGITS.
+LAST_DIGITS = 1e-4
+ONE_VECTOR = 1e-3
 SHARES = ("near_duplicates", "same_token")
 COUNTS = ("n", "n_unique", "windows", "layers", "effective_windows")
-MOST_SHOWN = 10  # rows that differ
+MOST_SHOWN = 10  # different rows that are printed
 
 
 class EditedFileError(InputError):
@@ -48,31 +49,31 @@ class Agreement(Enum):
 
 
 class Difference(NamedTuple):
-    """The cells of a row that differ most.
+    """The cells that differ most between both measurements of a row.
 
     Attributes
     ----------
     estimator, layer : str
-        Of the row; the layer of a mean is empty.
+        Estimator and layer of the row; the layer of a mean is empty.
     column : str
-    stated, measured : str
+    file_cell, second_cell : str
         Cells of the file and of the second measurement; empty where a row or a value is missing.
     share : float
-        Of the value, that the cells differ by; infinite if they are no numbers.
+        The difference of the cells as a share of the value; infinite if the cells are not numbers.
     agreement : Agreement
     """
 
     estimator: str
     layer: str
     column: str
-    stated: str
-    measured: str
+    file_cell: str
+    second_cell: str
     share: float
     agreement: Agreement
 
 
 class Verification(NamedTuple):
-    """The comparison of the rows of one model with a second measurement.
+    """The comparison of the rows of a model with a second measurement.
 
     Attributes
     ----------
@@ -81,9 +82,9 @@ class Verification(NamedTuple):
     rows : int
         Number of rows that were compared.
     differences : list of Difference
-        One for each row that is not equal, the largest first.
+        A difference for each row that is not equal, the largest first.
     changed_versions : dict of str to (str, str)
-        Software of the file and of this machine, where they differ; also the device.
+        Software, or the device -> its different versions in the file and on this machine.
     """
 
     label: str
@@ -100,7 +101,7 @@ class Verification(NamedTuple):
 
 
 def read_recorded_estimates(file: Path, name: str) -> list[RecordedEstimates]:
-    """Read the rows of each model in a file of the command ``measure``, with their record.
+    """Read the rows and the record of each model in a file of the command ``measure``.
 
     Raises
     ------
@@ -120,14 +121,14 @@ def read_recorded_estimates(file: Path, name: str) -> list[RecordedEstimates]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{name} carries no record of a measurement ({reason}); verify a file of `measure --csv` or `--json`, "
-            "which carries one. The differences of `compare` are verified by the files of its two models, the results "
-            "of a run by `make verify`"
+            f"{name} has no record of a measurement ({reason}); give a file of `measure --csv` or `--json`, which has "
+            "one. For differences of `compare`, verify the files of both models; for the results of a run, use "
+            "`make verify`"
         ) from None
 
 
 def _read_rows(file: Path) -> list[dict[str, Any]]:
-    """Read the cells of a CSV or JSON file by column; ValueError or TypeError if it is neither."""
+    """Read the cells of a CSV or JSON file by column; ValueError or TypeError if the file is neither."""
     text = file.read_text(encoding="utf-8-sig")
     if not text.lstrip().startswith("["):
         rows: list[dict[str, Any]] = [{**row} for row in read_table(file)]
@@ -166,14 +167,14 @@ def _read_record(rows: Sequence[Mapping[str, Any]], name: str) -> RecordedEstima
         )
     if estimates.compute_digest() != stated_digest:
         raise EditedFileError(
-            f"{name} was edited after it was written: the SHA-256 that it states is not that of its record and its "
-            f"{len(rows)} rows of `{label}`; take the file as `measure` wrote it"
+            f"{name} was edited after it was written: its record and its {len(rows)} rows of `{label}` do not have the "
+            "SHA-256 that it states; take the file as `measure` wrote it"
         )
     return estimates
 
 
 class RecordedInputs(NamedTuple):
-    """The model and the text that a record names, on this machine."""
+    """The places on this machine of the model and the text that a record names."""
 
     source: ModelSource
     text: Path
@@ -182,75 +183,79 @@ class RecordedInputs(NamedTuple):
 def find_recorded_inputs(
     estimates: Sequence[RecordedEstimates], model: str, text: Path | None, folder: Path
 ) -> list[RecordedInputs]:
-    """Find the inputs of each measurement; InputError if one is missing or another, before anything is measured."""
-    texts = [find_recorded_text(recorded.record, text, folder) for recorded in estimates]
-    sources = [find_recorded_source(recorded.record, model) for recorded in estimates]
+    """Find the inputs of all measurements; InputError if an input is missing or has changed."""
+    texts = [find_recorded_text(model_rows.record, text, folder) for model_rows in estimates]
+    sources = [find_recorded_source(model_rows.record, model) for model_rows in estimates]
     return [RecordedInputs(*pair) for pair in zip(sources, texts, strict=True)]
 
 
 def find_recorded_text(record: MeasurementRecord, text: Path | None, folder: Path) -> Path:
-    """Find the text that a model was measured on; InputError if it is missing or another.
+    """Find the text that a model was measured on; InputError if it is missing or has changed.
 
     Parameters
     ----------
     record : MeasurementRecord
     text : Path or None
-        The file that the user gives; otherwise that of the record.
+        The file that the user names; None for the file in the record.
     folder : Path
-        For a copy of the documentation of Python; returned if no text was read.
+        A folder for a copy of the documentation of Python. The function returns it if the measurement read no text.
     """
-    stated = record.text
-    if stated is None:
+    recorded_text = record.text
+    if recorded_text is None:
         return folder
     remedy = "give the text by --text FILE"
-    if text is None and stated.source == "stream":
+    if text is None and recorded_text.source == "stream":
         raise InputError(
-            f"the text came from {stated.path}, which cannot be read a second time; {remedy}"
+            f"the text came from {recorded_text.path}, which cannot be read a second time; {remedy}"
         )
-    if text is None and stated.source == "built-in":
+    if text is None and recorded_text.source == "built-in":
         text = folder / "python_topics.txt"
         text.write_text(read_demo_text(), encoding="utf-8")
         python = record.versions.get("python", "another version")
-        remedy = f"verify with Python {python}, whose documentation it was"
+        remedy = f"verify with Python {python}, whose documentation was the text"
     elif text is None:
-        text = expand_home(stated.path)
+        text = expand_home(recorded_text.path)
     if not text.is_file():
         raise InputError(f"the text {text} is missing; {remedy}")
     digest = remember_sha256(text)
-    if digest != stated.sha256:
+    if digest != recorded_text.sha256:
         raise InputError(
-            f"{text.name} is not the text of the file: its SHA-256 begins with {digest[:16]}, that of the file with "
-            f"{stated.sha256[:16]}; {remedy}"
+            f"{text.name} is not the text of the file: its SHA-256 begins with {digest[:16]}, and the file states "
+            f"{recorded_text.sha256[:16]}; {remedy}"
         )
     return text
 
 
 def find_recorded_source(record: MeasurementRecord, model: str = "") -> ModelSource:
-    """Find the model that was measured; InputError if it is missing or has other files.
+    """Find the model that was measured; InputError if it is missing or its files have changed.
 
     Parameters
     ----------
     record : MeasurementRecord
     model : str
-        Where the model is now, if not where the record says.
+        The present place of the model; empty for the place in the record.
     """
     if model:
         source = find_source(model)
     else:
         source = find_source(record.model, record.commit or "main")
     if source.is_vector_file != (record.text is None):
-        raise InputError(f"{model} is no model of the kind that was measured; correct --model")
+        kinds = ("a file of vectors", "a model that reads text")
+        kind, recorded_kind = kinds if source.is_vector_file else kinds[::-1]
+        raise InputError(
+            f"{source.model} is {kind}, but {recorded_kind} was measured; correct --model"
+        )
     files = hash_files(source)
     if len(record.files) == len(files) == 1:  # a single file may have another name
         is_same = [*files.values()] == [*record.files.values()]
-        changed = [] if is_same else [*files]
+        changed_files = [] if is_same else [*files]
     else:
         names = sorted(record.files.keys() | files.keys())
-        changed = [name for name in names if files.get(name) != record.files.get(name)]
-    if changed:
+        changed_files = [name for name in names if files.get(name) != record.files.get(name)]
+    if changed_files:
         raise InputError(
-            f"{source.model} is not the model of the file: {', '.join(changed[:4])} of {len(record.files)} files have "
-            "another SHA-256; give the model that was measured by --model"
+            f"{source.model} is not the model of the file: {', '.join(changed_files[:4])} of {len(record.files)} files "
+            "have another SHA-256; give the model that was measured by --model"
         )
     return source
 
@@ -285,22 +290,21 @@ def verify_estimates(
         revision=str(first["revision"]),
         progress=progress,
     )
-    there = {**record.versions, "device": record.device}
-    here = {**list_versions(), "device": str(find_device(options.device))}
+    recorded_versions = {**record.versions, "device": record.device}
+    current_versions = {**list_versions(), "device": str(find_device(options.device))}
     if inputs.source.is_vector_file:
-        here["device"] = record.device
-    changed = {
-        name: (there.get(name, "none"), here.get(name, "none"))
-        for name in sorted(there.keys() | here.keys())
-        if there.get(name) != here.get(name)
+        current_versions["device"] = record.device
+    changed_versions = {
+        name: (recorded_versions.get(name, "none"), current_versions.get(name, "none"))
+        for name in sorted(recorded_versions.keys() | current_versions.keys())
+        if recorded_versions.get(name) != current_versions.get(name)
     }
-    return Verification(
-        result.label, len(estimates.rows), compare_rows(estimates.rows, result.estimates), changed
-    )
+    differences = compare_rows(estimates.rows, result.estimates)
+    return Verification(result.label, len(estimates.rows), differences, changed_versions)
 
 
 def choose_recorded_device(name: str) -> str | None:
-    """Return the device of a record if this machine has it; otherwise None, for the default."""
+    """Return the device of a record; None, for the default device, if this machine lacks it."""
     try:
         return str(find_device(name))
     except InputError:
@@ -308,61 +312,68 @@ def choose_recorded_device(name: str) -> str | None:
 
 
 def compare_rows(
-    stated: Sequence[Sequence[Any]], measured: Sequence[Sequence[Any]]
+    file_rows: Sequence[Sequence[Any]], second_rows: Sequence[Sequence[Any]]
 ) -> list[Difference]:
-    """Compare two lists of rows of estimates by estimator and layer; return the rows that differ, the largest first."""
-    stated_rows, measured_rows = _index_rows(stated), _index_rows(measured)
+    """Compare rows of a file with rows of a second measurement, and return the differences, the largest first."""
+    file_index = _index_rows(file_rows)
+    second_index = _index_rows(second_rows)
     differences = []
-    for place in dict.fromkeys([*stated_rows, *measured_rows]):
-        if place not in stated_rows or place not in measured_rows:
-            stated_row = "" if place in stated_rows else "no row"
-            measured_row = "" if place in measured_rows else "no row"
+    for place in dict.fromkeys([*file_index, *second_index]):
+        if place not in file_index or place not in second_index:
+            file_cell = "" if place in file_index else "no row"
+            second_cell = "" if place in second_index else "no row"
             differences.append(
-                Difference(*place, "row", stated_row, measured_row, math.inf, Agreement.DIFFERENT)
+                Difference(*place, "row", file_cell, second_cell, math.inf, Agreement.DIFFERENT)
             )
             continue
-        cells = _compare_cells(place, stated_rows[place], measured_rows[place])
+        cells = _compare_cells(place, file_index[place], second_index[place])
         if cells:
-            differences.append(max(cells, key=_sort_key))
-    return sorted(differences, key=_sort_key, reverse=True)
+            differences.append(max(cells, key=_make_sort_key))
+    return sorted(differences, key=_make_sort_key, reverse=True)
 
 
-def _sort_key(difference: Difference) -> tuple[bool, float]:
+def _make_sort_key(difference: Difference) -> tuple[bool, float]:
     return difference.agreement is Agreement.DIFFERENT, difference.share
 
 
 def _index_rows(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """Name the cells of rows by their columns, and the rows by estimator and layer."""
-    indexed = {}
+    cells_by_place = {}
     for row in rows:
         cells = dict(zip(ESTIMATE_COLUMNS, row, strict=True))
         layer = parse_cell(cells["layer"])
-        indexed[str(cells["estimator"]), "" if math.isnan(layer) else f"{layer:g}"] = cells
-    return indexed
+        cells_by_place[str(cells["estimator"]), "" if math.isnan(layer) else f"{layer:g}"] = cells
+    return cells_by_place
 
 
 def _compare_cells(
-    place: tuple[str, str], stated: Mapping[str, Any], measured: Mapping[str, Any]
+    place: tuple[str, str], file_cells: Mapping[str, Any], second_cells: Mapping[str, Any]
 ) -> list[Difference]:
     """Return the cells of a row that differ; differences of numbers are shares of the row's value."""
-    scale = max(abs(parse_cell(stated["value"])), abs(parse_cell(measured["value"])))
+    scale = max(abs(parse_cell(file_cells["value"])), abs(parse_cell(second_cells["value"])))
     differences = []
     for column in ESTIMATE_COLUMNS:
-        here, there = _format_cell(measured[column]), _format_cell(stated[column])
+        file_cell = _format_cell(file_cells[column])
+        second_cell = _format_cell(second_cells[column])
         if column in TEXT_COLUMNS:
-            share, most = 0.0 if here == there else math.inf, 0.0
+            share = 0.0 if second_cell == file_cell else math.inf
+            tolerance = 0.0
         else:
-            one, other = parse_cell(stated[column]), parse_cell(measured[column])
-            if one == other or (math.isnan(one) and math.isnan(other)):
+            file_number = parse_cell(file_cells[column])
+            second_number = parse_cell(second_cells[column])
+            are_undefined = math.isnan(file_number) and math.isnan(second_number)
+            if are_undefined or file_number == second_number:
                 continue
-            share, most = abs(one - other), ONE_VECTOR
+            share = abs(file_number - second_number)
+            tolerance = ONE_VECTOR
             if column not in SHARES:
-                size = max(abs(one), abs(other)) if column in COUNTS else scale
-                share, most = share / size if size else math.inf, LAST_DIGITS
+                size = max(abs(file_number), abs(second_number)) if column in COUNTS else scale
+                share = share / size if size else math.inf
+                tolerance = LAST_DIGITS
         if share:
-            share = math.inf if math.isnan(share) else share  # one is undefined
-            agreement = Agreement.LAST_DIGITS if share <= most else Agreement.DIFFERENT
-            differences.append(Difference(*place, column, there, here, share, agreement))
+            share = math.inf if math.isnan(share) else share  # NaN if only one number is undefined
+            agreement = Agreement.LAST_DIGITS if share <= tolerance else Agreement.DIFFERENT
+            differences.append(Difference(*place, column, file_cell, second_cell, share, agreement))
     return differences
 
 
@@ -371,8 +382,8 @@ def _format_cell(cell: Any) -> str:
 
 
 def format_verification(verification: Verification) -> list[str]:
-    """Say whether the values of a model hold, which rows differ, and with which other software they were measured."""
-    label, rows, differences, changed = verification
+    """Describe whether the values of a model hold, the rows that differ, and the software that has changed."""
+    label, rows, differences, changed_versions = verification
     number = len(differences)
     match verification.agreement:
         case Agreement.EQUAL:
@@ -385,21 +396,24 @@ def format_verification(verification: Verification) -> list[str]:
         case Agreement.DIFFERENT:
             number = sum(row.agreement is Agreement.DIFFERENT for row in differences)
             sentence = f"{label}: does not hold. {number} of {rows} rows differ"
-    if changed:
-        words = [f"{name} {here} (the file: {there})" for name, (there, here) in changed.items()]
+    if changed_versions:
+        words = [
+            f"{name} {current_version} (the file: {file_version})"
+            for name, (file_version, current_version) in changed_versions.items()
+        ]
         sentence = f"{sentence}, with {', '.join(words)}"
     lines = [f"{sentence}."]
     if verification.agreement is Agreement.DIFFERENT:
-        shown = [row for row in differences if row.agreement is Agreement.DIFFERENT]
-        lines += [_format_difference(row) for row in shown[:MOST_SHOWN]]
-        if len(shown) > MOST_SHOWN:
-            lines.append(f"  and {len(shown) - MOST_SHOWN} more")
+        different_rows = [row for row in differences if row.agreement is Agreement.DIFFERENT]
+        lines += [_format_difference(row) for row in different_rows[:MOST_SHOWN]]
+        if len(different_rows) > MOST_SHOWN:
+            lines.append(f"  and {len(different_rows) - MOST_SHOWN} more")
     return lines
 
 
 def _format_difference(row: Difference) -> str:
     layer = f"layer {row.layer}" if row.layer else "mean"
-    cells = [cell or "empty" for cell in (row.stated, row.measured)]
+    cells = [cell or "empty" for cell in (row.file_cell, row.second_cell)]
     return (
         f"  {row.estimator}, {layer}: `{row.column}` is {cells[0]} in the file, and {cells[1]} here"
     )

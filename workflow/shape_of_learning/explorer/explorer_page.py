@@ -1,4 +1,4 @@
-"""Write all results of a run as one HTML file, with numbers, program and style."""
+"""Write all results of a run as an HTML file that contains its numbers, program and style."""
 
 import base64
 import csv
@@ -33,29 +33,31 @@ PROGRAM = (
 )
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}
-# Kinds of further tables, which name their folders -> the columns of a table that stand for columns of estimates.
+# Kind of a further table, the name of its folder -> the column of estimates -> the column of the table.
 KINDS = {VERDICTS: {"value": LOSS, "n": "predicted_tokens"}, "weights": {"selection": "matrix"}}
 SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
-DIGITS = {"n": 9}  # other numbers are rounded to six
+DIGITS = {"n": 9}  # other numbers are rounded to six digits
 CLAIM_COLUMNS = ("claim", "sentence", "where", "verdict", "summary", "because", "besides")
 Row = Mapping[str, str]
 
 
 def write_page(content: Mapping[str, Any]) -> str:
-    """Write the page. Equal content gives equal bytes, and text of the content cannot become an HTML element.
+    """Return the page as HTML.
+
+    Equal content gives equal bytes, and text of the content cannot become an HTML element.
 
     Parameters
     ----------
     content : mapping
         The result of :func:`.read_content`.
     """
-    import vl_convert  # not at the top, since the Snakefile imports this module without this package
+    import vl_convert  # not at the top, since the Snakefile imports this module and may lack the package
 
-    drawn = {key: value for key, value in content.items() if key != "findings"}
-    text = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
+    program_content = {key: value for key, value in content.items() if key != "findings"}
+    text = json.dumps(program_content, allow_nan=False, separators=(",", ":"))
     parts = {
-        # A browser shows elements before it has read the program.
+        # As HTML elements, the findings are visible before the browser has read the program.
         "FINDINGS": "".join(f"<li>{escape(sentence)}</li>" for sentence in content["findings"]),
         "STYLE": _read_part(STYLE),
         "LICENCES": escape(_read_part(LICENCES)),
@@ -71,7 +73,7 @@ def write_page(content: Mapping[str, Any]) -> str:
 
 @cache
 def digest_page() -> str:
-    """Return a digest of the files of the page, so that a changed file makes the page again."""
+    """Return a digest of the files of the page, whose change makes Snakemake draw the page again."""
     text = "\0".join(map(_read_part, (FRAME, STYLE, LICENCES, *PROGRAM)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -94,7 +96,7 @@ def read_content(
     claims: Sequence[Path] = (),
     choices: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Read all tables.
+    """Read all tables of a run for the page.
 
     Parameters
     ----------
@@ -102,31 +104,35 @@ def read_content(
     estimates : iterable of mapping
         Rows of ``tables/estimates.csv``, with cells as text.
     findings : sequence of str
-        Sentences on what stands out.
+        Sentences of :mod:`shape_of_learning.findings`.
     verdicts, further, claims : sequence of Path
         ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS` and of papers, ``claims/{paper}.csv``.
     choices : sequence of Path
-        ``claims/choices.csv`` and ``figures/specification_{claim}.csv`` of all its claims, if the run has judged
-        them under several choices.
+        ``claims/choices.csv``, then ``figures/specification_{claim}.csv`` of its claims; empty if the run has judged
+        no claim under several choices.
 
     Returns
     -------
     dict
         `models`, `measures`, `papers`, `claims`, `sample`, `notes` and `findings`; `checkpoints`, with model,
-        revision, step, tokens, verdict and `shown`; and `series`, lists [estimator, model, selection, rows]. Their rows
+        revision, step, tokens, verdict and `shown`; and `series`, lists [estimator, model, selection, rows]. The rows
         [number of the checkpoint, *NUMBERS, reason] are sorted by step, then by layer, with averages over layers last.
     """
     models = [model.name for model in job.models]
     kinds = {**KINDS, **job.curves}
-    of_kind: dict[str, list[Row]] = {}
+    rows_by_kind: dict[str, list[Row]] = {}
     for path in (*verdicts, *further):
         kind = path.parent.name.removeprefix("last_")
-        of_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kinds[kind], models))
-    rows = [*estimates, *chain(*of_kind.values())]
-    in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
+        rows_by_kind.setdefault(kind, []).extend(_convert_to_estimates(path, kinds[kind], models))
+    rows = [*estimates, *chain(*rows_by_kind.values())]
+    measures_in_batches = {row["estimator"] for row in rows if row.get("batch_sd")}
     measures = [*job.measures, *_describe_further_measures(rows, job.measures)]
-    judged = {(row["model"], row["revision"]): row for path in verdicts for row in read_table(path)}
-    judged_claims = [_add_measures(claim, of_kind) for claim in _read_claims(claims, job.claims)]
+    verdict_rows = {
+        (row["model"], row["revision"]): row for path in verdicts for row in read_table(path)
+    }
+    judged_claims = [
+        _add_measures(claim, rows_by_kind) for claim in _read_claims(claims, job.claims)
+    ]
     curves = {path.stem.removeprefix("specification_"): path for path in choices[1:]}
     flips = [
         _describe_flip(row) for path in choices[:1] for row in read_table(path) if row["flips"]
@@ -137,15 +143,15 @@ def read_content(
             claim["specifications"] = _read_specifications(curves[claim["claim"]])
     content = {
         "models": [asdict(model) for model in job.models],
-        "measures": [asdict(m) | {"in_batches": m.name in in_batches} for m in measures],
-        "papers": [_add_measures(asdict(paper), of_kind) for paper in job.papers],
+        "measures": [asdict(m) | {"in_batches": m.name in measures_in_batches} for m in measures],
+        "papers": [_add_measures(asdict(paper), rows_by_kind) for paper in job.papers],
         "claims": judged_claims,
         "sample": job.sample,
         "notes": job.notes,
         "findings": findings,
     }
     names = [measure.name for measure in measures]
-    return content | _group_curves(rows, names, models, judged)
+    return content | _group_curves(rows, names, models, verdict_rows)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -157,11 +163,11 @@ def read_table(path: Path) -> list[dict[str, str]]:
 def _convert_to_estimates(
     path: Path, columns: Mapping[str, str], models: Sequence[str]
 ) -> Iterable[Row]:
-    """Yield the rows of curves with the columns of estimates; `columns` maps these to those of the table."""
+    """Yield the rows of curves as estimates; `columns` maps columns of estimates to columns of the table."""
     rows = read_table(path)
     last = max((int(row["layer"]) for row in rows if row.get("layer")), default=0)
     for row in rows:
-        # Values of clusters have another axis, and a checkpoint may have no loss.
+        # Values of clusters are not curves over layers or steps, and a checkpoint may have no loss.
         is_curve = not row.get("clusters") and (columns.get("value") != LOSS or row[LOSS])
         if is_curve and row["model"] in models:
             cells = {"estimator": LOSS, "selection": "all"} | row
@@ -174,7 +180,7 @@ def _convert_to_estimates(
 def _describe_further_measures(
     rows: Iterable[Row], measures: Sequence[ShownMeasure]
 ) -> Iterable[ShownMeasure]:
-    """Name the measures that only tables have."""
+    """Describe the measures of tables that the job does not describe."""
     names = {measure.name for measure in measures}
     for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in names):
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
@@ -197,7 +203,7 @@ def _read_claims(
 
 
 def _describe_flip(row: Row) -> dict[str, str]:
-    """Describe how one choice changes a verdict."""
+    """Describe how a choice changes a verdict."""
     words = {
         "choice": format_choice(row["choice"]),
         "option": format_option(row["choice"], row["option"]),
@@ -209,31 +215,33 @@ def _read_specifications(table: Path) -> dict[str, Any]:
     """Read the curve of a claim: its choices, and the verdict, numbers and options of each combination."""
     rows = read_table(table)
     columns = [*rows[0]]
-    varied = columns[columns.index("n") + 1 : columns.index("because")]
-    options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in varied}
+    choices = columns[columns.index("n") + 1 : columns.index("because")]
+    options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in choices}
     return {
         "choices": [
             {
                 "label": format_choice(name),
                 "options": [format_option(name, o) for o in options[name]],
             }
-            for name in varied
+            for name in choices
         ],
         "rows": [
             [
                 row["verdict"],
                 row["is_reference"] == "yes",
                 *(_round_cell(row[key], 6) for key in ("estimate", "low", "high")),
-                [options[name].index(row[name]) for name in varied],
+                [options[name].index(row[name]) for name in choices],
             ]
             for row in rows
         ],
     }
 
 
-def _add_measures(entry: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:
-    """Add the measures in the tables of a paper or claim."""
-    names = (row["estimator"] for kind in entry["tables"] for row in of_kind.get(kind, ()))
+def _add_measures(
+    entry: Mapping[str, Any], rows_by_kind: Mapping[str, list[Row]]
+) -> dict[str, Any]:
+    """Return a paper or claim with the measures of its tables."""
+    names = (row["estimator"] for kind in entry["tables"] for row in rows_by_kind.get(kind, ()))
     return {**entry, "measures": list(dict.fromkeys([*entry["measures"], *names]))}
 
 
@@ -241,7 +249,7 @@ def _group_curves(
     rows: list[Row],
     measures: Sequence[str],
     models: Sequence[str],
-    judged: Mapping[tuple[str, str], Row],
+    verdict_rows: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
     measure_order = {name: place for place, name in enumerate(measures)}
     model_order = {name: place for place, name in enumerate(models)}
@@ -262,16 +270,16 @@ def _group_curves(
         key = model, revision = row["model"], row["revision"]
         if key not in checkpoints:
             step = int(row["step"]) if row["step"] else None
-            verdict = judged.get(key, {"verdict": "", "shown": "yes"})
+            verdict = verdict_rows.get(key, {"verdict": "", "shown": "yes"})
             checkpoints[key] = {"model": model, "revision": revision, "step": step, "tokens": None}
             checkpoints[key] |= {name: verdict[name] for name in ("verdict", "shown")}
-        if row.get("tokens"):  # some tables do not count them
+        if row.get("tokens"):  # some tables have no tokens
             checkpoints[key]["tokens"] = int(row["tokens"])
     numbers = {key: number for number, key in enumerate(checkpoints)}
 
     def list_cells(row: Row) -> list[Any]:
-        rounded = (_round_cell(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
-        return [numbers[row["model"], row["revision"]], *rounded, row.get("reason") or None]
+        rounded_numbers = (_round_cell(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
+        return [numbers[row["model"], row["revision"]], *rounded_numbers, row.get("reason") or None]
 
     series = [
         [*names, [list_cells(row) for row in group]]
@@ -281,7 +289,7 @@ def _group_curves(
 
 
 def _round_cell(cell: str | None, digits: int) -> float | str | None:
-    """Return a rounded number, with infinity as a string, since JSON has none."""
+    """Return a rounded number; infinity as a string, since JSON has no infinity."""
     if not cell:
         return None
     value = float(f"{float(cell):.{digits}g}")

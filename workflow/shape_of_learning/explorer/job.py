@@ -1,4 +1,4 @@
-"""The job that draws the explorer. The Snakefile reads it at every start, so it imports nothing heavy."""
+"""The job that draws the explorer; the Snakefile imports this module at every start, so it imports nothing slow."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class ShownModel:
     name, label : str
         The name in tables, and the printed one.
     phase : str
-        ``fine-tuning`` for a fine-tuning, which counts its steps anew; empty for other models.
+        ``fine-tuning`` for a fine-tuning, whose steps begin again at 0; empty for other models.
     """
 
     name: str
@@ -35,9 +35,9 @@ class ShownMeasure:
     label, axis : str
         The printed names of the measure and of its quantity.
     family : str
-        What the measure is taken of, such as ``isotropy``.
+        The family of measures, such as ``isotropy``.
     description : str
-        How the measure is set.
+        The settings of the measure.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ShownMeasure:
 
 @dataclass(frozen=True)
 class ShownPaper:
-    """A paper whose figures choose curves.
+    """A paper whose curves the page can select.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ShownPaper:
     models, measures : tuple of str
         Names of the models and measures in its figures.
     tables : tuple of str
-        Kinds of tables all of whose measures belong to the paper.
+        Kinds of tables; all measures in them belong to the paper.
     """
 
     name: str
@@ -69,12 +69,12 @@ class ShownPaper:
 
 @dataclass(frozen=True)
 class ShownClaim:
-    """A claim, beside its row in ``claims/{paper}.csv``.
+    """The facts about a claim that its row in ``claims/{paper}.csv`` lacks.
 
     Attributes
     ----------
     measures, tables : tuple of str
-        The measures that the claim concerns, and kinds of tables all of whose measures it concerns.
+        The measures that the claim concerns, and kinds of tables of which it concerns all measures.
     view : str
         ``layer`` or ``step``, the axis on which its curves are drawn.
     figures : tuple of str
@@ -88,21 +88,21 @@ class ShownClaim:
 
 
 class ExplorerJob(NamedTuple):
-    """What the explorer shows of a run, beside its tables.
+    """The contents of the explorer that the tables of the run lack.
 
     Attributes
     ----------
     models : tuple of ShownModel
     measures : tuple of ShownMeasure
     sample : str
-        Which windows of which text were measured.
+        The windows that were measured, and their text.
     papers : tuple of ShownPaper
     claims : mapping of (str, str) to ShownClaim
-        By the names of paper and claim.
+        The claims by paper and name.
     notes : tuple of str
         Sentences on the protocol.
     curves : mapping of str to mapping
-        Tables of papers that have curves, in the form of :data:`.KINDS`.
+        Kinds of tables of papers that have curves, in the form of :data:`.KINDS`.
     """
 
     models: tuple[ShownModel, ...]

@@ -1,4 +1,4 @@
-"""An RO-Crate of a run: its results, the inputs and the software that they were computed with.
+"""An RO-Crate of a run: its results, and the inputs and software from which they were computed.
 
 The crate follows the profile Workflow Run Crate (https://w3id.org/ro/wfrun/workflow/0.5). Its root is the
 folder of the results, so that this folder, packed as it is, is a valid crate.
@@ -33,23 +33,23 @@ PROFILES = {
     "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
 }
-# The context of RO-Crate 1.1 lacks this term.
+# Terms that the context of RO-Crate 1.1 lacks.
 TERMS = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
-# Not every system has these in its list of types.
+# Types of files that some systems do not know.
 FORMATS = {".md": "text/markdown", ".csv": "text/csv", ".yaml": "application/yaml"}
 JOB_COLUMNS = ("job", "seconds", "cpu_seconds", "max_rss_mb")
 
 
 def describe_run(job: ProvenanceJob, results: Sequence[Path], crate_file: Path) -> None:
-    """Write the description of a run into the folder of its results, and further files into ``provenance/`` there.
+    """Write the description of a run into the folder of its results, and its other files into ``provenance/`` there.
 
     Parameters
     ----------
     job : ProvenanceJob
     results : sequence of Path
-        All results, whose digests are written.
+        All results.
     crate_file : Path
-        ``ro-crate-metadata.json`` in the folder of the results, which also has the folder ``benchmarks``.
+        ``ro-crate-metadata.json`` in the folder of the results; this folder also contains ``benchmarks``.
     """
     top = crate_file.parent
     folder = top / "provenance"
@@ -77,23 +77,23 @@ def describe_run(job: ProvenanceJob, results: Sequence[Path], crate_file: Path) 
     listed_results = [crate.add_listed_file(path, digest) for path, digest in digests.items()]
     for path in (folder / "outputs.sha256", folder / "jobs.csv", settings):
         crate.add_listed_file(path)
-    ended = datetime.now(UTC).isoformat(timespec="seconds")
+    end_time = datetime.now(UTC).isoformat(timespec="seconds")
     action = crate.add_entity(
         "#run",
         "CreateAction",
         name="The run",
-        endTime=ended,
+        endTime=end_time,
         instrument=workflow,
         object=[crate.add_listed_file(path) for path in inputs if path.exists()],
         result=listed_results,
         agent=crate.add_environment(),
     )
-    crate.describe_root(datePublished=ended, mentions=[action])
+    crate.describe_root(datePublished=end_time, mentions=[action])
     crate.metadata.write(top)
 
 
 def write_digests(path: Path, folder: Path, results: Sequence[Path]) -> dict[Path, str]:
-    """Write the SHA-256 of all results as ``sha256sum --check`` reads them in a folder, and return them."""
+    """Return the SHA-256 of all results, and write them as ``sha256sum --check`` reads them in a folder."""
     digests = {result: compute_sha256(result) for result in results}
     lines = [
         f"{digests[result]}  {result.relative_to(folder).as_posix()}\n"
@@ -104,7 +104,7 @@ def write_digests(path: Path, folder: Path, results: Sequence[Path]) -> dict[Pat
 
 
 def write_jobs(path: Path, benchmarks: Path) -> None:
-    """Write time and memory of the jobs as Snakemake measured them; cells are empty if a job was too short."""
+    """Write time and memory of the jobs from Snakemake's benchmarks; cells are empty if a job was too short."""
     rows = []
     for file in sorted(benchmarks.rglob("*.tsv")):
         *_, last = csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t")
@@ -114,7 +114,7 @@ def write_jobs(path: Path, benchmarks: Path) -> None:
 
 
 def describe_workflow() -> str:
-    """Describe this checkout: version, commit, and whether files have changed since."""
+    """Describe this checkout: version, commit, and ``-dirty`` if files have changed since the commit."""
     from shape_of_learning import __version__
 
     options = ("--always", "--dirty", "--abbrev=40", "--exclude=*")
@@ -132,12 +132,16 @@ class _Crate(ROCrate):
         self.results, self.job = results, job
 
     def add_entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
-        """Add an entity with those of its properties that are not empty."""
-        filled = {key: value for key, value in properties.items() if value not in (None, "", [])}
-        return self.add(ContextEntity(self, identifier, properties={"@type": kind, **filled}))
+        """Add an entity without its empty properties."""
+        filled_properties = {
+            key: value for key, value in properties.items() if value not in (None, "", [])
+        }
+        return self.add(
+            ContextEntity(self, identifier, properties={"@type": kind, **filled_properties})
+        )
 
     def describe_root(self, **properties: Any) -> None:
-        """Describe the results: their content, their papers and the profiles that the crate follows."""
+        """Describe the results: their content, their papers and the profiles of the crate."""
         run = f" of the run `{self.job.name}`" if self.job.name else ""
         titles = "; ".join(title for title, _ in self.job.papers) or "no paper"
         properties |= {
@@ -174,7 +178,7 @@ class _Crate(ROCrate):
         return self.add_file(dest_path=name, properties={k: v for k, v in facts.items() if v})
 
     def add_environment(self) -> Entity:
-        """Add the packages that this job sees; the logs of other jobs name theirs."""
+        """Add the packages of this job's environment; the logs of other jobs list their own packages."""
         packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
         return self.add_entity(
             "#environment",

@@ -1,11 +1,11 @@
-"""The job that describes a run. The Snakefile reads this module at every start, so it imports nothing heavy."""
+"""The job that describes a run; the Snakefile imports this module at every start, so it imports nothing slow."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
 class ProvenanceJob(NamedTuple):
-    """A run that is described when all its results are there.
+    """The job that describes a run when it has all its results.
 
     Attributes
     ----------
@@ -14,10 +14,10 @@ class ProvenanceJob(NamedTuple):
     source : str
         The source of its text.
     inputs : tuple of str
-        Files in the folder of the results with digests of texts and checkpoints. A file that is not there is passed
-        over: its checkpoint was planned for another target.
+        Files in the folder of the results with digests of texts and checkpoints. A missing file is ignored, since its
+        checkpoint was planned for another target.
     locks : tuple of str
-        The locks of the models; a lock that is not there is passed over.
+        The locks of the models; a missing lock is ignored.
     papers : tuple of (str, str)
         Title and citation of each paper.
     titles : mapping of str to str
