@@ -1,4 +1,4 @@
-"""The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
+"""The figures of "The Shape of Learning" and its table 1, whose content paper.yaml describes."""
 
 import json
 import re
@@ -21,20 +21,28 @@ from shape_of_learning.words import enumerate_items
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
 LOSS_COLUMNS = [
-    *("model", "label", "revision", "step", "tokens", "verdict"),
-    *("loss", "perplexity", "predicted_tokens", "vocabulary"),
+    "model",
+    "label",
+    "revision",
+    "step",
+    "tokens",
+    "verdict",
+    "loss",
+    "perplexity",
+    "predicted_tokens",
+    "vocabulary",
 ]
-# Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
+# Section 2.3 of the paper compares these measures.
 PANELS = {
     "anisotropy_uncentered": "Anisotropy, not centred",
     "average_cosine": "Average cosine, not centred",
     "anisotropy": "Anisotropy, centred",
     "average_cosine_centered": "Average cosine, centred",
 }
-EDGE = 0.03  # beyond the ends of an axis of shares
-SMALL = 0.02  # of the largest value in any panel
-FREQUENT = 0.1  # of the massive tokens; a rarer string says nothing of them
-# Shares of the variance, and anisotropy: words and look of each line.
+EDGE = 0.03  # the room on an axis below share 0 and above share 1
+SMALL = 0.02  # a share of the largest value in any panel
+FREQUENT = 0.1  # a share of the massive tokens; a rarer string does not characterise them
+# The words and the look of each line of shares of the variance, and of anisotropy.
 SHARES = {
     "largest_token_share": (
         "token with the largest share",
@@ -54,7 +62,7 @@ ANISOTROPIES = {
         LineStyle(COLOURS[0], (0, (4, 1, 1, 1)), "v"),
     ),
 }
-# The number of the block in each panel, of L blocks.
+# The title of each panel -> the number of its block in a model of L blocks.
 PLACES = {
     "First block": lambda L: 1,
     "Middle block": lambda L: (L + 1) // 2,
@@ -63,17 +71,17 @@ PLACES = {
 
 
 def profiles_by_role(inputs: FigureInputs) -> Drawing:
-    """Figure 1: a measure by relative depth, decoders beside encoders, one checkpoint of each model."""
+    """Draw figure 1: a measure by relative depth, decoders beside encoders, one checkpoint of each model."""
     table = select_layers(inputs)
-    by_role = _split_by_role(table)
-    shown = [(ROLES[role], rows) for role, rows in by_role.items()]
+    tables_by_role = _split_by_role(table)
+    titled_tables = [(ROLES[role], rows) for role, rows in tables_by_role.items()]
     notes = captions.write_footnote(inputs, table)
     figure, (panels,), lines = marks.make_model_panels(
         inputs,
         "depth",
-        [shown],
+        [titled_tables],
         *notes,
-        labels=_count_models(by_role),
+        labels=_count_models(tables_by_role),
         width=TEXT_WIDTH,
         sharey=True,
     )
@@ -87,15 +95,16 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
 def measures_by_depth(inputs: FigureInputs) -> Drawing:
     """Draw measures of one quantity by relative depth, each in its own panel, at the last checkpoints."""
     table = select_layers(inputs)
-    shown = [
+    titled_tables = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
-    said = captions.write_footnote(inputs, table)
-    said.append(captions.SCALES_DIFFER if len(shown) > 1 else "")
-    # Four panels beside each other would have no room for the label of their x axis.
-    rows = [shown[:2], shown[2:]] if len(shown) == 4 else [shown]
-    shared = {"sharex": True} if len(rows) > 1 else {}
-    figure, grid, lines = marks.make_model_panels(inputs, "depth", rows, *said, **shared)
+    notes = captions.write_footnote(inputs, table)
+    notes.append(captions.SCALES_DIFFER if len(titled_tables) > 1 else "")
+    # Four panels beside each other would have no room for the labels of their x axes.
+    rows = [titled_tables[:2], titled_tables[2:]] if len(titled_tables) == 4 else [titled_tables]
+    figure, grid, lines = marks.make_model_panels(
+        inputs, "depth", rows, *notes, sharex=len(rows) > 1
+    )
     for axes in grid[:, 0]:
         axes.set_ylabel(inputs.measures[0].axis)
     for axes, measure in zip(grid.flat, inputs.measures, strict=True):
@@ -113,17 +122,19 @@ def _count_models(tables: Mapping[str, pd.DataFrame]) -> int:
 
 
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
-    """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
+    """Draw anisotropy beside average cosine, centred and not, one checkpoint of each model (section 2.3)."""
     table = select_layers(inputs)
-    of = {estimator: table[table["estimator"] == estimator] for estimator in PANELS}
-    shown = [(title, of[estimator]) for estimator, title in PANELS.items()]
-    rows, notes = [shown[:2], shown[2:]], captions.write_footnote(inputs, table)
-    shared = {"sharex": True, "sharey": True}
-    figure, grid, lines = marks.make_model_panels(inputs, "depth", rows, *notes, **shared)
+    tables = {estimator: table[table["estimator"] == estimator] for estimator in PANELS}
+    titled_tables = [(title, tables[estimator]) for estimator, title in PANELS.items()]
+    rows = [titled_tables[:2], titled_tables[2:]]
+    notes = captions.write_footnote(inputs, table)
+    figure, grid, lines = marks.make_model_panels(
+        inputs, "depth", rows, *notes, sharex=True, sharey=True
+    )
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, estimator in zip(grid.flat, PANELS, strict=True):
         axes.set_ylabel(quantities[estimator])
-        _name_small_values(axes, of[estimator], table)
+        _name_small_values(axes, tables[estimator], table)
     for axes in grid.flat:
         scales.begin_at_zero(axes, inputs.measures)
     marks.name_lines(grid[0, 1:], lines)
@@ -132,37 +143,41 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
 
 def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> None:
     """Write the range of the values into a panel if they look like zero on the shared y axis."""
-    least, most = rows["value"].min(), rows["value"].max()
-    if max(-least, most) < SMALL * table["value"].abs().max():
-        words = f"all between {least:.2g} and {most:.2g}"
+    lowest = rows["value"].min()
+    highest = rows["value"].max()
+    if max(-lowest, highest) < SMALL * table["value"].abs().max():
+        words = f"all between {lowest:.2g} and {highest:.2g}"
         axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=INK)
 
 
 def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
-    """Draw measures that differ in one parameter against it: first, middle and last block, a line per model.
+    """Draw measures of the first, middle and last block that differ in one parameter, a line per model.
 
     Parameters
     ----------
     inputs : FigureInputs
-        Its measures are sorted by `parameter`.
+        The measures must be sorted by `parameter`.
     parameter : str
-        An argument of their function, which doubles from one measure to the next.
+        The x axis: an argument of the function of the measures, which doubles from one measure to the next.
 
     Returns
     -------
     Drawing
-        Its table has a column for the parameter, and ``block``, the title of the panel.
+        The table of the drawing has a column for the parameter, and ``block``, the title of the panel.
     """
     table = _select_blocks(select_layers(inputs))
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
-    shown, notes = [*table.groupby("block", sort=False)], captions.write_footnote(inputs, table)
+    titled_tables, notes = (
+        [*table.groupby("block", sort=False)],
+        captions.write_footnote(inputs, table),
+    )
     notes.insert(
         0, "Gride compares the distances to the n1-th and to the 2 n1-th nearest neighbour."
     )
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, parameter, [shown], *notes, frame=0.4, sharey=True
+        inputs, parameter, [titled_tables], *notes, frame=0.4, sharey=True
     )
     for axes in panels:
         axes.set_xlabel("Nearer neighbour (n1)")
@@ -178,73 +193,92 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
 
 
 def _select_blocks(table: pd.DataFrame) -> pd.DataFrame:
-    """Select the block of each panel; the only block of a model stands in every panel."""
+    """Select the block of each panel; a model with only one block is in every panel."""
     last = table.groupby("model")["layer"].transform("max")
-    own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
-    of_blocks = [table[rows].assign(block=block) for block, rows in own.items()]
-    return pd.concat(of_blocks, ignore_index=True)
+    is_block = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
+    block_tables = [table[rows].assign(block=block) for block, rows in is_block.items()]
+    return pd.concat(block_tables, ignore_index=True)
 
 
 def massive_tokens(inputs: FigureInputs) -> Drawing:
-    """Draw the shares of the variance in massive tokens and in one coordinate, and anisotropy without these tokens."""
-    own = select_layers(inputs)
-    found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
-    shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
+    """Draw the shares of the variance in massive tokens and in a coordinate, and anisotropy without these tokens."""
+    layer_rows = select_layers(inputs)
+    massive_rows = inputs.tables["massive"].merge(
+        layer_rows[CHECKPOINT].drop_duplicates(), on=CHECKPOINT
+    )
+    shares = massive_rows.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
     shares = add_labels(shares, inputs).assign(row="share")
     shares = shares.assign(hollow=False, marked=False, bare=False)
-    both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
-    columns = ["model", "label", "revision", "step", "layer", "quantity"]
-    columns += ["value", "low", "high", "batch_sd"]
+    drawn_rows = pd.concat(
+        [shares, layer_rows.assign(row="anisotropy", quantity=layer_rows["estimator"])]
+    )
+    columns = [
+        "model",
+        "label",
+        "revision",
+        "step",
+        "layer",
+        "quantity",
+        "value",
+        "low",
+        "high",
+        "batch_sd",
+    ]
     kinds = SHARES | ANISOTROPIES
     words = {name: word for name, (word, _) in kinds.items()}
     looks = {name: look for name, (_, look) in kinds.items()}
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
-    lines, notes = both.assign(kind=both["quantity"]), captions.write_footnote(inputs, own)
+    lines = drawn_rows.assign(kind=drawn_rows["quantity"])
+    notes = captions.write_footnote(inputs, layer_rows)
     notes.append("Massive tokens are longer than five times the median of their layer.")
-    notes += _describe_massive_tokens(inputs, found)
+    notes += _describe_massive_tokens(inputs, massive_rows)
     figure, grid = draw_line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
         axes.set_ylim(-EDGE, 1 + EDGE)  # else half of a line at 0 would be hidden
-    table = both[columns].reset_index(drop=True)
-    return make_drawing(inputs, figure, table, captions.describe_estimates(own))
+    table = drawn_rows[columns].reset_index(drop=True)
+    return make_drawing(inputs, figure, table, captions.describe_estimates(layer_rows))
 
 
-def _describe_massive_tokens(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
-    """Count the massive tokens of each model, and describe them where they hold most of the variance."""
-    said = []
+def _describe_massive_tokens(inputs: FigureInputs, massive_rows: pd.DataFrame) -> list[str]:
+    """Count the massive tokens of each model, and describe them in the layer of their largest share of the variance."""
+    sentences = []
     for model in inputs.models:
-        rows = found[found["model"] == model.name]
-        number, n = rows[["massive_in_any_layer", "n"]].max()
+        model_rows = massive_rows[massive_rows["model"] == model.name]
+        number, n = model_rows[["massive_in_any_layer", "n"]].max()
         if not number:
-            said.append(f"{model.label} has no massive token.")
+            sentences.append(f"{model.label} has no massive token.")
             continue
-        left_out = f"{number:,} of {n:,} tokens ({100 * number / n:.2g} %)"
-        said.append(
-            f"{model.label}: {left_out} are massive in some layer, and left out of every layer."
+        portion = f"{number:,} of {n:,} tokens ({100 * number / n:.2g} %)"
+        sentences.append(
+            f"{model.label}: {portion} are massive in some layer, and left out of every layer."
         )
-        rows = rows[rows["massive"] > 0]
-        if rows.empty:  # they are massive before the final norm alone
+        model_rows = model_rows[model_rows["massive"] > 0]
+        if model_rows.empty:  # the tokens are massive only before the final norm
             continue
-        most = rows.loc[rows["massive_share"].idxmax()]
-        share = f"{100 * most['massive_share']:.3g} % of the variance"
-        said.append(
-            f"In layer {most['layer']}, {most['massive']:,} hold {share}; {_describe_most_frequent_tokens(most)}."
+        top_row = model_rows.loc[model_rows["massive_share"].idxmax()]
+        share = f"{100 * top_row['massive_share']:.3g} % of the variance"
+        description = _describe_most_frequent_tokens(top_row)
+        sentences.append(
+            f"In layer {top_row['layer']}, {top_row['massive']:,} hold {share}; {description}."
         )
-    return said
+    return sentences
 
 
 def _describe_most_frequent_tokens(row: pd.Series) -> str:
     """Count the massive tokens at the beginning of a window, and name the most frequent string if it is frequent."""
-    counts = {int(at): int(n) for at, n in re.findall(r"(\d+) \((\d+)\)", row["positions"])}
+    pairs = re.findall(r"(\d+) \((\d+)\)", row["positions"])
+    counts = {int(position): int(count) for position, count in pairs}
     position = 0 if 0 in counts else next(iter(counts))
     where = f"at position {position:,}" if position else "the first token of a window"
     _, end = json.JSONDecoder().raw_decode(row["tokens_found"])
-    text, of_text = row["tokens_found"][:end], row["tokens_found"][end:].split(")")[0].strip(" (")
-    number, massive = counts[position], row["massive"]
-    said = [f"{number:,} of {massive:,} {'is' if number == 1 else 'are'} {where}"]
-    if int(of_text) >= FREQUENT * massive:
-        said.append(f"their most frequent string is {text} ({of_text})")
-    return enumerate_items(said)
+    text = row["tokens_found"][:end]
+    text_count = row["tokens_found"][end:].split(")")[0].strip(" (")
+    number = counts[position]
+    massive = row["massive"]
+    clauses = [f"{number:,} of {massive:,} {'is' if number == 1 else 'are'} {where}"]
+    if int(text_count) >= FREQUENT * massive:
+        clauses.append(f"their most frequent string is {text} ({text_count})")
+    return enumerate_items(clauses)
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:
@@ -253,13 +287,14 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     The table also has ``perplexity``, the exponential of the loss. A line has a gap where the loss is infinite.
     """
     points = _select_losses(inputs)
-    counted, by_role = scales.choose_progress_column(points), _split_by_role(points)
-    shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
-    notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, counted)]
-    counted_tokens = captions.format_counts(points["predicted_tokens"])
-    notes.append(captions.describe_sample(inputs, f"{counted_tokens} tokens are predicted"))
+    progress = scales.choose_progress_column(points)
+    tables_by_role = _split_by_role(points)
+    titled_tables = [(PREDICTED[role], rows) for role, rows in tables_by_role.items()]
+    notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, progress)]
+    token_counts = captions.format_counts(points["predicted_tokens"])
+    notes.append(captions.describe_sample(inputs, f"{token_counts} tokens are predicted"))
     figure, (panels,), lines = marks.make_model_panels(
-        inputs, counted, [shown], *notes, frame=0.4, labels=_count_models(by_role)
+        inputs, progress, [titled_tables], *notes, frame=0.4, labels=_count_models(tables_by_role)
     )
     for axes in panels:
         axes.set_ylabel(marks.X_LABELS["loss"])
@@ -273,7 +308,8 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
 
 def _select_losses(inputs: FigureInputs) -> pd.DataFrame:
     """Select the shown checkpoints, and add the columns ``role``, ``hollow``, and ``value``, the finite loss."""
-    roles, rows = {model.name: model.role for model in inputs.models}, inputs.tables["verdicts"]
+    roles = {model.name: model.role for model in inputs.models}
+    rows = inputs.tables["verdicts"]
     rows = rows[rows["model"].isin(roles) & (rows["shown"] != "no")]
     with np.errstate(over="ignore"):  # a perplexity beyond 1e308 is infinite
         perplexity = np.exp(rows["loss"])
@@ -287,15 +323,15 @@ def _select_losses(inputs: FigureInputs) -> pd.DataFrame:
 
 
 def _describe_token_counts(points: pd.DataFrame) -> list[str]:
-    """Give the number of predicted tokens, and name the sizes of the vocabularies if they differ."""
-    measured = points[points["loss"].notna()]
-    said = [f"Mean over {captions.format_counts(measured['predicted_tokens'])} tokens."]
-    sizes = sorted(measured["vocabulary"].dropna().unique())
+    """State the number of predicted tokens, and the sizes of the vocabularies if they differ."""
+    measured_points = points[points["loss"].notna()]
+    sentences = [f"Mean over {captions.format_counts(measured_points['predicted_tokens'])} tokens."]
+    sizes = sorted(measured_points["vocabulary"].dropna().unique())
     if len(sizes) > 1:
         entries = enumerate_items([f"{size:,}" for size in sizes])
-        different = "Losses of models with different vocabularies do not compare"
-        said.append(f"{different} ({entries} entries).")
-    return said
+        explanation = "Losses of models with different vocabularies do not compare"
+        sentences.append(f"{explanation} ({entries} entries).")
+    return sentences
 
 
 def _format_scientific(number: float) -> str:
@@ -322,9 +358,9 @@ RECIPE: dict[str, tuple[str, Callable]] = {
 
 
 def training_recipes(entries: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, str]:
-    """Table 1: the training of each model; in Markdown with a column per model, as in the paper.
+    """Write table 1: the training of each model; in Markdown with a column per model, as in the paper.
 
-    If the paper states another value, which the entry of the model lists under ``published``, it stands beside ours.
+    If the paper states another value, which the entry of the model lists under ``published``, this value follows ours.
     """
     table = pd.DataFrame(entries, columns=["model", *RECIPE]).convert_dtypes()
     table["published"] = [
@@ -340,11 +376,11 @@ def training_recipes(entries: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame
 
 
 def _format_recipe(entry: Mapping[str, Any], key: str) -> str:
-    _, print_value = RECIPE[key]
+    _, format_value = RECIPE[key]
     value = entry.get(key)
     if value is None:
         return "unknown"
-    published = (entry.get("published") or {}).get(key)
-    return print_value(value) + (
-        f" (the paper: {print_value(published)})" if published is not None else ""
+    published_value = (entry.get("published") or {}).get(key)
+    return format_value(value) + (
+        f" (the paper: {format_value(published_value)})" if published_value is not None else ""
     )
