@@ -11,7 +11,7 @@ import transformers
 
 LAYERS, WIDTH = 2, 16
 WORKFLOW = Path(__file__).parents[1] / "workflow"
-# Pauses are a hundredth of what they are.
+# Pauses last a hundredth of their time.
 HURRIED = """
 import json, sys, time
 from pathlib import Path
@@ -20,27 +20,29 @@ from shape_of_learning.errors import InputError
 contact.SILENCE_SECONDS = 120  # a busy machine is no silent server
 sleep = time.sleep
 time.sleep = lambda seconds: sleep(seconds / 100)
-what, given = json.loads(sys.argv[1])
+task, arguments = json.loads(sys.argv[1])
 try:
-    if what == "fetch":
+    if task == "fetch":
         from shape_of_learning.checkpoints.download import fetch
         from shape_of_learning.checkpoints.job import DownloadJob
         from shape_of_learning.checkpoints.lock import LockedRevision
         from shape_of_learning.checkpoints.shapes import Shape
-        pinned, tokenizer = (
-            given[name] and LockedRevision(**given[name]) for name in ("pinned", "tokenizer")
+        weights, tokenizer = (
+            arguments[name] and LockedRevision(**arguments[name]) for name in ("weights", "tokenizer")
         )
-        job = DownloadJob("tiny", "main", pinned, tokenizer, Shape(**given["shape"]))
-        fetch(job, Path(given["output"]))
+        job = DownloadJob("tiny", "main", weights, tokenizer, Shape(**arguments["shape"]))
+        fetch(job, Path(arguments["output"]))
         print("null")
-    elif what == "named":
+    elif task == "find":
         from shape_of_learning.checkpoints.local import find_checkpoint_folder
-        print(json.dumps(str(find_checkpoint_folder(**given)[1])))
+        print(json.dumps(str(find_checkpoint_folder(**arguments)[1])))
     else:
         from shape_of_learning.checkpoints.lock import Place
         from shape_of_learning.checkpoints.hub import resolve
-        found, mains = resolve({"it": Place(*given["place"])}, given["mains"], where="model `tiny`")
-        print(json.dumps([found["it"].model_dump(), {n: m.model_dump() for n, m in mains.items()}]))
+        place = Place(*arguments["place"])
+        revisions, mains = resolve({"it": place}, arguments["mains"], where="model `tiny`")
+        mains = {name: main.model_dump() for name, main in mains.items()}
+        print(json.dumps([revisions["it"].model_dump(), mains]))
 except InputError as error:
     sys.exit(str(error))
 """
@@ -72,7 +74,7 @@ def save_model(
 
 def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
     """No settings of the user's own; the Hugging Face cache is in `folder`."""
-    own = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     settings = {
         "HF_ENDPOINT": endpoint,
         "HF_HOME": str(folder / "hf"),
@@ -80,28 +82,28 @@ def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
         "NO_PROXY": "127.0.0.1",
         "PYTHONPATH": f"{WORKFLOW}{os.pathsep}{WORKFLOW / 'scripts'}",
     }
-    return own | settings | more
+    return variables | settings | more
 
 
-def asking(endpoint: str, folder: Path, what: str, given: dict, **settings: str):
+def ask(endpoint: str, folder: Path, task: str, arguments: dict, **settings: str):
     """What a process makes of a Hub, as JSON, or the sentence that refuses; no process shows its token."""
-    done = subprocess.run(
-        [sys.executable, "-c", HURRIED, json.dumps([what, given])],
+    process = subprocess.run(
+        [sys.executable, "-c", HURRIED, json.dumps([task, arguments])],
         env=environment(endpoint, folder, **settings),
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert "Traceback" not in done.stderr, done.stderr
+    assert "Traceback" not in process.stderr, process.stderr
     token = settings.get("HF_TOKEN")
-    assert not token or token not in done.stderr
-    if done.returncode:
-        assert done.stderr.count("\n") == 1, done.stderr
-        return done.stderr.strip()
-    return json.loads(done.stdout.splitlines()[-1])
+    assert not token or token not in process.stderr
+    if process.returncode:
+        assert process.stderr.count("\n") == 1, process.stderr
+        return process.stderr.strip()
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def resolved(endpoint: str, folder: Path, *place: str, mains=(), **settings: str):
     """The revision and the main branches, or the sentence that refuses."""
-    given = {"place": place, "mains": list(mains)}
-    return asking(endpoint, folder, "resolve", given, **settings)
+    arguments = {"place": place, "mains": list(mains)}
+    return ask(endpoint, folder, "resolve", arguments, **settings)

@@ -44,8 +44,8 @@ def test_the_schema_is_that_of_the_rows():
 def test_the_reports_are_in_it():
     for step in PYTHIA:
         verdict = find("pythia-2.8b", step=step).verdict
-        of_end = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
-        assert verdict == ("same as main" if step in OF_MAIN else of_end)
+        late_verdict = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
+        assert verdict == ("same as main" if step in OF_MAIN else late_verdict)
     assert find("pythia-2.8b", step=0).sha256.startswith("ab496f1c3fd7")
     assert find("pythia-12b", step=58_000).verdict == "mixed shards"
     assert find("pythia-70m", step=1).verdict == "not yet moved"
@@ -61,7 +61,7 @@ def test_the_workflow_takes_its_faults_as_reports():
     entries, _ = expand_seeds(read_entries(ROOT / "config/models"), {})
     names = ["pythia-2.8b", "polypythia-160m-weight-1", "pythia-70m", "bloom-7b1"]
     models = read_models(entries, names)
-    copies = {step for each in models["pythia-2.8b"].known_bad for step in each.all_steps}
+    copies = {step for report in models["pythia-2.8b"].known_bad for step in report.all_steps}
     assert copies == (OF_MAIN | SECOND) - {143_000}
     (start,) = models["polypythia-160m-weight-1"].known_bad
     assert (start.all_steps, "not of this training" in start.because) == ((0,), True)
@@ -69,7 +69,7 @@ def test_the_workflow_takes_its_faults_as_reports():
 
 
 def test_an_audit_replaces_what_was_known_and_keeps_reports():
-    known = AtlasRow(
+    old_row = AtlasRow(
         repository="o/m",
         revision="step1",
         step=1,
@@ -77,18 +77,23 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
         reason="r",
         source="https://x/1",
     )
-    other = known.model_copy(update={"revision": "step2", "source": "audit"})
-    seen = AtlasRow(
+    other_row = old_row.model_copy(update={"revision": "step2", "source": "audit"})
+    new_row = AtlasRow(
         repository="o/m", revision="step1", step=1, commit="a" * 40, verdict="ok", source="audit"
     )
-    unknown = AtlasRow(repository="o/m", revision="step2", step=2)
-    found = {row.revision: row for row in merge_rows([known, other], [seen, unknown])}
-    assert (found["step1"].verdict, found["step1"].source) == ("ok", "audit https://x/1")
-    assert found["step2"] == other
-    again = {row.revision: row for row in merge_rows(found.values(), [seen])}
+    unknown_row = AtlasRow(repository="o/m", revision="step2", step=2)
+    merged_rows = {
+        row.revision: row for row in merge_rows([old_row, other_row], [new_row, unknown_row])
+    }
+    assert (merged_rows["step1"].verdict, merged_rows["step1"].source) == (
+        "ok",
+        "audit https://x/1",
+    )
+    assert merged_rows["step2"] == other_row
+    again = {row.revision: row for row in merge_rows(merged_rows.values(), [new_row])}
     assert again["step1"].source == "audit https://x/1"
-    with_tokens = known.model_copy(update={"tokens": 2})
-    assert merge_rows([with_tokens], [seen])[0].tokens == 2
+    row_with_tokens = old_row.model_copy(update={"tokens": 2})
+    assert merge_rows([row_with_tokens], [new_row])[0].tokens == 2
 
 
 @pytest.mark.parametrize(
@@ -111,12 +116,12 @@ def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line, says):
 def test_where_answers_in_one_line():
     def answer(*arguments):
         command = [sys.executable, "-m", "shape_of_learning", "where", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "workflow")
-        return done.stdout.strip(), done.returncode
+        process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "workflow")
+        return process.stdout.strip(), process.returncode
 
-    said, code = answer("pythia-2.8b", "66000")
-    assert (code, said.count("\n")) == (0, 0)
-    assert said.startswith("EleutherAI/pythia-2.8b step66000 ")
+    line, code = answer("pythia-2.8b", "66000")
+    assert (code, line.count("\n")) == (0, 0)
+    assert line.startswith("EleutherAI/pythia-2.8b step66000 ")
     assert answer("pythia-2.8b", "1000")[1] == 1
     assert answer("pythia-14m", "1000")[1] == 2
     assert answer("nothing", "1000")[1] == 2
@@ -131,9 +136,9 @@ def test_a_row_of_today_is_read_as_it_was_written(tmp_path):
 
 
 def test_the_atlas_in_one_file_has_all_tables_and_follows_its_schema():
-    written = (ROOT / "atlas/atlas.json").read_text()
-    assert written == atlas.join_tables(ROOT / "atlas")
-    jsonschema.validate(json.loads(written), json.loads((ROOT / "atlas/schema.json").read_text()))
+    text = (ROOT / "atlas/atlas.json").read_text()
+    assert text == atlas.join_tables(ROOT / "atlas")
+    jsonschema.validate(json.loads(text), json.loads((ROOT / "atlas/schema.json").read_text()))
     rows = [row for path in TABLES for row in read_atlas(path)]
     assert rows == [row for path in TABLES for row in atlas.find_rows(path.stem)]
 
@@ -148,20 +153,20 @@ def run_without(packages, *command):
 
 
 def test_the_atlas_is_read_with_the_standard_library():
-    others = ["torch", "transformers", "pydantic", "typer", "rich", "pandas", "yaml", "numpy"]
-    asked = "from shape_of_learning.checkpoints import find, verdicts, where\n"
-    asked += "known = verdicts('EleutherAI/pythia-2.8b')\n"
-    asked += "print(len(known), sum(row.is_fault for row in known.values()))\n"
-    asked += "print(find('EleutherAI/pythia-2.8b', 66000).verdict, verdicts('nobody/nothing'))"
-    done = run_without(others, asked)
+    packages = ["torch", "transformers", "pydantic", "typer", "rich", "pandas", "yaml", "numpy"]
+    program = "from shape_of_learning.checkpoints import find, verdicts, where\n"
+    program += "known = verdicts('EleutherAI/pythia-2.8b')\n"
+    program += "print(len(known), sum(row.is_fault for row in known.values()))\n"
+    program += "print(find('EleutherAI/pythia-2.8b', 66000).verdict, verdicts('nobody/nothing'))"
+    process = run_without(packages, program)
     faults = len((OF_MAIN | SECOND) - {143_000})
-    assert done.stdout.split("\n")[:2] == [f"154 {faults}", "ok {}"], done.stderr
+    assert process.stdout.split("\n")[:2] == [f"154 {faults}", "ok {}"], process.stderr
     command = "from shape_of_learning.__main__ import main; main()"
-    told = run_without(others, command, "where", "pythia-2.8b", "1000")
-    assert (told.returncode, "same as main" in told.stdout) == (1, True), told.stderr
-    assert run_without(others, command, "where", "pythia-14m", "1000").returncode == 2
-    mistaken = run_without(others, command, "where", "pythia-2.8", "1000")
-    assert (mistaken.returncode, "did you mean" in mistaken.stderr) == (2, True)
+    answer = run_without(packages, command, "where", "pythia-2.8b", "1000")
+    assert (answer.returncode, "same as main" in answer.stdout) == (1, True), answer.stderr
+    assert run_without(packages, command, "where", "pythia-14m", "1000").returncode == 2
+    refusal = run_without(packages, command, "where", "pythia-2.8", "1000")
+    assert (refusal.returncode, "did you mean" in refusal.stderr) == (2, True)
 
 
 def test_a_merged_table_is_in_the_joined_file(tmp_path):
@@ -169,20 +174,20 @@ def test_a_merged_table_is_in_the_joined_file(tmp_path):
         repository="o/m", revision="step1", step=1, verdict="broken", reason="r", source="lock"
     )
     atlas.update_atlas(tmp_path, "suite", "m", [row], merge_rows)
-    joined = json.loads((tmp_path / "atlas.json").read_text())
-    (written,) = joined["models"]["m"]["revisions"]
-    assert AtlasRow.model_validate(written) == row
+    content = json.loads((tmp_path / "atlas.json").read_text())
+    (revision,) = content["models"]["m"]["revisions"]
+    assert AtlasRow.model_validate(revision) == row
 
 
 def test_the_page_refuses_a_revision_before_anything_is_loaded():
     page = (ROOT / "docs/how_to/use_the_atlas.md").read_text()
-    said = re.search(
+    sentence = re.search(
         r"lists ([\d,]+) revisions of (\d+) .*verdicts on (\d+) of them, and (\d+) are", page
     )
     rows = [row for path in TABLES for row in read_atlas(path)]
-    known = [row for row in rows if row.verdict != "unknown"]
-    counts = [len(rows), len(TABLES), len(known), sum(row.is_fault for row in rows)]
-    assert [int(number.replace(",", "")) for number in said.groups()] == counts
+    verified_rows = [row for row in rows if row.verdict != "unknown"]
+    counts = [len(rows), len(TABLES), len(verified_rows), sum(row.is_fault for row in rows)]
+    assert [int(number.replace(",", "")) for number in sentence.groups()] == counts
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     recipes = [block for block in blocks if "raise ValueError" in block]
     assert len(recipes) == 3
@@ -201,9 +206,9 @@ def test_the_page_refuses_a_revision_before_anything_is_loaded():
             recipe = "\n".join(line for line in recipe.splitlines() if library not in line[:30])
         names: dict = {}
         exec(recipe, names)
-        (checked,) = (names[name] for name in names if name.endswith("_checked"))
+        (load,) = (names[name] for name in names if name.endswith("_checked"))
         with pytest.raises(ValueError, match=r"step1000 .*same as main"):
-            checked(*arguments)
+            load(*arguments)
 
 
 RECIPE_ON_A_HUB = """
@@ -221,21 +226,21 @@ def test_from_pretrained_loads_a_sound_revision_of_a_hub_and_refuses_a_copy(tmp_
     root = tmp_path / "hub"
     repository = HubRepository(root, "EleutherAI/pythia-2.8b")
     for seed, step in enumerate(("step1000", "step66000")):
-        saved = save_tiny_model(tmp_path / step, "gpt_neox", head=True, seed=seed)
-        repository.commit(step, saved)
-    embedding = load_file(saved / "model.safetensors")["gpt_neox.embed_in.weight"]
+        folder = save_tiny_model(tmp_path / step, "gpt_neox", head=True, seed=seed)
+        repository.commit(step, folder)
+    embedding = load_file(folder / "model.safetensors")["gpt_neox.embed_in.weight"]
     page = (ROOT / "docs/how_to/use_the_atlas.md").read_text()
     (recipe,) = re.findall(r"## transformers\n\n```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "recipe.py").write_text(recipe)
     with served(root, hub_program) as endpoint:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", RECIPE_ON_A_HUB],
             cwd=tmp_path,
             env=environment(endpoint, tmp_path / "home"),
             capture_output=True,
             text=True,
         )
-    assert done.returncode == 0, done.stderr
-    loaded, refused = done.stdout.splitlines()
-    assert float(loaded) == pytest.approx(float(embedding.sum()), rel=1e-5)
-    assert re.search("step1000 .*same as main", refused)
+    assert process.returncode == 0, process.stderr
+    total, refusal = process.stdout.splitlines()
+    assert float(total) == pytest.approx(float(embedding.sum()), rel=1e-5)
+    assert re.search("step1000 .*same as main", refusal)

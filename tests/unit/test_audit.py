@@ -70,27 +70,27 @@ def hub(tmp_path_factory, hub_program):
 
 def hard():
     """Repositories that are easily misread."""
-    own = {f"step{n}": one_file(f"{n}") for n in range(12)}
+    distinct_steps = {f"step{n}": one_file(f"{n}") for n in range(12)}
     shard = in_shards("a", "b")
     both = {
         f"step{n}": {**in_shards(f"a{n}", f"b{n}"), "model.safetensors": f"w{n}"} for n in range(6)
     }
-    preferred = {
+    safetensors_steps = {
         name: {
             p.replace("pytorch_model", "model").replace(".bin", ".safetensors"): c
-            for p, c in of.items()
+            for p, c in files.items()
         }
-        for name, of in {f"step{n}": in_shards(f"a{n}", f"b{n}") for n in range(6)}.items()
+        for name, files in {f"step{n}": in_shards(f"a{n}", f"b{n}") for n in range(6)}.items()
     }
-    del preferred["step5"]["model-00002-of-00002.safetensors"]
-    preferred["step5"]["pytorch_model.bin"] = "whole"
+    del safetensors_steps["step5"]["model-00002-of-00002.safetensors"]
+    safetensors_steps["step5"]["pytorch_model.bin"] = "whole"
     stages = {
         f"stage{s}-step{n}-tokens{n}B": one_file(f"{s} {n}") for s in (1, 2) for n in (1, 2, 3)
     }
     stages["stage2-step2-tokens2B"] = stages["stage2-step3-tokens3B"]
     return {
         # The last step holds an earlier one's weights, and main the true ones.
-        "org/latest": {"main": one_file("11"), **own, "step11": own["step4"]},
+        "org/latest": {"main": one_file("11"), **distinct_steps, "step11": distinct_steps["step4"]},
         # The second has the files of the first in one format and those of the third in the other.
         "org/linked": {
             "main": one_file("x"),
@@ -102,7 +102,7 @@ def hard():
         # As DataDecide: several seeds in one repository.
         "org/decide": of_names(f"step{n}-seed-{seed}" for n in (0, 1250) for seed in (0, 1)),
         "org/formats": {"main": both["step5"], **both},
-        "org/preferred": {"main": preferred["step4"], **preferred},
+        "org/preferred": {"main": safetensors_steps["step4"], **safetensors_steps},
         "org/stages": {"main": one_file("x"), **stages},
         "org/renamed": {
             "main": {},
@@ -132,30 +132,34 @@ def planted():
 def run(endpoint, folder, *arguments, **settings):
     """The command, in a process of its own; its rows, what it printed and its exit code."""
     rows, page = folder / "audit.json", folder / "audit.md"
-    own = environment(endpoint, folder, **settings) | {"COLUMNS": "200"}
+    variables = environment(endpoint, folder, **settings) | {"COLUMNS": "200"}
     files = ("--json", str(rows), "--csv", str(folder / "audit.csv"), "--markdown", str(page))
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "shape_of_learning", "audit", *arguments, *files],
-        env=own,
+        env=variables,
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    found = json.loads(rows.read_text()) if rows.exists() else []
-    return {row["revision"]: row for row in found}, done.stdout + done.stderr, done.returncode
+    assert "Traceback" not in process.stderr, process.stderr
+    objects = json.loads(rows.read_text()) if rows.exists() else []
+    return (
+        {row["revision"]: row for row in objects},
+        process.stdout + process.stderr,
+        process.returncode,
+    )
 
 
 def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
     proxy = Proxy(hub)
     with proxied(proxy) as endpoint:
-        rows, said, code = run(endpoint, tmp_path, "EleutherAI/pythia-2.8b")
+        rows, output, code = run(endpoint, tmp_path, "EleutherAI/pythia-2.8b")
     assert (code, len(rows), len(proxy.asked) <= 320) == (1, 154, True)
     for step in PYTHIA:
         verdict = rows[f"step{step}"]["verdict"]
-        of_end = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
-        assert verdict == ("same as main" if step in OF_MAIN else of_end)
-    assert "EleutherAI/pythia#205" in said
+        late_verdict = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
+        assert verdict == ("same as main" if step in OF_MAIN else late_verdict)
+    assert "EleutherAI/pythia#205" in output
     assert rows["step0"]["sha256"] == hashlib.sha256(b"main").hexdigest()
     page = (tmp_path / "audit.md").read_text()
     for word in (
@@ -171,31 +175,26 @@ def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
 
 
 def test_pythia_12b_says_which_shard_is_whose(hub, tmp_path):
-    rows, said, code = run(hub, tmp_path, "EleutherAI/pythia-12b")
+    rows, output, code = run(hub, tmp_path, "EleutherAI/pythia-12b")
     faults = {name: row for name, row in rows.items() if row["verdict"] != "ok"}
     assert (code, sorted(faults)) == (1, ["step50000", "step58000"])
     assert all(row["verdict"] == "mixed shards" for row in faults.values())
     assert "step143000" in faults["step50000"]["reason"]
-    assert "EleutherAI/pythia#206" in said
+    assert "EleutherAI/pythia#206" in output
 
 
 def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
     rows, _, code = run(hub, tmp_path, "org/planted")
     verdicts = {int(name.removeprefix("step")): row["verdict"] for name, row in rows.items()}
-    expected = {
-        1: "not yet moved",
-        12: "same as step 30",
-        30: "same as step 12",
-        15: "mixed shards",
-    }
-    expected |= {
+    faults = {1: "not yet moved", 12: "same as step 30", 30: "same as step 12", 15: "mixed shards"}
+    faults |= {
         16: "mixed shards",
         20: "same as step 39",
         21: "same as step 39",
         25: "missing",
         28: "missing",
     }
-    assert (code, {s: v for s, v in verdicts.items() if v != "ok"}) == (1, expected)
+    assert (code, {s: v for s, v in verdicts.items() if v != "ok"}) == (1, faults)
     assert "shard 2 of 3" in rows["step25"]["reason"]
 
 
@@ -203,12 +202,12 @@ def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
 def test_a_thousand_honest_revisions_give_no_alarm_and_are_asked_for_once(hub, tmp_path):
     proxy = Proxy(hub)
     with proxied(proxy) as endpoint:
-        rows, said, code = run(endpoint, tmp_path, "org/honest")
+        rows, output, code = run(endpoint, tmp_path, "org/honest")
         assert (code, Counter(row["verdict"] for row in rows.values())) == (0, {"ok": HONEST})
-        assert "about" in said
-        asked = len(proxy.asked)
+        assert "about" in output
+        questions = len(proxy.asked)
         rows, _, code = run(endpoint, tmp_path, "org/honest")
-        assert (code, len(rows), len(proxy.asked) - asked <= 2) == (0, HONEST, True)
+        assert (code, len(rows), len(proxy.asked) - questions <= 2) == (0, HONEST, True)
 
 
 def test_a_copy_under_the_last_name_condemns_no_other(hub, tmp_path):
@@ -264,8 +263,8 @@ def test_a_report_that_the_files_deny_is_not_repeated(hub, tmp_path):
 
 
 def test_what_is_wrong_with_one_target_leaves_the_others(hub, tmp_path):
-    rows, said, code = run(hub, tmp_path, "org/crfm", "org/none", "org/shard")
-    assert (code, len(rows), "org/none" in said) == (2, 4, True)
+    rows, output, code = run(hub, tmp_path, "org/crfm", "org/none", "org/shard")
+    assert (code, len(rows), "org/none" in output) == (2, 4, True)
     assert "org/none" in (tmp_path / "audit.md").read_text()
     entries = tmp_path / "own.yaml"
     entries.write_text("""
@@ -276,8 +275,8 @@ there: {repository: org/shard, training: {revision: "step{step}", steps: all}}
     assert (code, len(rows)) == (2, 2)
     for content in ("- a", "hello"):
         entries.write_text(content)
-        _, said, code = run(hub, tmp_path, str(entries))
-        assert (code, "is no file of models" in said) == (2, True)
+        _, output, code = run(hub, tmp_path, str(entries))
+        assert (code, "is no file of models" in output) == (2, True)
 
 
 def test_a_memory_that_is_damaged_is_made_anew(hub, tmp_path):
@@ -303,10 +302,10 @@ def test_a_server_that_is_asked_too_much_is_waited_for(hub, tmp_path):
     ("tinyllama", [5000, 10_000]), ("bloom", [1000, 10_000]), ("crfm", [0, 100]),
 ])  # fmt: skip
 def test_names_of_suites_are_read(hub, tmp_path, name, steps):
-    rows, said, code = run(hub, tmp_path, f"org/{name}")
+    rows, output, code = run(hub, tmp_path, f"org/{name}")
     assert (code, [row["step"] for row in rows.values()]) == (0, steps)
     if name == "ettin":
-        assert "decay2997" in said  # not a step, and said so
+        assert "decay2997" in output  # not a step, and said so
         rows, *_ = run(hub, tmp_path, f"org/{name}", "--pattern", "ext{step}")
         assert list(rows) == ["ext2997", "ext5994", "ext500000"]
 
@@ -338,26 +337,26 @@ bert:
         "step1250-seed-1",
     ]
     with (atlas / "own/bert-1.csv").open() as file:
-        found = list(csv.DictReader(file))
-    assert [(row["step"], row["tokens"]) for row in found] == [
+        bert_rows = list(csv.DictReader(file))
+    assert [(row["step"], row["tokens"]) for row in bert_rows] == [
         ("0", "0"),
         ("20000", "200000"),
         ("40000", "400000"),
     ]
-    assert {row["source"] for row in found} == {"audit"}
+    assert {row["source"] for row in bert_rows} == {"audit"}
 
 
 def test_what_cannot_be_known_is_unknown(hub, tmp_path):
     *_, code = run("http://127.0.0.1:9", tmp_path, "org/crfm", HF_HUB_OFFLINE="1")
     assert code == 2
-    _, said, code = run(hub, tmp_path, "org/none")
-    assert (code, "org/none" in said) == (2, True)
-    _, said, code = run(hub, tmp_path, "org/bert-seed_0-step_0k")
-    assert (code, "--pattern" in said) == (2, True)
+    _, output, code = run(hub, tmp_path, "org/none")
+    assert (code, "org/none" in output) == (2, True)
+    _, output, code = run(hub, tmp_path, "org/bert-seed_0-step_0k")
+    assert (code, "--pattern" in output) == (2, True)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def run_folder(tmp_path_factory):
     """Steps of a training on the disk: step 2 is step 1 in shards, and step 3 has no weights."""
     folder = tmp_path_factory.mktemp("run")
     for step, seed, form in (
@@ -374,12 +373,12 @@ def trained(tmp_path_factory):
     return folder
 
 
-def test_folders_of_ones_own_are_audited(trained, tmp_path):
-    for target in (str(trained), f"{trained}/checkpoint-{{step}}"):
+def test_folders_of_ones_own_are_audited(run_folder, tmp_path):
+    for target in (str(run_folder), f"{run_folder}/checkpoint-{{step}}"):
         rows, _, code = run("http://127.0.0.1:9", tmp_path, target)
         verdicts = {row["step"]: row["verdict"] for row in rows.values()}
         assert (code, verdicts) == (1, {0: "ok", 1: "ok", 2: "ok", 3: "missing", 5: "ok"})
-    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(trained), "--tensors")
+    rows, _, code = run("http://127.0.0.1:9", tmp_path, str(run_folder), "--tensors")
     # Nothing tells which of the two is right, and one of them is another step's.
     assert [rows[f"step{s}"]["verdict"] for s in (1, 2)] == ["same as step 2", "same as step 1"]
     assert "tensors" in rows["step2"]["reason"]
@@ -403,7 +402,7 @@ def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program
         with proxied(proxy) as endpoint:
             # Where a listing of each is too much, files are asked for one by one, and the etag is the hash.
             few = "from shape_of_learning.audit import listings; listings.QUESTIONS = 3"
-            found = subprocess.run(
+            process = subprocess.run(
                 [
                     sys.executable,
                     "-c",
@@ -419,7 +418,7 @@ def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program
                 capture_output=True,
                 text=True,
             )
-            assert found.returncode == 0, found.stderr
+            assert process.returncode == 0, process.stderr
             commits = {row["commit"] for row in json.loads((tmp_path / "few.json").read_text())}
             assert len(commits & {*proxy.asked}) < len(commits)
         endpoint = hub

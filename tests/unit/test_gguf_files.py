@@ -51,11 +51,11 @@ def cache(tmp_path, monkeypatch):
 
 
 def refusal(file, cache) -> str:
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError) as error:
         find_local_checkpoint(str(file))
     assert list(cache.glob(f"{module.UNPACKED}/*")) == []  # nothing is kept, not even hidden
-    assert "\n" not in str(raised.value)
-    return str(raised.value)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 def test_a_whole_file_is_the_model_that_it_was_made_of(llama, tmp_path):
@@ -64,17 +64,17 @@ def test_a_whole_file_is_the_model_that_it_was_made_of(llama, tmp_path):
         folder, role="decoder", precision="float32", device=torch.device("cpu")
     )
     assert head is not None
-    expected = hf.LlamaModel.from_pretrained(llama).state_dict()
+    original_weights = hf.LlamaModel.from_pretrained(llama).state_dict()
     for name, weight in model.state_dict().items():
-        assert torch.equal(weight, expected[name]), name
+        assert torch.equal(weight, original_weights[name]), name
     assert load_tokenizer(folder)("abc")["input_ids"] == load_tokenizer(llama)("abc")["input_ids"]
 
 
 def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, cache):
-    kept: list[str] = []
-    write_gguf(tmp_path / "a.gguf", llama, lambda tensors: kept.extend(tensors) or tensors)
-    assert len(kept) == 30
-    for name in kept:
+    names: list[str] = []
+    write_gguf(tmp_path / "a.gguf", llama, lambda tensors: names.extend(tensors) or tensors)
+    assert len(names) == 30
+    for name in names:
         file = tmp_path / "lacking.gguf"
         write_gguf(file, llama, lambda t, name=name: {n: v for n, v in t.items() if n != name})
         if name != "output.weight":  # without which the embeddings are it
@@ -82,7 +82,7 @@ def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, ca
 
 
 @pytest.mark.parametrize(
-    ("metadata", "said"),
+    ("metadata", "pattern"),
     [
         ({"block_count": 5}, r"states 5 blocks \(`llama.block_count`\), but has tensors of 3"),
         ({"block_count": 2}, "states 2 blocks"),
@@ -98,9 +98,11 @@ def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, ca
         ({"attention.head_count_kv": 1}, "has the shape"),
     ],
 )
-def test_metadata_that_do_not_fit_the_tensors_are_refused(metadata, said, llama, tmp_path, cache):
+def test_metadata_that_do_not_fit_the_tensors_are_refused(
+    metadata, pattern, llama, tmp_path, cache
+):
     file = write_gguf(tmp_path / "a.gguf", llama, **metadata)
-    assert re.search(said, refusal(file, cache))
+    assert re.search(pattern, refusal(file, cache))
 
 
 LINEAR, YARN = (
@@ -127,18 +129,18 @@ LINEAR, YARN = (
 def test_metadata_that_change_states_and_that_transformers_leaves_out_are_refused(
     metadata, llama, tmp_path, cache
 ):
-    said = refusal(write_gguf(tmp_path / "a.gguf", llama, **metadata), cache)
-    assert re.search(rf"states .* for `llama\.({'|'.join(map(re.escape, metadata))})`", said)
+    sentence = refusal(write_gguf(tmp_path / "a.gguf", llama, **metadata), cache)
+    assert re.search(rf"states .* for `llama\.({'|'.join(map(re.escape, metadata))})`", sentence)
 
 
 def test_metadata_that_say_what_the_model_does_are_fine(llama, tmp_path):
     """Of eight coordinates in each of four heads."""
     file = tmp_path / "a.gguf"
-    stated = {"attention.key_length": 8, "attention.value_length": 8, "rope.dimension_count": 8}
+    sizes = {"attention.key_length": 8, "attention.value_length": 8, "rope.dimension_count": 8}
     no_scaling = {"rope.scaling.type": "none", "rope.scaling.original_context_length": 128}
-    of_one = {"rope.scaling.type": "linear", "rope.scaling.factor": 1.0}
-    for scaling in (no_scaling, of_one):
-        write_gguf(file, llama, **stated, **scaling, **{"attention.scale": 8**-0.5})
+    factor_one = {"rope.scaling.type": "linear", "rope.scaling.factor": 1.0}
+    for scaling in (no_scaling, factor_one):
+        write_gguf(file, llama, **sizes, **scaling, **{"attention.scale": 8**-0.5})
         assert find_local_checkpoint(str(file)).is_dir()
 
 
@@ -169,8 +171,8 @@ def test_a_default_of_transformers_does_not_take_the_place_of_what_a_file_states
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    refused = pytest.raises(InputError, match=re.escape(f"`{config.model_type}.{fault}`"))
-    with refused if fault else nullcontext():
+    refused_key = pytest.raises(InputError, match=re.escape(f"`{config.model_type}.{fault}`"))
+    with refused_key if fault else nullcontext():
         module._refuse_unread_metadata(file, gguf.GGUFReader(file), config)
 
 
@@ -198,8 +200,8 @@ def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
 def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, words, llama, tmp_path, caplog):
     folder = find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama, words=rule)))
     rules = load_tokenizer(folder).backend_tokenizer.pre_tokenizer
-    found = [word for word, _ in rules.pre_tokenize_str("see.word   2023")]
-    assert found == [word.replace("_", "Ġ") for word in words]
+    pieces = [word for word, _ in rules.pre_tokenize_str("see.word   2023")]
+    assert pieces == [word.replace("_", "Ġ") for word in words]
     assert not caplog.messages
 
 
@@ -240,9 +242,9 @@ def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path
     "unreached" is a token that no merge makes: it is found as a word by Llama 3 and Mistral Nemo alone.
     """
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    trained = Tokenizer(models.BPE())
-    trained.pre_tokenizer = letters
-    trained.train_from_iterator(
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = letters
+    bpe.train_from_iterator(
         CUT,
         trainers.BpeTrainer(
             vocab_size=1000,
@@ -251,7 +253,7 @@ def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path
             initial_alphabet=letters.alphabet(),
         ),
     )
-    settings = json.loads(trained.to_str())["model"]
+    settings = json.loads(bpe.to_str())["model"]
     vocabulary = {**settings["vocab"], "Ġunreached": len(settings["vocab"])}
     merges = [tuple(pair) for pair in settings["merges"]]
     is_whole = rule in ("llama-bpe", "tekken")
@@ -267,12 +269,12 @@ def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path
     for text in (*CUT, "an unreached word", "unreached"):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert ids == original.encode(text).ids, text
-    reached = tokenizer.convert_ids_to_tokens(tokenizer("an unreached word")["input_ids"])
-    assert ("Ġunreached" in reached) == is_whole
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer("an unreached word")["input_ids"])
+    assert ("Ġunreached" in tokens) == is_whole
 
 
 @pytest.mark.parametrize(
-    ("rule", "stated", "first"),
+    ("rule", "flag", "first"),
     [
         ("llama-bpe", None, [0]),
         ("tekken", None, [0]),
@@ -283,10 +285,10 @@ def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path
     ],
 )
 def test_a_text_begins_with_bos_if_the_file_states_or_its_rule_for_words_implies_it(
-    rule, stated, first, llama, tmp_path
+    rule, flag, first, llama, tmp_path
 ):
     """As in llama.cpp, where Llama 3 and Mistral's Tekken have it without a flag."""
-    file = write_gguf(tmp_path / "a.gguf", llama, words=rule, tokenizer={"add_bos_token": stated})
+    file = write_gguf(tmp_path / "a.gguf", llama, words=rule, tokenizer={"add_bos_token": flag})
     tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
     inner = tokenizer("abc", add_special_tokens=False)["input_ids"]
     assert tokenizer("abc")["input_ids"] == first + inner
@@ -301,15 +303,15 @@ def test_added_tokens_that_are_not_spelled_in_the_letters_of_gpt_2_keep_their_id
 ):
     """Runs of blanks in GPT-NeoX and StableLM, lines in others, and DeepSeek's name of BOS."""
     original = Tokenizer.from_file(str(llama / "tokenizer.json"))
-    added = ["  ", "   ", "\n\n", "日本", BEGIN]
-    original.add_tokens([AddedToken(t, normalized=False, special=special) for t in added])
+    names = ["  ", "   ", "\n\n", "日本", BEGIN]
+    original.add_tokens([AddedToken(t, normalized=False, special=special) for t in names])
     begin = original.token_to_id(BEGIN)
     original.post_processor = processors.TemplateProcessing(
         single=f"{BEGIN} $A", special_tokens=[(BEGIN, begin)]
     )
     folder = save_with_tokenizer(llama, original, tmp_path / "folder")
-    stated = {"add_bos_token": True, "bos_token_id": begin}
-    file = write_gguf(tmp_path / "a.gguf", folder, tokenizer=stated)
+    metadata = {"add_bos_token": True, "bos_token_id": begin}
+    file = write_gguf(tmp_path / "a.gguf", folder, tokenizer=metadata)
     tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
     assert len(tokenizer) == original.get_vocab_size()
     for text in ("a  b   c", "a\n\nb\n日本", f"a{BEGIN}b", "ĠĠ<|endoftext|>"):
@@ -330,9 +332,13 @@ def test_text_gets_a_first_blank_in_files_of_sentencepiece_unless_they_deny_it(l
             single="<s> $A", special_tokens=[("<s>", 1)]
         )
         folder = save_with_tokenizer(llama, original, tmp_path / f"{has_blank}")
-        stated = {"add_space_prefix": has_blank, "bos_token_id": 1, "unknown_token_id": 0}
+        metadata = {"add_space_prefix": has_blank, "bos_token_id": 1, "unknown_token_id": 0}
         file = write_gguf(
-            tmp_path / f"{has_blank}.gguf", folder, words="default", kind="llama", tokenizer=stated
+            tmp_path / f"{has_blank}.gguf",
+            folder,
+            words="default",
+            kind="llama",
+            tokenizer=metadata,
         )
         tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
         for text in ("abc", "a bc  a", "bca", " a", "  abc ", " ", ""):
@@ -353,15 +359,15 @@ def cut_as_sentencepiece_does(text: str, tokens: list[str], scores: list[float])
     ]:
         place = -max(pairs)[1]
         pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
-    known: list[str] = []
+    names: list[str] = []
     for piece in pieces:
         if piece in score:
-            known.append(piece)
+            names.append(piece)
         elif BYTES[0] in score:
-            known.extend(BYTES[byte] for byte in piece.encode())
-        elif known[-1:] != ["<unk>"]:
-            known.append("<unk>")
-    return [tokens.index(piece) for piece in known]
+            names.extend(BYTES[byte] for byte in piece.encode())
+        elif names[-1:] != ["<unk>"]:
+            names.append("<unk>")
+    return [tokens.index(piece) for piece in names]
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])
@@ -370,20 +376,22 @@ def test_text_is_cut_as_sentencepiece_cuts_it(architecture, extra, tmp_path):
     """Gemma's files spell runs of blanks as they are, and only the order of their tokens is that of merges."""
     tokens = ["<unk>", "<s>", "</s>", *extra, *JOINED, *LETTERS]
     scores = [-float(place) for place in range(len(tokens))]
-    control, normal, defined = (
+    control, normal, user_defined = (
         gguf.TokenType.CONTROL, gguf.TokenType.NORMAL, gguf.TokenType.USER_DEFINED,
     )  # fmt: skip
     types = [control] * 3 + [normal] * (len(tokens) - 3)
-    first, spelled, written = "▁", tokens, scores
+    first, file_tokens, file_scores = "▁", tokens, scores
     if architecture == "gemma2":
-        first, written = "", [0.0, *scores[:0:-1]]
-        spelled = [token if token.strip("▁") else " " * len(token) for token in tokens]
-        types = [defined if " " in token else t for token, t in zip(spelled, types, strict=True)]
+        first, file_scores = "", [0.0, *scores[:0:-1]]
+        file_tokens = [token if token.strip("▁") else " " * len(token) for token in tokens]
+        types = [
+            user_defined if " " in token else t for token, t in zip(file_tokens, types, strict=True)
+        ]
     file = tmp_path / "a.gguf"
     writer = gguf.GGUFWriter(file, architecture)
     writer.add_tokenizer_model("llama")
-    writer.add_token_list(spelled)
-    writer.add_token_scores(written)
+    writer.add_token_list(file_tokens)
+    writer.add_token_scores(file_scores)
     writer.add_token_types(types)
     writer.add_unk_token_id(0)
     writer.write_header_to_file()
@@ -402,8 +410,8 @@ def test_text_is_cut_as_sentencepiece_cuts_it(architecture, extra, tmp_path):
         "     dabc",
         "日本",
     ):
-        expected = cut_as_sentencepiece_does(first + text, tokens, scores)
-        assert tokenizer(text, add_special_tokens=False)["input_ids"] == expected, text
+        ids = cut_as_sentencepiece_does(first + text, tokens, scores)
+        assert tokenizer(text, add_special_tokens=False)["input_ids"] == ids, text
     assert tokenizer("")["input_ids"] == []
 
 
@@ -412,8 +420,8 @@ def test_a_token_of_the_text_that_pads_is_still_cut_and_joined_as_text(llama, tm
     plain = load_tokenizer(find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama))))
     ids = plain(TEXT[0])["input_ids"]
     longest = max(ids, key=lambda number: len(plain.convert_ids_to_tokens(number)))
-    named = {"padding_token_id": longest, "unknown_token_id": longest}
-    file = write_gguf(tmp_path / "b.gguf", llama, tokenizer=named)
+    metadata = {"padding_token_id": longest, "unknown_token_id": longest}
+    file = write_gguf(tmp_path / "b.gguf", llama, tokenizer=metadata)
     tokenizer = load_tokenizer(find_local_checkpoint(str(file)))
     assert tokenizer(TEXT[0])["input_ids"] == ids
     assert longest not in tokenizer.all_special_ids
@@ -432,17 +440,17 @@ def test_a_file_without_a_rule_for_words_is_measured_with_a_warning_each_time(
 
 @pytest.mark.parametrize("rule", ["deepseek-llm", "bloom", "not-yet-known"])
 def test_a_rule_for_words_that_is_not_known_is_refused(rule, llama, tmp_path, cache):
-    said = refusal(write_gguf(tmp_path / "a.gguf", llama, words=rule), cache)
-    assert f"the rule `{rule}`" in said
+    sentence = refusal(write_gguf(tmp_path / "a.gguf", llama, words=rule), cache)
+    assert f"the rule `{rule}`" in sentence
 
 
 def test_a_changed_file_is_another_one_whatever_its_time(llama, tmp_path):
     file = write_gguf(tmp_path / "a.gguf", llama)
-    first, content, before = find_local_checkpoint(str(file)), file.read_bytes(), file.stat()
+    first, content, status = find_local_checkpoint(str(file)), file.read_bytes(), file.stat()
     assert find_local_checkpoint(str(file)) == first
     for place in (len(content) // 2, len(content) - 5):
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
         assert find_local_checkpoint(str(file)) != first
     file.write_bytes(content)
     assert find_local_checkpoint(str(file)) == first
@@ -453,16 +461,16 @@ def test_factors_of_positions_are_those_of_llama_3_or_refused(factor, llama, tmp
     config = hf.LlamaConfig.from_pretrained(llama)
     theta = {"rope_theta": 500000.0, "factor": factor}
     config.rope_parameters = {**config.rope_parameters, **module.LLAMA_3_ROPE, **theta}
-    scaled = hf.LlamaModel(config).rotary_emb.inv_freq.numpy()
+    frequencies = hf.LlamaModel(config).rotary_emb.inv_freq.numpy()
     width = config.hidden_size // config.num_attention_heads
     plain = 500000.0 ** (-np.arange(0, width, 2) / width)
-    factors = (plain / scaled).astype(np.float32)
+    factors = (plain / frequencies).astype(np.float32)
     base = {"rope.freq_base": 500000.0}
     file = tmp_path / "a.gguf"
     write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors}, **base)
     folder = find_local_checkpoint(str(file))
     model, _ = load_model(folder, role="decoder", precision="float32", device=torch.device("cpu"))
-    np.testing.assert_allclose(model.rotary_emb.inv_freq.numpy(), scaled, rtol=1e-5)
+    np.testing.assert_allclose(model.rotary_emb.inv_freq.numpy(), frequencies, rtol=1e-5)
     (cache / module.UNPACKED / folder.name).rename(tmp_path / "away")
     write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors + 1}, **base)
     assert "are no factors of Llama 3" in refusal(file, cache)
@@ -479,6 +487,8 @@ def test_a_package_that_is_missing_is_named_with_its_command(
     package, llama, tmp_path, cache, monkeypatch
 ):
     file = write_gguf(tmp_path / "a.gguf", llama)
-    there = module.find_spec
-    monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else there(name))
+    find_spec = module.find_spec
+    monkeypatch.setattr(
+        module, "find_spec", lambda name: None if name == package else find_spec(name)
+    )
     assert f"`pip install {package}`" in refusal(file, cache)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import mirrors
-from hub_fetching import LAYERS, WIDTH, asking, environment, resolved, save_model
+from hub_fetching import LAYERS, WIDTH, ask, environment, resolved, save_model
 from hub_server import HubRepository, Proxy, free_port, proxied, served
 from shape_of_learning.checkpoints.lock import MAIN, LockedRevision, Place
 from shape_of_learning.checkpoints.record import read_record
@@ -49,22 +49,22 @@ def pins(hub, tmp_path):
     """Pin a revision as it is now."""
 
     def pin(*place: str) -> dict:
-        found, _ = resolved(hub.endpoint, tmp_path / "asking", *place)
-        assert LockedRevision(**found).place == Place(*place)
-        return found
+        revision, _ = resolved(hub.endpoint, tmp_path / "asking", *place)
+        assert LockedRevision(**revision).place == Place(*place)
+        return revision
 
     return pin
 
 
-def fetch(endpoint: str, folder: Path, pinned: dict, *, shape=SHAPE, tokenizer=None, **settings):
+def fetch(endpoint: str, folder: Path, weights: dict, *, shape=SHAPE, tokenizer=None, **settings):
     """The folder, or the sentence that refuses."""
-    given = {"pinned": pinned, "tokenizer": tokenizer, "shape": shape}
+    job = {"weights": weights, "tokenizer": tokenizer, "shape": shape}
     output = folder / "out/main"
-    said = asking(endpoint, folder, "fetch", {**given, "output": str(output)}, **settings)
-    if isinstance(said, str):
+    answer = ask(endpoint, folder, "fetch", {**job, "output": str(output)}, **settings)
+    if isinstance(answer, str):
         assert not output.exists(), "something is under the final name"
-        assert said.startswith("model `tiny`: ")
-        return said
+        assert answer.startswith("model `tiny`: ")
+        return answer
     assert sorted(path.name for path in output.parent.iterdir()) == [".main.lock", "main"]
     return output
 
@@ -77,23 +77,23 @@ def assert_holds(folder: Path, source: Path, names=("config.json", BIN, *TOKENIZ
 
 
 def test_what_is_needed_of_a_commit_is_resolved_and_fetched(hub, pins, tmp_path):
-    pinned = pins("org/whole", "main")
-    folder = fetch(hub.endpoint, tmp_path, pinned)
+    weights = pins("org/whole", "main")
+    folder = fetch(hub.endpoint, tmp_path, weights)
     assert_holds(folder, hub.sources / "whole")
     record = read_record(folder)
-    assert (record["repository"], record["commit"]) == ("org/whole", pinned["commit"])
+    assert (record["repository"], record["commit"]) == ("org/whole", weights["commit"])
     # Of both formats safetensors are taken; a subfolder has all of its own.
-    pinned = pins("org/both", "main", "deep/er")
-    assert (list(pinned["files"]), list(pinned["other_format"])) == ([WHOLE], [BIN])
-    folder = fetch(hub.endpoint, tmp_path / "both", pinned)
+    weights = pins("org/both", "main", "deep/er")
+    assert (list(weights["files"]), list(weights["other_format"])) == ([WHOLE], [BIN])
+    folder = fetch(hub.endpoint, tmp_path / "both", weights)
     assert_holds(folder, hub.sources / "both/deep/er", ["config.json", WHOLE, *TOKENIZER])
 
 
 def test_shards_and_a_tokenizer_from_elsewhere(hub, pins, tmp_path):
-    pinned, words = pins("org/large", "main"), pins("org/whole", "main")
+    weights, tokenizer = pins("org/large", "main"), pins("org/whole", "main")
     names = sorted(path.name for path in (hub.sources / "large").glob("*.safetensors"))
-    assert sorted(pinned["files"]) == names
-    folder = fetch(hub.endpoint, tmp_path, pinned, tokenizer=words)
+    assert sorted(weights["files"]) == names
+    folder = fetch(hub.endpoint, tmp_path, weights, tokenizer=tokenizer)
     index = "model.safetensors.index.json"
     assert_holds(folder, hub.sources / "large", ["config.json", index, *names, *TOKENIZER])
     assert read_record(folder)["tokenizer"]["repository"] == "org/whole"
@@ -104,120 +104,122 @@ def test_shards_and_a_tokenizer_from_elsewhere(hub, pins, tmp_path):
 def test_a_branch_that_moves_changes_nothing_that_is_pinned(hub, pins, tmp_path):
     repository = hub.repositories["bare"]
     repository.commit("moving", hub.sources / "whole", large=(BIN,))
-    pinned = pins("org/bare", "moving")
+    weights = pins("org/bare", "moving")
     repository.commit("moving", hub.sources / "bare", large=(BIN,))
-    folder = fetch(hub.endpoint, tmp_path, pinned)
+    folder = fetch(hub.endpoint, tmp_path, weights)
     assert_holds(folder, hub.sources / "whole")
-    assert pins("org/bare", "moving")["commit"] != pinned["commit"]
+    assert pins("org/bare", "moving")["commit"] != weights["commit"]
 
 
 def test_what_is_missing_is_listed_as_missing_but_not_if_nothing_is_there(hub, tmp_path):
-    found, mains = resolved(hub.endpoint, tmp_path, "org/whole", "step7", mains=["org/whole"])
-    assert (found["problem"], found["commit"], found["files"]) == ("missing", "", {})
-    found, mains = resolved(hub.endpoint, tmp_path, "org/whole", "main", mains=["org/none"])
-    assert (found["problem"], mains["org/none"]["problem"]) == ("", "missing")
-    said = resolved(hub.endpoint, tmp_path, "org/none", "main")
-    assert "model `tiny`: the Hub has no `org/none`" in said
-    assert "set HF_TOKEN" in said
+    revision, mains = resolved(hub.endpoint, tmp_path, "org/whole", "step7", mains=["org/whole"])
+    assert (revision["problem"], revision["commit"], revision["files"]) == ("missing", "", {})
+    revision, mains = resolved(hub.endpoint, tmp_path, "org/whole", "main", mains=["org/none"])
+    assert (revision["problem"], mains["org/none"]["problem"]) == ("", "missing")
+    sentence = resolved(hub.endpoint, tmp_path, "org/none", "main")
+    assert "model `tiny`: the Hub has no `org/none`" in sentence
+    assert "set HF_TOKEN" in sentence
     empty, _ = resolved(hub.endpoint, tmp_path, "org/whole", "main", "elsewhere")
     assert empty["problem"] == "no weights"
     assert "because the Hub could not be reached" in fetch(hub.endpoint, tmp_path, None)
 
 
 def test_a_gate_is_for_those_whose_token_it_opens_to(hub, pins, tmp_path):
-    pinned = pins("org/whole", "main")
+    weights = pins("org/whole", "main")
     with proxied(Proxy(hub.endpoint, token="hf_right")) as gate:
         for token in ("", "hf_other"):
-            said = fetch(gate, tmp_path, pinned, HF_TOKEN=token)
-            assert "is gated; accept its licence at " in said
-        folder = fetch(gate, tmp_path, pinned, HF_TOKEN="hf_right")
+            sentence = fetch(gate, tmp_path, weights, HF_TOKEN=token)
+            assert "is gated; accept its licence at " in sentence
+        folder = fetch(gate, tmp_path, weights, HF_TOKEN="hf_right")
     assert_holds(folder, hub.sources / "whole")
 
 
 def test_changed_bytes_are_refused_and_asked_for_again(hub, pins, tmp_path):
-    pinned = pins("org/whole", "main")
+    weights = pins("org/whole", "main")
     for name in (BIN, "tokenizer.json"):
         with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
-            said = fetch(endpoint, tmp_path / name, pinned)
-        assert f"{name} of `org/whole` at revision `main` is not what the lock lists" in said
-        folder = fetch(hub.endpoint, tmp_path / name, pinned)
+            sentence = fetch(endpoint, tmp_path / name, weights)
+        assert f"{name} of `org/whole` at revision `main` is not what the lock lists" in sentence
+        folder = fetch(hub.endpoint, tmp_path / name, weights)
         assert_holds(folder, hub.sources / "whole")
 
 
 @pytest.mark.parametrize("name", [BIN, "tokenizer.json"])
 def test_bytes_that_are_wrong_once_are_asked_for_again(hub, pins, tmp_path, name):
-    pinned = pins("org/whole", "main")
+    weights = pins("org/whole", "main")
     for fault in ({"damaged": name, "damages": 1}, {"resized": {name: 2}}):
         proxy = Proxy(hub.endpoint, **fault)
         with proxied(proxy) as endpoint:
-            folder = fetch(endpoint, tmp_path / next(iter(fault)), pinned)
+            folder = fetch(endpoint, tmp_path / next(iter(fault)), weights)
         assert_holds(folder, hub.sources / "whole")
         assert proxy.asked.count(name) > 1
     with proxied(Proxy(hub.endpoint, resized={name: 100})) as endpoint:
-        said = fetch(endpoint, tmp_path / "always", pinned)
-    assert "came with another size than" in said
+        sentence = fetch(endpoint, tmp_path / "always", weights)
+    assert "came with another size than" in sentence
 
 
 # The command has no lock: what the Hub lists decides ----------------------------------------------
 
 
-def named(endpoint: str, folder: Path, model: str = "org/whole", revision: str = MAIN):
+def find_folder(endpoint: str, folder: Path, model: str = "org/whole", revision: str = MAIN):
     """The folder that a command would measure, or the sentence that refuses."""
-    said = asking(endpoint, folder, "named", {"model": model, "revision": revision})
-    return Path(said) if (folder / "hf").is_dir() and Path(said).is_dir() else said
+    answer = ask(endpoint, folder, "find", {"model": model, "revision": revision})
+    return Path(answer) if (folder / "hf").is_dir() and Path(answer).is_dir() else answer
 
 
 def test_the_command_takes_what_the_hub_lists_and_nothing_else(hub, tmp_path):
     for name in (BIN, "tokenizer.json", "config.json"):
         with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
-            said = named(endpoint, tmp_path / name)
-        assert f"{name} of `org/whole` at revision `main` is not what the Hub lists" in said
-        folder = named(hub.endpoint, tmp_path / name)  # nothing wrong is left in the cache
+            sentence = find_folder(endpoint, tmp_path / name)
+        assert f"{name} of `org/whole` at revision `main` is not what the Hub lists" in sentence
+        folder = find_folder(hub.endpoint, tmp_path / name)  # nothing wrong is left in the cache
         assert (folder / name).read_bytes() == (hub.sources / "whole" / name).read_bytes()
     for fault in ({"damaged": BIN, "damages": 1}, {"resized": {BIN: 2}}):
         with proxied(Proxy(hub.endpoint, **fault)) as endpoint:
-            folder = named(endpoint, tmp_path / next(iter(fault)))
+            folder = find_folder(endpoint, tmp_path / next(iter(fault)))
         assert (folder / BIN).read_bytes() == (hub.sources / "whole" / BIN).read_bytes()
 
 
 def test_what_is_in_the_cache_is_compared_once_and_again_when_it_changed(hub, tmp_path):
-    folder = named(hub.endpoint, tmp_path)
+    folder = find_folder(hub.endpoint, tmp_path)
     assert {BIN, "config.json", *TOKENIZER} <= {path.name for path in folder.iterdir()}
     assert not (folder / "notes.txt").exists()
-    kept = (folder / BIN).resolve()
-    content, before = kept.read_bytes(), kept.stat()
+    cached_file = (folder / BIN).resolve()
+    content, status = cached_file.read_bytes(), cached_file.stat()
     proxy = Proxy(hub.endpoint)
     with proxied(proxy) as endpoint:
-        assert named(endpoint, tmp_path) == folder
+        assert find_folder(endpoint, tmp_path) == folder
     assert BIN not in proxy.asked
-    kept.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
-    os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert named(hub.endpoint, tmp_path) == folder
+    cached_file.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    os.utime(cached_file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert find_folder(hub.endpoint, tmp_path) == folder
     assert (folder / BIN).read_bytes() == content
 
 
 def test_a_name_or_a_revision_that_is_not_there_is_said(hub, tmp_path):
-    assert "no `org/whole` at revision `nonsense`" in named(
+    assert "no `org/whole` at revision `nonsense`" in find_folder(
         hub.endpoint, tmp_path, revision="nonsense"
     )
-    assert "no `org/nothing`" in named(hub.endpoint, tmp_path, "org/nothing")
-    assert "has no weights" in named(hub.endpoint, tmp_path, "org/both")  # they are in a folder
+    assert "no `org/nothing`" in find_folder(hub.endpoint, tmp_path, "org/nothing")
+    assert "has no weights" in find_folder(
+        hub.endpoint, tmp_path, "org/both"
+    )  # they are in a folder
 
 
 def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path):
-    pinned = pins("org/whole", "main")
+    weights = pins("org/whole", "main")
     proxy = Proxy(hub.endpoint, cut={BIN: 1})
     with proxied(proxy) as endpoint:
-        folder = fetch(endpoint, tmp_path, pinned)
+        folder = fetch(endpoint, tmp_path, weights)
     assert_holds(folder, hub.sources / "whole")
     assert proxy.asked.count(BIN) == 2
     # A folder that another run has made is taken if it is whole.
     proxy.asked.clear()
     with proxied(proxy) as endpoint:
-        fetch(endpoint, tmp_path, pinned)
+        fetch(endpoint, tmp_path, weights)
         assert proxy.asked == []
         (folder / "added_tokens.json").write_text("{}")
-        fetch(endpoint, tmp_path, pinned)
+        fetch(endpoint, tmp_path, weights)
         assert BIN in proxy.asked
     assert_holds(folder, hub.sources / "whole")
 
@@ -226,46 +228,46 @@ def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path)
 def test_a_server_that_fails_for_a_while_is_asked_again(hub, pins, tmp_path, status):
     proxy = Proxy(hub.endpoint, failing={"refs": 2, BIN: 2}, status=status)
     with proxied(proxy) as endpoint:
-        found, _ = resolved(endpoint, tmp_path, "org/whole", "main")
-        fetch(endpoint, tmp_path, found)
+        weights, _ = resolved(endpoint, tmp_path, "org/whole", "main")
+        fetch(endpoint, tmp_path, weights)
         assert proxy.asked.count("refs") == 3
         proxy.failing["refs"] = 100
-        said = resolved(endpoint, tmp_path, "org/whole", "main")
-    assert f"answered {status}" in said
+        sentence = resolved(endpoint, tmp_path, "org/whole", "main")
+    assert f"answered {status}" in sentence
     assert proxy.asked.count("refs") == 3 + 4
 
 
 def test_a_refused_connection_is_tried_again_and_then_said(hub, pins, tmp_path):
-    pinned, port = pins("org/whole", "main"), free_port()
+    weights, port = pins("org/whole", "main"), free_port()
     with ThreadPoolExecutor() as pool:  # who asks first finds nobody
-        late = pool.submit(fetch, f"http://127.0.0.1:{port}", tmp_path, pinned)
+        late = pool.submit(fetch, f"http://127.0.0.1:{port}", tmp_path, weights)
         time.sleep(2)
         with proxied(Proxy(hub.endpoint), port):
             assert_holds(late.result(60), hub.sources / "whole")
     nowhere = f"http://127.0.0.1:{free_port()}"
-    said = resolved(nowhere, tmp_path, "org/whole", "main")
-    assert f"{nowhere} cannot be reached for `org/whole`" in said
+    sentence = resolved(nowhere, tmp_path, "org/whole", "main")
+    assert f"{nowhere} cannot be reached for `org/whole`" in sentence
 
 
 def test_without_a_network_all_comes_from_the_cache_or_is_said(hub, pins, tmp_path):
-    pinned = pins("org/whole", "main")
-    said = fetch("http://127.0.0.1:9", tmp_path, pinned, HF_HUB_OFFLINE="1")
-    assert "HF_HUB_OFFLINE forbids to ask for it" in said
-    filled = environment(hub.endpoint, tmp_path)
+    weights = pins("org/whole", "main")
+    sentence = fetch("http://127.0.0.1:9", tmp_path, weights, HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE forbids to ask for it" in sentence
+    variables = environment(hub.endpoint, tmp_path)
     download = "import huggingface_hub as h; h.snapshot_download('org/whole')"
-    subprocess.run([sys.executable, "-c", download], env={**os.environ, **filled}, check=True)
-    small = {**pinned["small_files"], "config.json": f"git:{0:040}"}
-    said = fetch(
-        "http://127.0.0.1:9", tmp_path, {**pinned, "small_files": small}, HF_HUB_OFFLINE="1"
+    subprocess.run([sys.executable, "-c", download], env={**os.environ, **variables}, check=True)
+    small = {**weights["small_files"], "config.json": f"git:{0:040}"}
+    sentence = fetch(
+        "http://127.0.0.1:9", tmp_path, {**weights, "small_files": small}, HF_HUB_OFFLINE="1"
     )
-    assert "config.json of `org/whole` at revision `main` is not what the lock lists" in said
+    assert "config.json of `org/whole` at revision `main` is not what the lock lists" in sentence
     # What was refused is still in the cache, since it could not come again.
-    folder = fetch("http://127.0.0.1:9", tmp_path, pinned, HF_HUB_OFFLINE="1")
+    folder = fetch("http://127.0.0.1:9", tmp_path, weights, HF_HUB_OFFLINE="1")
     assert_holds(folder, hub.sources / "whole")
 
 
 def test_a_login_page_is_no_hub(tmp_path):
     with mirrors.served(mirrors.Mirror(b"<html>Sign in</html>")) as page:
         address = page.rpartition("/")[0]
-        said = resolved(address, tmp_path, "org/whole", "main")
-    assert f"{address} cannot be reached for `org/whole` at revision `main` (" in said
+        sentence = resolved(address, tmp_path, "org/whole", "main")
+    assert f"{address} cannot be reached for `org/whole` at revision `main` (" in sentence

@@ -39,53 +39,55 @@ TYPED = """
 SHAPE = Shape("decoder", 2, 32, 32)
 
 
-def weights(content: str) -> dict:
+def make_weights(content: str) -> dict:
     file = WeightFile(bytes=7, hash=f"sha256:{content:0>64}")
     return {"commit": f"{content:0>40}", "files": {"model.safetensors": file}}
 
 
-def locked(step: int, **listed) -> LockedRevision:
-    return LockedRevision(repository="org/model", revision=f"step{step}", **listed)
+def make_revision(step: int, **listing) -> LockedRevision:
+    return LockedRevision(repository="org/model", revision=f"step{step}", **listing)
 
 
 LOCK = Lock(
     chosen={str(OFFERED): ["step0", "step1", "step8"]},
     revisions={
-        "step0": locked(0, **weights("a")),
-        "step1": locked(1, **weights("a")),
-        "step8": locked(8, problem="missing"),
+        "step0": make_revision(0, **make_weights("a")),
+        "step1": make_revision(1, **make_weights("a")),
+        "step8": make_revision(8, problem="missing"),
     },
-    mains={"org/model": Listing(**weights("f"))},
+    mains={"org/model": Listing(**make_weights("f"))},
     shape=SHAPE,
 )
 
 
-def changed(lock: Lock, **changes) -> Lock:
+def change(lock: Lock, **changes) -> Lock:
     return lock.model_copy(update=changes)
 
 
-def model(tmp_path: Path, steps: str, typed: str):
+def read_model(tmp_path: Path, steps: str, sizes: str):
     (tmp_path / "models").mkdir(exist_ok=True)
     (tmp_path / "models" / "tiny.yaml").write_text(
-        ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + typed
+        ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + sizes
     )
     return read_models(read_entries(tmp_path / "models"), ["tiny"])["tiny"]
 
 
-def planned(tmp_path: Path, steps: str, lock: Lock, typed: str = TYPED):
+def plan_series(tmp_path: Path, steps: str, lock: Lock, sizes: str = TYPED):
     """The series that a plan makes where nobody can be asked."""
     write_lock(tmp_path / "tiny.yaml", lock)
-    before = (tmp_path / "tiny.yaml").read_bytes()
+    content = (tmp_path / "tiny.yaml").read_bytes()
     lock = tmp_path / "tiny.yaml"
-    series = resolve_checkpoints(model(tmp_path, steps, typed), lock, known_failure="no network")
-    assert (tmp_path / "tiny.yaml").read_bytes() == before, "planning wrote a lock"
+    series = resolve_checkpoints(
+        read_model(tmp_path, steps, sizes), lock, known_failure="no network"
+    )
+    assert (tmp_path / "tiny.yaml").read_bytes() == content, "planning wrote a lock"
     return series
 
 
 def test_a_lock_that_is_written_is_read_again(tmp_path):
     words = LockedRevision(repository="org/words", revision="main", commit="c" * 40)
     words.small_files["config.json"] = f"git:{'1':0>40}"
-    lock = changed(LOCK, tokenizer=words)
+    lock = change(LOCK, tokenizer=words)
     write_lock(tmp_path / "lock.yaml", lock)
     assert read_lock(tmp_path / "lock.yaml") == lock
     assert read_lock(tmp_path / "none.yaml") is None
@@ -133,40 +135,43 @@ def test_a_damaged_lock_is_one_sentence(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
-def verdicts_of(series):
-    return {name: format_verdict(each.verdict) for name, each in series.judgements.items()}
+def list_verdicts(series):
+    return {
+        name: format_verdict(checkpoint.verdict) for name, checkpoint in series.judgements.items()
+    }
 
 
 def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
-    def listed(lock):
+    def write_listing(lock):
         check_checkpoints.main(
-            planned(tmp_path, "[0, 8]", lock).make_listing_job(), tmp_path / "table.csv"
+            plan_series(tmp_path, "[0, 8]", lock).make_listing_job(), tmp_path / "table.csv"
         )
         return read_rows(tmp_path / "table.csv", check_checkpoints.COLUMNS)
 
-    assert listed(LOCK) == [
+    assert write_listing(LOCK) == [
         ["0", "0", "step0", f"{'a':0>40}", "model.safetensors", "7", f"sha256:{'a':0>64}", "ok"],
         ["8", "800", "step8", "", "", "", "", "missing"],
     ]
-    shards = {"2": weights("b")["files"], "1": weights("a")["files"]}
-    files = {name: of["model.safetensors"] for name, of in shards.items()}
-    in_shards = LOCK.revisions | {"step0": locked(0, commit=f"{'a':0>40}", files=files)}
-    first, _ = listed(changed(LOCK, revisions=in_shards))
+    shards = {"2": make_weights("b")["files"], "1": make_weights("a")["files"]}
+    files = {name: weight_files["model.safetensors"] for name, weight_files in shards.items()}
+    revisions = LOCK.revisions | {"step0": make_revision(0, commit=f"{'a':0>40}", files=files)}
+    first, _ = write_listing(change(LOCK, revisions=revisions))
     assert first[4:7] == ["1 2", "14", f"sha256:{'a':0>64} sha256:{'b':0>64}"]
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
-    series = planned(tmp_path, "[0, 1, 8]", LOCK)
+    series = plan_series(tmp_path, "[0, 1, 8]", LOCK)
     assert (series.hub_failure, series.is_new) == ("", False)
-    assert verdicts_of(series) == {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
-    for flagged in (False, True):
+    assert list_verdicts(series) == {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
+    for has_flagged in (False, True):
         assert [
-            each.name for each in series.list_measured_checkpoints(include_flagged=flagged)
+            checkpoint.name
+            for checkpoint in series.list_measured_checkpoints(include_flagged=has_flagged)
         ] == ["step0", "step1"]
     # Fewer steps need nobody, and forget no pin.
-    fewer = planned(tmp_path, "[1, 8]", LOCK)
-    told = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
-    assert verdicts_of(fewer) == told
+    fewer = plan_series(tmp_path, "[1, 8]", LOCK)
+    verdicts = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
+    assert list_verdicts(fewer) == verdicts
     assert set(fewer.lock.revisions) == set(LOCK.revisions)
 
 
@@ -177,65 +182,70 @@ def test_a_plan_needs_one_good_checkpoint(tmp_path, policy):
     entry = ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + TYPED
     settings = {"models": ["tiny"], "bad_checkpoints": policy}
     run = run_of(settings, tmp_path, entry, locks=tmp_path)
-    with pytest.raises(InputError, match=r"model `tiny`: .*\d of its revisions") as said:
+    with pytest.raises(InputError, match=r"model `tiny`: .*\d of its revisions") as error:
         run.list_checkpoints("tiny")
-    assert "(missing); correct the entry, or remove it from key `models`" in str(said.value)
-    assert ("`bad_checkpoints` to `flag`" in str(said.value)) == (policy == "skip")
+    assert "(missing); correct the entry, or remove it from key `models`" in str(error.value)
+    assert ("`bad_checkpoints` to `flag`" in str(error.value)) == (policy == "skip")
 
 
 def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
-    assert planned(tmp_path, "[0, 1]", LOCK, typed="").model.shape == SHAPE
-    unknown = changed(LOCK, shape=replace(SHAPE, role=""))
-    assert planned(tmp_path, "[0]", unknown, "  role: encoder\n").model.shape.role == "encoder"
-    for lock, typed, said in (
+    assert plan_series(tmp_path, "[0, 1]", LOCK, sizes="").model.shape == SHAPE
+    unknown = change(LOCK, shape=replace(SHAPE, role=""))
+    assert plan_series(tmp_path, "[0]", unknown, "  role: encoder\n").model.shape.role == "encoder"
+    for lock, sizes, sentence in (
         (LOCK, "  layers: 3\n", r"`layers` config\.json .* says 2 where the entry says 3"),
         (unknown, "", "add `role: encoder` or `role: decoder`"),
     ):
-        with pytest.raises(InputError, match=said):
-            planned(tmp_path, "[0, 1]", lock, typed)
+        with pytest.raises(InputError, match=sentence):
+            plan_series(tmp_path, "[0, 1]", lock, sizes)
 
 
 def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(tmp_path):
-    series = planned(tmp_path, "log", LOCK)
+    series = plan_series(tmp_path, "log", LOCK)
     assert [(checkpoint.step, checkpoint.tokens) for checkpoint in series.checkpoints] == [
         (0, 0),
         (1, 100),
         (8, 800),
     ]
     with pytest.raises(InputError, match="no network; without the Hub its entry must"):
-        planned(tmp_path, "{linear: 3}", LOCK)
+        plan_series(tmp_path, "{linear: 3}", LOCK)
 
 
 def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monkeypatch):
     """Else a copy of it would be ok for ever: a lock may have been written without it."""
-    revisions = {"step0": locked(0, **weights("f")), "step8": locked(8, **weights("b"))}
-    copy = changed(LOCK, mains={}, revisions=revisions)
-    series = planned(tmp_path, "[0, 8]", copy)
-    assert set(verdicts_of(series).values()) == {"ok"}
+    revisions = {
+        "step0": make_revision(0, **make_weights("f")),
+        "step8": make_revision(8, **make_weights("b")),
+    }
+    copy = change(LOCK, mains={}, revisions=revisions)
+    series = plan_series(tmp_path, "[0, 8]", copy)
+    assert set(list_verdicts(series).values()) == {"ok"}
 
-    def answer(wanted, mains, *, where):
-        assert (wanted, set(mains), where) == ({}, {"org/model"}, "model `tiny`")
+    def answer(places, mains, *, where):
+        assert (places, set(mains), where) == ({}, {"org/model"}, "model `tiny`")
         return {}, LOCK.mains
 
     monkeypatch.setattr(hub, "resolve", answer)
-    series = resolve_checkpoints(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
-    assert verdicts_of(series) == {"step0": "same weights as main", "step8": "ok"}
+    series = resolve_checkpoints(
+        read_model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str
+    )
+    assert list_verdicts(series) == {"step0": "same weights as main", "step8": "ok"}
     assert series.is_new
 
 
 def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
-    offered = replace(OFFERED, step_choice=[0, 8])
-    as_written = model(tmp_path, "[0, 8]", TYPED)
-    assert as_written.hub_steps == offered
+    steps = replace(OFFERED, step_choice=[0, 8])
+    entry = read_model(tmp_path, "[0, 8]", TYPED)
+    assert entry.hub_steps == steps
     names = ["main", "step00", "step000", "step08", "step8", "step80"]
-    found = [each.revision for each in offered.name_steps(as_written.checkpoints, names)]
-    assert found == ["step00", "step8"], "as it is written, where that is offered, too"
+    matches = [revision.revision for revision in steps.name_steps(entry.checkpoints, names)]
+    assert matches == ["step00", "step8"], "as it is written, where that is offered, too"
     # A lock answers without being asked anything.
-    revisions = {f"step00{n}": locked(n, **weights("a")) for n in (0, 8)}
+    revisions = {f"step00{n}": make_revision(n, **make_weights("a")) for n in (0, 8)}
     revisions = {
-        name: each.model_copy(update={"revision": name}) for name, each in revisions.items()
+        name: revision.model_copy(update={"revision": name}) for name, revision in revisions.items()
     }
-    series = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=revisions))
+    series = plan_series(tmp_path, "[0, 8]", change(LOCK, revisions=revisions))
     assert [(checkpoint.name, checkpoint.step) for checkpoint in series.checkpoints] == [
         ("step000", 0),
         ("step008", 8),

@@ -33,10 +33,10 @@ def run(tmp_path):
 
 def audit(folder):
     """The rows of an audit by step, and its exit code."""
-    done = CliRunner().invoke(app, ["audit", str(folder), "--json", str(folder / "audit.json")])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    result = CliRunner().invoke(app, ["audit", str(folder), "--json", str(folder / "audit.json")])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
     rows = json.loads((folder / "audit.json").read_text())
-    return {row["step"]: row for row in rows}, done.exit_code
+    return {row["step"]: row for row in rows}, result.exit_code
 
 
 def edit_weights(folder, change):

@@ -30,7 +30,7 @@ SECOND_2_8B = "462f2b960062159c"
 FIRST_12B = "9d21715462588073675eca9c65ba55a47d911da460a6083938d04acd4589f542"
 
 
-def whole(digest: str) -> str:
+def complete_hash(digest: str) -> str:
     """A digest of all its digits, for one that the report cuts off and for those that stand for no other."""
     return digest if len(digest) == 64 else hashlib.sha256(digest.encode()).hexdigest()
 
@@ -38,7 +38,7 @@ def whole(digest: str) -> str:
 def listing(*hashes: str) -> Listing:
     files = {
         f"pytorch_model-{number:05}-of-{len(hashes):05}.bin": WeightFile(
-            bytes=5_684_548_184, hash=f"sha256:{whole(digest)}"
+            bytes=5_684_548_184, hash=f"sha256:{complete_hash(digest)}"
         )
         for number, digest in enumerate(hashes, start=1)
     }
@@ -56,15 +56,15 @@ def pythia_12b(step: int) -> Listing:
     return listing(first, f"second of {step}", f"third of {step}")
 
 
-def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[int, str]:
+def judge_plan(tmp_path: Path, name: str, steps, list_step, main: Listing) -> dict[int, str]:
     """Verdicts on the steps of a model by its entry, as a plan makes them without asking anybody."""
     file, entry = ENTRIES[name]
-    changed = {**entry, "training": {**entry["training"], "steps": list(steps)}}
-    model: Entry = read_models({name: (file, changed)}, [name])[name]
+    changed_entry = {**entry, "training": {**entry["training"], "steps": list(steps)}}
+    model: Entry = read_models({name: (file, changed_entry)}, [name])[name]
     repository = entry["repository"]
     revisions = {
         f"step{step}": LockedRevision(
-            repository=repository, revision=f"step{step}", **dict(of_step(step))
+            repository=repository, revision=f"step{step}", **dict(list_step(step))
         )
         for step in steps
     }
@@ -72,26 +72,29 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
     series = resolve_checkpoints(model, lock, known_failure="no network")
     assert not series.hub_failure
-    assert {each.name for each in series.list_measured_checkpoints(include_flagged=False)} == {
-        name for name, each in series.judgements.items() if each.is_good
+    assert {
+        checkpoint.name for checkpoint in series.list_measured_checkpoints(include_flagged=False)
+    } == {name for name, checkpoint in series.judgements.items() if checkpoint.is_good}
+    return {
+        checkpoint.step: format_verdict(checkpoint.verdict)
+        for checkpoint in series.judgements.values()
     }
-    return {each.step: format_verdict(each.verdict) for each in series.judgements.values()}
 
 
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
-    written = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    configuration = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     papers = read_papers(ROOT / "workflow/papers")
-    paper = read_run(written, ROOT / "config/models", papers=papers)
+    paper = read_run(configuration, ROOT / "config/models", papers=papers)
     assert paper.shown_models["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
     steps = [checkpoint.step for checkpoint in paper.models["pythia-2.8b"].checkpoints]
-    verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
+    verdicts = judge_plan(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
     assert set(verdicts.values()) == {"ok"}
     assert (len(steps), steps[0], steps[-1]) == (20, 66_000, 143_000)
 
 
 def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
     assert (len(OF_MAIN), len(SECOND), len(GENUINE)) == (76, 10, 68)  # as reported
-    verdicts = planned(tmp_path, "pythia-2.8b", PYTHIA, pythia_2_8b, listing(MAIN_2_8B))
+    verdicts = judge_plan(tmp_path, "pythia-2.8b", PYTHIA, pythia_2_8b, listing(MAIN_2_8B))
     assert {step for step, verdict in verdicts.items() if verdict == "ok"} == {*GENUINE, 143_000}
     assert {verdicts[step] for step in OF_MAIN} == {"same weights as main"}
     assert {verdicts[step] for step in SECOND - {143_000}} == {"same weights as step 143000"}
@@ -99,17 +102,17 @@ def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
 
 def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_path):
     plans = [sorted(random.Random(seed).sample(PYTHIA, seed)) for seed in range(1, 21)]
-    for asked in ([64_000], [100_000], [143_000], [0], *plans):
-        verdicts = planned(tmp_path, "pythia-2.8b", asked, pythia_2_8b, listing(MAIN_2_8B))
+    for steps in ([64_000], [100_000], [143_000], [0], *plans):
+        verdicts = judge_plan(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
         ok = {step for step, verdict in verdicts.items() if verdict == "ok"}
-        assert ok == set(asked) & {*GENUINE, 143_000}
+        assert ok == set(steps) & {*GENUINE, 143_000}
 
 
 def test_pythia_12b_ends_well_and_has_two_mixed_steps_in_any_plan(tmp_path):
     main = pythia_12b(143_000)
     every = PYTHIA[:1] + PYTHIA[2:]
-    for asked in (every, [50_000, 58_000, 143_000], [1000, 50_000, 58_000]):
-        verdicts = planned(tmp_path, "pythia-12b", asked, pythia_12b, main)
+    for steps in (every, [50_000, 58_000, 143_000], [1000, 50_000, 58_000]):
+        verdicts = judge_plan(tmp_path, "pythia-12b", steps, pythia_12b, main)
         bad = {step for step, verdict in verdicts.items() if verdict != "ok"}
         assert bad == {50_000, 58_000}
 
@@ -124,22 +127,22 @@ def test_nobody_knows_which_of_three_steps_of_olmo_2_has_its_own_weights(tmp_pat
     }
     ENTRIES["olmo-2-7b"] = Path("olmo.yaml"), entry
 
-    def of_step(step: int) -> Listing:
+    def list_step(step: int) -> Listing:
         return listing(*(f"{i} of {'same' if step in same else step}" for i in range(6)))
 
     steps = [100_000, 101_000, 102_000, 130_000, 175_000, 300_000, 301_000]
-    for asked in (steps, sorted(same)):
-        verdicts = planned(tmp_path, "olmo-2-7b", asked, of_step, of_step(928_646))
-        assert {step for step, verdict in verdicts.items() if verdict == "ok"} == {*asked} - same
+    for plan in (steps, sorted(same)):
+        verdicts = judge_plan(tmp_path, "olmo-2-7b", plan, list_step, list_step(928_646))
+        assert {step for step, verdict in verdicts.items() if verdict == "ok"} == {*plan} - same
         assert len({verdicts[step] for step in same}) == 1
 
 
 def test_step_1_of_every_pythia_has_not_moved_yet(tmp_path):
     # EleutherAI/pythia#83 and #198: the first update is at learning rate 0.
-    def of_step(step: int) -> Listing:
+    def list_step(step: int) -> Listing:
         return listing(f"step {step if step > 2 else 0}")
 
-    verdicts = planned(tmp_path, "pythia-1.4b", PYTHIA, of_step, of_step(143_000))
+    verdicts = judge_plan(tmp_path, "pythia-1.4b", PYTHIA, list_step, list_step(143_000))
     bad = {step: verdict for step, verdict in verdicts.items() if verdict != "ok"}
     assert bad == dict.fromkeys((1, 2), "not yet moved")
 

@@ -31,35 +31,37 @@ STATED = {
 }
 
 
-def told(config: dict) -> Shape:
+def parse(config: dict) -> Shape:
     return parse_shape(config, "model `tiny`")
 
 
 @pytest.mark.parametrize("name", STATED)
 def test_the_shape_is_read_from_the_configuration_of_each_architecture(name):
     role = "encoder" if name in ("bert", "albert") else "decoder"
-    own = told(STATED[name].to_dict())
-    assert own == Shape(role, 3, 32, 32)
-    assert complete_shape(Shape(), own, "model `tiny`") == own
+    shape = parse(STATED[name].to_dict())
+    assert shape == Shape(role, 3, 32, 32)
+    assert complete_shape(Shape(), shape, "model `tiny`") == shape
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "pattern"),
     [
         (Shape(layers=4), "`layers`.* says 3 .* says 4"),
         (Shape(last_hidden_size=16), "`last_hidden_size`.* says 32 .* says 16"),
         (Shape("encoder"), "`role`.* says decoder .* says encoder"),
     ],
 )
-def test_an_entry_that_contradicts_the_checkpoint_is_refused(entry, said):
-    with pytest.raises(InputError, match=f"model `tiny`.*{said}"):
+def test_an_entry_that_contradicts_the_checkpoint_is_refused(entry, pattern):
+    with pytest.raises(InputError, match=f"model `tiny`.*{pattern}"):
         complete_shape(entry, Shape("decoder", 3, 32, 32), "model `tiny`")
 
 
 def test_widths_of_old_bloom_and_of_opt_350m():
-    assert told({"model_type": "bloom", "n_layer": 3, "n_embed": 32}) == Shape("decoder", 3, 32, 32)
+    assert parse({"model_type": "bloom", "n_layer": 3, "n_embed": 32}) == Shape(
+        "decoder", 3, 32, 32
+    )
     size = {"num_hidden_layers": 24, "hidden_size": 1024, "word_embed_proj_dim": 512}
-    assert told({"model_type": "opt", **size}) == Shape("decoder", 24, 1024, 512)
+    assert parse({"model_type": "opt", **size}) == Shape("decoder", 24, 1024, 512)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +79,11 @@ def test_widths_of_old_bloom_and_of_opt_350m():
 )
 def test_the_role_is_read_from_what_is_known_or_asked_for(config, role):
     assert read_role(config) == role
-    own = told({"num_hidden_layers": 3, "hidden_size": 32, **config})
+    shape = parse({"num_hidden_layers": 3, "hidden_size": 32, **config})
     if role is None:
         with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
-            complete_shape(Shape(), own, "model `tiny`")
-        assert complete_shape(Shape("encoder"), own, "model `tiny`").role == "encoder"
+            complete_shape(Shape(), shape, "model `tiny`")
+        assert complete_shape(Shape("encoder"), shape, "model `tiny`").role == "encoder"
 
 
 WHOLE = {"model_type": "opt", "num_hidden_layers": 3, "hidden_size": 32}
@@ -97,19 +99,19 @@ WHOLE = {"model_type": "opt", "num_hidden_layers": 3, "hidden_size": 32}
 )
 def test_what_cannot_be_in_a_configuration_is_one_sentence(key, value):
     with pytest.raises(InputError, match=f"config.json .* for `{key}`, which cannot be"):
-        told(WHOLE | {key: value})
+        parse(WHOLE | {key: value})
 
 
 def test_sizes_that_a_checkpoint_leaves_out_are_those_of_the_entry():
-    own = told({"model_type": "gpt_neox", "hidden_size": 32})
+    shape = parse({"model_type": "gpt_neox", "hidden_size": 32})
     with pytest.raises(InputError, match=r"num_hidden_layers.* add `layers` to the entry"):
-        complete_shape(Shape(), own, "model `tiny`")
-    assert complete_shape(Shape(layers=3), own, "model `tiny`") == Shape("decoder", 3, 32, 32)
-    own = told({"model_type": "gpt_neox", "num_hidden_layers": 3})
+        complete_shape(Shape(), shape, "model `tiny`")
+    assert complete_shape(Shape(layers=3), shape, "model `tiny`") == Shape("decoder", 3, 32, 32)
+    shape = parse({"model_type": "gpt_neox", "num_hidden_layers": 3})
     with pytest.raises(InputError, match=r"hidden_size.* add `hidden_size` to the entry"):
-        complete_shape(Shape(), own, "model `tiny`")
+        complete_shape(Shape(), shape, "model `tiny`")
     entry = Shape(hidden_size=32, last_hidden_size=32)
-    assert complete_shape(entry, own, "model `tiny`") == Shape("decoder", 3, 32, 32)
+    assert complete_shape(entry, shape, "model `tiny`") == Shape("decoder", 3, 32, 32)
 
 
 def test_quantised_weights_are_refused():
@@ -120,14 +122,17 @@ def test_quantised_weights_are_refused():
 
 def test_of_an_encoder_decoder_the_encoder_is_measured_where_the_entry_says_so():
     sizes = {"num_layers": 3, "num_decoder_layers": 5, "d_model": 32}
-    own = told({"model_type": "t5", "is_encoder_decoder": True, **sizes})
-    for entry, said in ((Shape(), "add `role: encoder`"), (Shape("decoder"), "encoder-decoder")):
-        with pytest.raises(InputError, match=said):
-            complete_shape(entry, own, "model `tiny`")
-    assert complete_shape(Shape("encoder"), own, "model `tiny`") == Shape("encoder", 3, 32, 32)
+    shape = parse({"model_type": "t5", "is_encoder_decoder": True, **sizes})
+    for entry, sentence in (
+        (Shape(), "add `role: encoder`"),
+        (Shape("decoder"), "encoder-decoder"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            complete_shape(entry, shape, "model `tiny`")
+    assert complete_shape(Shape("encoder"), shape, "model `tiny`") == Shape("encoder", 3, 32, 32)
     bart = {"encoder_layers": 3, "decoder_layers": 5, "num_hidden_layers": 4, "d_model": 32}
-    assert told({"model_type": "bart", "is_encoder_decoder": True, **bart}).layers == 3
-    alone = told({"architectures": ["T5EncoderModel"], "is_encoder_decoder": True, **sizes})
+    assert parse({"model_type": "bart", "is_encoder_decoder": True, **bart}).layers == 3
+    alone = parse({"architectures": ["T5EncoderModel"], "is_encoder_decoder": True, **sizes})
     assert complete_shape(Shape(), alone, "model `tiny`") == Shape("encoder", 3, 32, 32)
 
 
@@ -150,9 +155,9 @@ def test_sizes_of_the_text_model_are_those_of_the_library_by_whatever_keys_it_st
     config = hf.AutoConfig.for_model(model_type)
     part = {"encoder": True} if config.is_encoder_decoder else {}
     text = config.get_text_config(**part)
-    own = told(json.loads(config.to_json_string()))
-    assert (own.layers, own.hidden_size) == (text.num_hidden_layers, text.hidden_size)
-    assert own.hidden_size == TEXT_TYPES[model_type][1]
+    shape = parse(json.loads(config.to_json_string()))
+    assert (shape.layers, shape.hidden_size) == (text.num_hidden_layers, text.hidden_size)
+    assert shape.hidden_size == TEXT_TYPES[model_type][1]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +173,7 @@ def test_sizes_of_the_text_model_are_those_of_the_library_by_whatever_keys_it_st
 )
 def test_a_strange_configuration_is_read_or_refused(strange):
     with contextlib.suppress(InputError):
-        assert told(WHOLE | strange).role in ("", "decoder", "encoder-decoder")
+        assert parse(WHOLE | strange).role in ("", "decoder", "encoder-decoder")
 
 
 @pytest.mark.parametrize("content", [b"[]", b"\xff\xfe{}", b"{", b"[" * 100_000])

@@ -149,28 +149,28 @@ def checkpoint(tmp_path_factory):
 
 def change(content: dict, changes: dict) -> dict:
     """Change keys of nested mappings; None takes a key away."""
-    changed = dict(content)
+    result = dict(content)
     for key, value in changes.items():
-        is_nested = isinstance(value, dict) and isinstance(changed.get(key), dict)
-        changed[key] = change(changed[key], value) if is_nested and key == "model" else value
-    return {key: value for key, value in changed.items() if value is not None}
+        is_nested = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = change(result[key], value) if is_nested and key == "model" else value
+    return {key: value for key, value in result.items() if value is not None}
 
 
 def assert_number_or_sentence(checkpoint: Path) -> None:
-    started = time.monotonic()
+    start = time.monotonic()
     text = checkpoint.parent / "text.txt"
     options = MeasurementOptions(
         ["anisotropy"], windows=16, window_characters=80, batch_vectors=200, threads=1
     )
     try:
-        found = measure_checkpoint(checkpoint, text, options, name="m")
+        result = measure_checkpoint(checkpoint, text, options, name="m")
     except InputError as error:
-        said = str(error)
-        assert "\n" not in said
-        assert len(said) < 1500
+        sentence = str(error)
+        assert "\n" not in sentence
+        assert len(sentence) < 1500
     else:
-        assert found.make_table()["value"].notna().any()
-    assert time.monotonic() - started < MOST_SECONDS
+        assert result.make_table()["value"].notna().any()
+    assert time.monotonic() - start < MOST_SECONDS
 
 
 FILES = {
@@ -184,24 +184,26 @@ CHANGES = [(file, name) for file, changes in FILES.items() for name in changes]
 @pytest.mark.parametrize(("file", "name"), CHANGES)
 def test_a_file_that_says_something_strange_ends_in_a_number_or_a_sentence(file, name, checkpoint):
     path = checkpoint / file
-    before = path.read_text(encoding="utf-8")
+    content = path.read_text(encoding="utf-8")
     try:
-        path.write_text(json.dumps(change(json.loads(before), FILES[file][name])), encoding="utf-8")
+        path.write_text(
+            json.dumps(change(json.loads(content), FILES[file][name])), encoding="utf-8"
+        )
         assert_number_or_sentence(checkpoint)
     finally:
-        path.write_text(before, encoding="utf-8")
+        path.write_text(content, encoding="utf-8")
 
 
 @pytest.mark.parametrize("number", range(len(CONTENTS)))
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_that_holds_something_else_ends_in_a_number_or_a_sentence(file, number, checkpoint):
     path = checkpoint / file
-    before = path.read_text(encoding="utf-8")
+    content = path.read_text(encoding="utf-8")
     try:
         path.write_text(CONTENTS[number], encoding="utf-8")
         assert_number_or_sentence(checkpoint)
     finally:
-        path.write_text(before, encoding="utf-8")
+        path.write_text(content, encoding="utf-8")
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "adapter_config.json", *FILES])
@@ -222,12 +224,12 @@ def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_named_and_not_waited_for(
 
 def test_a_pattern_without_end_is_left_behind_by_the_command(checkpoint):
     path = checkpoint / "tokenizer.json"
-    before = path.read_text(encoding="utf-8")
+    content = path.read_text(encoding="utf-8")
     slow = {"type": "Replace", "pattern": {"Regex": "[a-z ,;]"}, "content": "a b c d e f g h" * 600}
     try:
-        path.write_text(json.dumps(json.loads(before) | {"normalizer": slow}), encoding="utf-8")
+        path.write_text(json.dumps(json.loads(content) | {"normalizer": slow}), encoding="utf-8")
         command = [sys.executable, "-m", "shape_of_learning", "measure", str(checkpoint)]
-        found = subprocess.run(
+        process = subprocess.run(
             [*command, "--text", str(checkpoint.parent / "text.txt"), "--windows", "40"],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")},
             capture_output=True,
@@ -236,7 +238,7 @@ def test_a_pattern_without_end_is_left_behind_by_the_command(checkpoint):
             check=False,
         )
     finally:
-        path.write_text(before, encoding="utf-8")
-    assert found.returncode == 1
-    assert "Traceback" not in found.stderr
-    assert "tokenizer.json" in found.stderr.splitlines()[-1]
+        path.write_text(content, encoding="utf-8")
+    assert process.returncode == 1
+    assert "Traceback" not in process.stderr
+    assert "tokenizer.json" in process.stderr.splitlines()[-1]

@@ -39,56 +39,56 @@ def tensors(seed: int = 0) -> dict[str, torch.Tensor]:
     }
 
 
-def contiguous(each: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: tensor.contiguous() for name, tensor in each.items()}
+def make_contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
-def save_shards(folder, each, suffix: str, count: int) -> None:
+def save_shards(folder, tensors, suffix: str, count: int) -> None:
     """Spread tensors over shards at random."""
-    order = sorted(each)
+    order = sorted(tensors)
     random.Random(0).shuffle(order)
     shards: dict[str, dict] = {}
     for number, name in enumerate(order):
-        shards.setdefault(f"part-{number % count}.{suffix}", {})[name] = each[name]
+        shards.setdefault(f"part-{number % count}.{suffix}", {})[name] = tensors[name]
     stem = {"safetensors": "model.safetensors", "bin": PICKLE}[suffix]
     folder.mkdir()
-    for shard, held in shards.items():
-        save = torch.save if suffix == "bin" else lambda h, p: save_file(contiguous(h), p)
-        save(held, folder / shard)
-    placed = {name: shard for shard, held in shards.items() for name in held}
-    (folder / f"{stem}.index.json").write_text(json.dumps({"weight_map": placed}))
+    for shard, shard_tensors in shards.items():
+        save = torch.save if suffix == "bin" else lambda h, p: save_file(make_contiguous(h), p)
+        save(shard_tensors, folder / shard)
+    weight_map = {name: shard for shard, shard_tensors in shards.items() for name in shard_tensors}
+    (folder / f"{stem}.index.json").write_text(json.dumps({"weight_map": weight_map}))
 
 
 @pytest.fixture
 def whole(tmp_path):
     folder = tmp_path / "whole"
     folder.mkdir()
-    save_file(contiguous(tensors()), folder / WHOLE)
+    save_file(make_contiguous(tensors()), folder / WHOLE)
     return folder
 
 
 def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
-    found = digest_tensors(whole).digests
+    digests = digest_tensors(whole).digests
     values = np.asarray(tensors()["transposed"], dtype="<f4", order="C")
     digest = hashlib.sha256(values.tobytes(order="C")).hexdigest()
-    assert found["transposed"] == ("F32", "5x7", digest)
-    assert found["scalar"] == ("BF16", "", hashlib.sha256(b"\xc0\x3f").hexdigest())
-    assert found["empty"] == ("F32", "0x3", hashlib.sha256(b"").hexdigest())
-    assert {found[str(kind)[6:]][0] for kind in TYPES} == set(TYPES.values())
+    assert digests["transposed"] == ("F32", "5x7", digest)
+    assert digests["scalar"] == ("BF16", "", hashlib.sha256(b"\xc0\x3f").hexdigest())
+    assert digests["empty"] == ("F32", "0x3", hashlib.sha256(b"").hexdigest())
+    assert {digests[str(kind)[6:]][0] for kind in TYPES} == set(TYPES.values())
 
 
 def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, whole):
-    expected = digest_tensors(whole)
-    save_file(dict(reversed(contiguous(tensors()).items())), whole / WHOLE, {"epoch": "7"})
-    assert digest_tensors(whole, threads=4) == expected
+    digests = digest_tensors(whole)
+    save_file(dict(reversed(make_contiguous(tensors()).items())), whole / WHOLE, {"epoch": "7"})
+    assert digest_tensors(whole, threads=4) == digests
     for suffix, count in [("safetensors", 3), ("bin", 1), ("bin", 4)]:
         folder = tmp_path / f"{suffix}{count}"
         save_shards(folder, tensors(), suffix, count)
-        assert digest_tensors(folder, threads=4) == expected
+        assert digest_tensors(folder, threads=4) == digests
     # torch cannot read all types in its old format, which checkpoints of that time are in.
     old = {name: tensors()[name] for name in ("float32", "bfloat16", "int64", "long")}
     torch.save(old, tmp_path / PICKLE, _use_new_zipfile_serialization=False)
-    assert digest_tensors(tmp_path).digests == {name: expected.digests[name] for name in old}
+    assert digest_tensors(tmp_path).digests == {name: digests.digests[name] for name in old}
 
 
 SIGNED = {str(kind)[6:] for kind in TYPES if kind.is_floating_point or kind.is_complex}
@@ -117,11 +117,11 @@ def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
     samples = []
     for values in (matrix, matrix * 1.01, torch.flip(matrix, [0, 1])):
         save_file({**small, "m": values.to(getattr(torch, dtype))}, tmp_path / WHOLE)
-        found = digest_tensors(tmp_path)
-        write_tensor_digests(tmp_path / "t.csv", found)
-        assert read_tensor_digests(tmp_path / "t.csv") == found
-        assert found.sampled_name == "m"
-        samples.append(found.sample)
+        digests = digest_tensors(tmp_path)
+        write_tensor_digests(tmp_path / "t.csv", digests)
+        assert read_tensor_digests(tmp_path / "t.csv") == digests
+        assert digests.sampled_name == "m"
+        samples.append(digests.sample)
     assert len(samples[0]) == SAMPLED
     places = np.linspace(0, matrix.numel() - 1, SAMPLED).astype(int)
     np.testing.assert_allclose(samples[0], matrix.flatten()[places], rtol=0.01)
@@ -159,7 +159,9 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize(("name", "content"), [(n, each) for n in DAMAGED for each in DAMAGED[n]])
+@pytest.mark.parametrize(
+    ("name", "content"), [(name, content) for name in DAMAGED for content in DAMAGED[name]]
+)
 def test_damaged_files_are_one_sentence_and_run_nothing(tmp_path, capsys, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=UNREADABLE):
@@ -173,11 +175,11 @@ def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
         digest_tensors(tmp_path)
     torch.save({"a": torch.zeros(1000)}, tmp_path / "stored")
     with (
-        zipfile.ZipFile(tmp_path / "stored") as stored,
-        zipfile.ZipFile(tmp_path / PICKLE, "w", zipfile.ZIP_DEFLATED) as deflated,
+        zipfile.ZipFile(tmp_path / "stored") as archive,
+        zipfile.ZipFile(tmp_path / PICKLE, "w", zipfile.ZIP_DEFLATED) as compressed_archive,
     ):
-        for entry in stored.namelist():
-            deflated.writestr(entry, stored.read(entry))
+        for entry in archive.namelist():
+            compressed_archive.writestr(entry, archive.read(entry))
     with pytest.raises(InputError, match="it is compressed"):
         digest_tensors(tmp_path)
 
@@ -193,9 +195,9 @@ def test_shards_that_contradict_each_other_or_are_missing_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds no weights: none of"):
         digest_tensors(tmp_path)
     save_shards(tmp_path / "m", tensors(), "safetensors", 2)
-    held = contiguous(tensors())
-    save_file({"long": held["long"]}, tmp_path / "m" / "part-0.safetensors")
-    save_file({"long": held["long"] + 1}, tmp_path / "m" / "part-1.safetensors")
+    weights = make_contiguous(tensors())
+    save_file({"long": weights["long"]}, tmp_path / "m" / "part-0.safetensors")
+    save_file({"long": weights["long"] + 1}, tmp_path / "m" / "part-1.safetensors")
     with pytest.raises(InputError, match="different tensors called `long`"):
         digest_tensors(tmp_path / "m")
     (tmp_path / "m" / "part-1.safetensors").unlink()
@@ -207,30 +209,30 @@ def test_shards_that_contradict_each_other_or_are_missing_are_refused(tmp_path):
 
 
 @pytest.fixture
-def kept(tmp_path):
+def checkpoint(tmp_path):
     """A checkpoint with the record of how it came."""
     folder = save_tiny_model(tmp_path / "step7", "gpt_neox")
     write_record(folder, step=7)
     return folder
 
 
-def test_what_is_as_it_came_is_used_and_nothing_else(kept):
-    (kept / ".snakemake_timestamp").touch()
-    assert check_tensors(kept, True, 3) == digest_tensors(kept)
+def test_what_is_as_it_came_is_used_and_nothing_else(checkpoint):
+    (checkpoint / ".snakemake_timestamp").touch()
+    assert check_tensors(checkpoint, True, 3) == digest_tensors(checkpoint)
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
-        before, content = (kept / name).stat(), (kept / name).read_bytes()
-        (kept / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        os.utime(kept / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+        status, content = (checkpoint / name).stat(), (checkpoint / name).read_bytes()
+        (checkpoint / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        os.utime(checkpoint / name, ns=(status.st_atime_ns, status.st_mtime_ns))
         with pytest.raises(InputError, match=f"{name} has changed since it was made"):
-            check_tensors(kept, True)
-        (kept / name).write_bytes(content)
-    (kept / "added_tokens.json").write_text('{"new": 5}')
+            check_tensors(checkpoint, True)
+        (checkpoint / name).write_bytes(content)
+    (checkpoint / "added_tokens.json").write_text('{"new": 5}')
     with pytest.raises(InputError, match=r"added_tokens\.json has changed"):
-        refuse_changed(kept)
+        refuse_changed(checkpoint)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]"])
-def test_a_damaged_record_is_refused(kept, content):
-    (kept / RECORD).write_text(content)
+def test_a_damaged_record_is_refused(checkpoint, content):
+    (checkpoint / RECORD).write_text(content)
     with pytest.raises(InputError, match="is missing or damaged; delete"):
-        refuse_changed(kept)
+        refuse_changed(checkpoint)
