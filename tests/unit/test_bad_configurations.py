@@ -23,7 +23,7 @@ CONFIGURATIONS = {
     "sampling: {window: 3}": "unknown key `window` in `sampling`; did you mean `windows`?",
     "figures: {figure_6: all}": "unknown key `figure_6`; did you mean `figure_",
     # types
-    "sampling: {windows: '8'}": "is '8': input should be a valid integer; leave out quotes",
+    "sampling: {windows: '8'}": "is '8': input should be a valid integer; remove the quotes",
     "models: gpt2": "`models` is 'gpt2': input should be a valid list; write [gpt2]",
     "sampling: {vectors_per_dimension: .nan}": "is nan: input should be a finite number",
     # ranges

@@ -146,7 +146,7 @@ def test_a_long_training_is_thinned_evenly():
         ({"text": ["own", "enwik8"]}, r"`choices.text` names `own` and `enwik8`, which are the same"),
         ({"text": ["enwik"]}, r"`choices.text`: unknown text `enwik`"),
         ({"papers": ["shape"]}, r"`choices.papers`: unknown paper `shape`"),
-        ({"estimators": {"d": ["two_nn"]}}, r"`two_nn`, which is in `dimension`"),
+        ({"estimators": {"d": ["two_nn"]}}, r"`two_nn`, which `dimension` names"),
         ({"estimators": {"estimate": ["isoscore"]}}, r"`choices.estimators.estimate` has the name"),
     ],
 )  # fmt: skip

@@ -34,7 +34,7 @@ def corpus():
 
 @pytest.mark.parametrize("seed", [0, 1, 17])
 def test_no_paragraph_or_sentence_is_on_both_sides_of_a_split(seed, corpus):
-    task = make_topic_task(corpus, seed=seed, most={}, corpus="c")
+    task = make_topic_task(corpus, seed=seed, limits={}, corpus="c")
     train, held_out = map(task.split, SPLITS)
     for facts in (lambda e: e.group, lambda e: e.text):
         assert not set(map(facts, train)) & set(map(facts, held_out))
@@ -44,7 +44,7 @@ def test_no_paragraph_or_sentence_is_on_both_sides_of_a_split(seed, corpus):
 
 
 def test_topic_is_of_the_eight_longest_articles_four_of_each_label(corpus):
-    task = make_topic_task(corpus, seed=0, most={}, corpus="c")
+    task = make_topic_task(corpus, seed=0, limits={}, corpus="c")
     articles = corpus.split("\n\n")
     label_of = {}
     for e in task.examples:
@@ -61,7 +61,7 @@ def test_equal_seeds_give_equal_bytes_and_others_another_split(corpus, tmp_path)
     written = []
     for number, seed in enumerate((0, 0, 1)):
         path = tmp_path / str(number) / "topic.csv"
-        write_task(path, make_topic_task(corpus, seed=seed, most={"train": 60}, corpus="c"))
+        write_task(path, make_topic_task(corpus, seed=seed, limits={"train": 60}, corpus="c"))
         written.append(path.read_bytes())
         assert json.loads(path.with_suffix(".json").read_text())["train"] == 60
     assert written[0] == written[1] != written[2]
@@ -72,7 +72,7 @@ def test_a_text_that_is_too_short_is_named_with_the_remedy(corpus):
     short = "\n\n".join(["Title\nOne long sentence of some more words stands here alone."] * 9)
     for text, reason in ((few, "has 5 articles"), (short, "is too short for the task")):
         with pytest.raises(InputError, match=f"{reason}.*corpus.first_bytes"):
-            make_topic_task(text, seed=0, most={}, corpus="corpus/text.txt")
+            make_topic_task(text, seed=0, limits={}, corpus="corpus/text.txt")
 
 
 def test_a_task_is_read_as_it_was_written(tmp_path):
@@ -89,8 +89,8 @@ def test_a_task_is_read_as_it_was_written(tmp_path):
     ("metric", "labels", "reason"),
     [
         ("accuracy", {"train": [0, 1], "held_out": []}, "`held_out` has no examples"),
-        ("matthews", {"train": [0, 1], "held_out": [-1, -1]}, "constant, all -1"),
-        ("accuracy", {"train": [0, 0.5], "held_out": [0, 1]}, "0.5 is no class"),
+        ("matthews", {"train": [0, 1], "held_out": [-1, -1]}, "are -1"),
+        ("accuracy", {"train": [0, 0.5], "held_out": [0, 1]}, "the label 0.5 is"),
         ("spearman", {"train": [0, float("inf")], "held_out": [0, 1]}, "NaN or infinite"),
     ],
 )

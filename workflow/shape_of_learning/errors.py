@@ -1,4 +1,4 @@
-"""Errors that users read without a traceback."""
+"""Errors for users, which are shown without a traceback."""
 
 import errno
 import re
@@ -31,7 +31,7 @@ DISK_PHRASES = (
 
 
 class InputError(ValueError):
-    """Input or an outside failure that only the user can correct.
+    """An error in the input or outside of the program that only the user can correct.
 
     The message is one sentence that names the file or the configuration key and says what to do;
     :func:`shape_of_learning.job.run_job` prints it without a traceback and exits with 1. Control characters are
@@ -42,9 +42,9 @@ class InputError(ValueError):
     problem : str
         The whole message, or its part before the remedy.
     remedy : str, optional
-        What a user of the workflow or the command can do.
+        The remedy for users of the workflow and the command.
     python_remedy : str, optional
-        What a user of the Python functions can do instead, who has no configuration.
+        Another remedy for users of the Python functions, who have no configuration.
     """
 
     def __init__(self, problem: str, remedy: str = "", python_remedy: str = "") -> None:
@@ -70,7 +70,7 @@ class UnreachableError(InputError):
 
 
 def is_memory_exhausted(error: BaseException) -> bool:
-    """Return whether memory is exhausted, so that a smaller batch may fit; PyTorch has several exceptions for it."""
+    """Return whether an error means that memory is exhausted; libraries raise several exceptions for this."""
     if isinstance(error, MemoryError):
         return True
     if not isinstance(error, (RuntimeError, ImportError)):
@@ -79,7 +79,7 @@ def is_memory_exhausted(error: BaseException) -> bool:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether a disk or a quota is full, whichever library noticed it."""
+    """Return whether an error of any library means that a disk or a quota is full."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return any(phrase in str(error) for phrase in DISK_PHRASES)
@@ -88,7 +88,7 @@ def is_disk_full(error: BaseException) -> bool:
 def explain_failure(error: BaseException) -> str | None:
     """Return one sentence on a full disk, exhausted memory or a file that cannot be opened; None for other errors.
 
-    The causes of the error are searched as well, since libraries raise their own errors while they handle another.
+    The causes of the error count, too, since libraries raise errors of their own while they handle another error.
     """
     for cause in _list_causes(error):
         if is_disk_full(cause):
@@ -114,7 +114,7 @@ def _list_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def escape_controls(text: str) -> str:
-    """Escape control characters except line ends and tabs, so that no text can send commands to a terminal."""
+    """Escape control characters except line ends and tabs, so that a text cannot send commands to a terminal."""
     if text.isprintable():
         return text
     characters = []
@@ -126,7 +126,7 @@ def escape_controls(text: str) -> str:
 
 
 def shorten_error(error: BaseException) -> str:
-    """Return the message of another library's error on one line, to be part of a sentence."""
+    """Return the message of another library's error on one line, for use in a sentence."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 

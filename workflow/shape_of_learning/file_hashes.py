@@ -1,6 +1,6 @@
-"""SHA-256 of a user's files, read once and again only when the file changes.
+"""SHA-256 of a user's files, computed again only when a file changes.
 
-The hashes are kept in the user's cache, since a folder of weights may be read-only.
+The user's cache has the hashes, since a folder of weights may be read-only.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, compute_sha256
 
-SMALL_BYTES = 1 << 16  # a smaller file is read faster than its record
+SMALL_BYTES = 1 << 16  # hashing a smaller file takes less time than reading its record
 RECORD = re.compile(r"([0-9 ]+)\n([0-9a-f]{64})\n")
 # Two changes of a file within one tick of the file system's clock leave the same time.
 TICK_SECONDS, COARSE_TICK_SECONDS = 0.1, 2.0
@@ -22,8 +22,8 @@ TICK_SECONDS, COARSE_TICK_SECONDS = 0.1, 2.0
 def remember_sha256(file: Path) -> str:
     """Return the hash of a file, from the cache if its size, times and inode have not changed.
 
-    No program can set back the time at which an inode changed (``ctime``), so a file is read again if it was changed
-    in place and got its old modification time.
+    A program can restore a file's modification time after a change, but not the time at which the inode changed
+    (``ctime``).
 
     Returns
     -------
@@ -48,7 +48,9 @@ def remember_sha256(file: Path) -> str:
     digest = compute_sha256(file)
     status = file.stat()
     if _stamp_file(status) != stamp:
-        raise InputError(f"{file} changed while it was read; run again when nobody writes to it")
+        raise InputError(
+            f"{file} changed while it was read; run again when no program writes to it"
+        )
     if record is not None and _is_settled(status):
         with suppress(OSError), atomic_write(record) as partial:
             partial.write_text(f"{stamp}\n{digest}\n", encoding="utf-8")
@@ -60,7 +62,7 @@ def _stamp_file(stat: os.stat_result) -> str:
 
 
 def _is_settled(stat: os.stat_result) -> bool:
-    """Return whether another change would get another time."""
+    """Return whether a later change of the file would get another time."""
     is_coarse = stat.st_ctime_ns % 1_000_000_000 == 0
     return time.time() - stat.st_ctime > (COARSE_TICK_SECONDS if is_coarse else TICK_SECONDS)
 

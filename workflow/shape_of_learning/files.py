@@ -19,16 +19,16 @@ import yaml
 
 from shape_of_learning.errors import InputError
 
-LONGEST_NAME = 255  # bytes, on Linux and macOS
-MOST_LINKS = 40  # in a chain, the limit of Linux
+MAX_NAME_BYTES = 255  # bytes, on Linux and macOS
+MAX_LINKS = 40  # in a chain, the limit of Linux
 
 
 @contextmanager
 def atomic_write(final: Path) -> Iterator[Path]:
     """Yield a temporary path for a file or a folder, and rename it to `final` if the block succeeds.
 
-    The folder of `final` is created. An older `final` is replaced at once; if it is a link, its target is replaced. A
-    device or a pipe gets the bytes. If the block raises, the temporary file is removed; no error names it.
+    The folder of `final` is created. The renaming replaces an older `final`, or the target if `final` is a link. A
+    device or a pipe gets the bytes. If the block raises, the temporary file is removed, and the error names `final`.
     """
     final = Path(final)
     if is_stream(final):
@@ -53,12 +53,12 @@ def atomic_write(final: Path) -> Iterator[Path]:
 
 
 def follow_links(path: Path) -> Path:
-    """Return the target of a link or of a chain of links; the path itself if it is no link.
+    """Return the target of a link or of a chain of links; the path itself if it is not a link.
 
     Raises
     ------
     OSError
-        If links lead in a circle.
+        If the links form a circle.
     """
     if not path.is_symlink():
         return path
@@ -70,7 +70,7 @@ def follow_links(path: Path) -> Path:
 
 def find_descriptor(path: Path) -> int | None:
     """Return the descriptor of the open file that a path such as ``/dev/stdout`` names; None for other paths."""
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         folder = os.path.realpath(path.parent)
         if path.name.isdecimal() and folder == os.path.realpath("/dev/fd"):
             return int(path.name)
@@ -81,7 +81,7 @@ def find_descriptor(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path names an open file, a device or a pipe, and no regular file or folder."""
+    """Return whether a path names an open file, a device or a pipe, rather than a regular file or a folder."""
     if find_descriptor(path) is not None:
         return True
     try:
@@ -92,7 +92,7 @@ def is_stream(path: Path) -> bool:
 
 
 def _copy_to_stream(file: Path, stream: Path) -> None:
-    """Write the bytes of a file to a stream, which is not truncated, so that `>>` appends."""
+    """Write the bytes of a file to a stream without truncating it, so that `>>` appends."""
     descriptor = find_descriptor(stream)
     for text in filter(None, (sys.stdout, sys.stderr)):
         text.flush()  # earlier output comes first
@@ -102,9 +102,9 @@ def _copy_to_stream(file: Path, stream: Path) -> None:
 
 
 def _name_partial_file(name: str) -> str:
-    """Return the temporary name of a file, cut so that no file system refuses it."""
+    """Return the temporary name of a file, cut to a length that every file system allows."""
     suffix = f".{os.getpid()}.partial"
-    stem = name.encode()[: LONGEST_NAME - len(suffix) - 1].decode(errors="ignore")
+    stem = name.encode()[: MAX_NAME_BYTES - len(suffix) - 1].decode(errors="ignore")
     return f".{stem}{suffix}"
 
 
@@ -115,12 +115,12 @@ def _name_final_file_in_errors(partial: Path, final: Path) -> Iterator[None]:
         yield
     except OSError as error:
         temporary = os.fspath(partial)
-        names = error.filename, error.filename2  # a copy names its source first
+        names = error.filename, error.filename2  # a failed copy names its source first
         if any(isinstance(name, str) and name.startswith(temporary) for name in names):
             error.filename = os.fspath(final)
             error.filename2 = None
         elif error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error.filename = os.fspath(final)  # writes to an open file name none
+            error.filename = os.fspath(final)  # an error of a write to an open file has no name
         error.args = tuple(
             part.replace(temporary, os.fspath(final)) if isinstance(part, str) else part
             for part in error.args
@@ -162,7 +162,7 @@ POINTER_BYTES = 1024  # the largest pointer of git-lfs
 
 
 def expand_home(path: str | Path) -> Path:
-    """Replace ``~`` at the beginning of a path by the user's home; keep it if the user is unknown."""
+    """Replace ``~`` at the beginning of a path by the user's home; keep the path if the user is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -170,9 +170,9 @@ def expand_home(path: str | Path) -> Path:
 
 
 def refuse_odd_file(file: Path) -> None:
-    """Raise InputError for a pipe, a device, a folder or a pointer of git-lfs in place of a file.
+    """Raise InputError for a pipe, a device, a folder or a pointer of git-lfs instead of a file.
 
-    Reading a pipe may never end. A clone without git-lfs has pointers in place of large files.
+    Reading a pipe may never end. A clone without git-lfs has pointers instead of large files.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def refuse_odd_file(file: Path) -> None:
         return
     if not file.is_file():
         kind = "a folder" if file.is_dir() else "a pipe or a device"
-        raise InputError(f"{file} is {kind} and not a file; put the file itself there")
+        raise InputError(f"{file} is {kind} and not a file; replace it by a file")
     with file.open("rb") as stream:
         is_small = file.stat().st_size <= POINTER_BYTES
         if is_small and POINTER.match(stream.read(POINTER_BYTES)):
@@ -193,7 +193,7 @@ def refuse_odd_file(file: Path) -> None:
 
 
 def write_table(path: Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file, in which floats keep all digits, and None and NaN are empty cells."""
+    """Write a CSV file; floats keep all digits, and None and NaN become empty cells."""
     with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
@@ -213,7 +213,7 @@ def format_row(row: Iterable[object]) -> list[str]:
 
 
 def parse_cell(cell: Any) -> float:
-    """Return the number of a cell; NaN where it is empty."""
+    """Return the number of a cell; NaN if the cell is empty."""
     if cell is None or cell == "":
         return math.nan
     try:
@@ -223,19 +223,21 @@ def parse_cell(cell: Any) -> float:
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
-    """Read the cells of a table of :func:`write_table` as text; InputError if it has other columns."""
+    """Read the cells of a table of :func:`write_table` as text; InputError if the columns differ."""
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     if tuple(header) != columns:
-        raise InputError(f"{path} has the columns {header}, not {list(columns)}; delete it")
+        raise InputError(
+            f"{path} has the columns {header}, not {list(columns)}; delete it, so that it is made again"
+        )
     return rows
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A YAML loader that refuses keys that occur twice, and numbers such as 0100 and 1:30 that YAML would change."""
+    """A YAML loader that refuses repeated keys, and numbers such as 0100 and 1:30, which YAML would change."""
 
     def flatten_mapping(self, node: Any) -> None:
-        if not hasattr(node, "was_checked"):  # each alias comes here once more
+        if not hasattr(node, "was_checked"):  # an alias brings its node here again
             node.was_checked = True
             keys = set()
             for key, _ in node.value:
@@ -253,7 +255,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             kind = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
             problem = f"YAML reads {node.value} as {kind}; write it in quotes or in decimals"
             raise _refuse_node(node, problem)
-        if len(node.value) > LONGEST_NUMBER:
+        if len(node.value) > MAX_NUMBER_LENGTH:
             line = node.start_mark.line + 1
             raise ValueError(f"line {line} has a number of {len(node.value)} digits")
         kind = node.tag.rpartition(":")[2]
@@ -268,12 +270,14 @@ def _refuse_node(node: Any, problem: str) -> InputError:
     return InputError(f"line {node.start_mark.line + 1}: {problem}")
 
 
-# Files written by hand have a few levels, few aliases and short numbers.
-DEEPEST_LEVEL, MOST_REPEATED, LONGEST_NUMBER = 50, 10_000, 100
+# Limits far above files that people write, but below those that exhaust memory or the stack.
+MAX_LEVELS = 50
+MAX_REPETITIONS = 10_000  # of values by aliases
+MAX_NUMBER_LENGTH = 100  # characters
 
 
 def _refuse_explosion(text: str) -> None:
-    """Refuse levels so deep that the parser overflows, and aliases that multiply, before any value is built."""
+    """Refuse very many levels or repetitions by aliases, before the parser builds a value."""
     sizes: dict[str, int] = {}  # number of values under an anchor
     # Anchors of the levels that are still open, and the number of values before them.
     levels: list[tuple[str | None, int]] = []
@@ -281,22 +285,24 @@ def _refuse_explosion(text: str) -> None:
     for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in levels):
-                raise _refuse_node(event, f"`*{event.anchor:.100}` repeats itself; write it out")
+                raise _refuse_node(
+                    event, f"`*{event.anchor:.100}` is within its own value; write the value out"
+                )
             size = sizes.get(event.anchor, 0)
             values += size
             repetitions += size
-            if repetitions > MOST_REPEATED:
+            if repetitions > MAX_REPETITIONS:
                 raise _refuse_node(
                     event,
-                    f"with `*{event.anchor:.100}` aliases repeat more than {MOST_REPEATED} values; write the "
+                    f"with `*{event.anchor:.100}` aliases repeat more than {MAX_REPETITIONS} values; write the "
                     "values out",
                 )
         elif isinstance(event, yaml.CollectionStartEvent):
             levels.append((event.anchor, values))
             values += 1
-            if len(levels) > DEEPEST_LEVEL:
+            if len(levels) > MAX_LEVELS:
                 line = event.start_mark.line + 1
-                raise ValueError(f"line {line} is within more than {DEEPEST_LEVEL} levels")
+                raise ValueError(f"line {line} is within more than {MAX_LEVELS} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, start = levels.pop()
             if anchor:

@@ -1,4 +1,4 @@
-"""The frame of every script: a log file, and errors as one sentence."""
+"""The frame of every script, which writes a log file and shows errors as one sentence."""
 
 import logging
 import os
@@ -21,12 +21,12 @@ logger = logging.getLogger("shape_of_learning")
 
 @contextmanager
 def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
-    """Run a script with its log in the file `log`, and messages from level `console` on in the terminal.
+    """Run a script with its log in the file `log`; the terminal shows messages from level `console` upwards.
 
-    An :class:`InputError`, a full or read-only disk and exhausted memory, whichever library notices them, end the
-    process with one sentence and exit status 1. Any other error is a defect and keeps its traceback.
+    An :class:`InputError`, a full or read-only disk and exhausted memory end the process with one sentence and exit
+    status 1, whichever library raises the error. Any other error is a defect and keeps its traceback.
     """
-    # As an exception, a request to end lets `atomic_write` remove partial files.
+    # `sys.exit` raises an exception, during which `atomic_write` removes partial files.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         _configure_logging(Path(log), console)
@@ -48,7 +48,7 @@ def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
 def hide_bars() -> None:
     """Hide the progress bars of libraries unless the standard error is a terminal."""
     if not (sys.stderr and sys.stderr.isatty()):
-        os.environ.setdefault("TQDM_DISABLE", "1")  # libraries read it when they are imported
+        os.environ.setdefault("TQDM_DISABLE", "1")  # for libraries that are imported later
         if transformers := sys.modules.get("transformers"):
             transformers.utils.logging.disable_progress_bar()
 
@@ -67,7 +67,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 class _LogFile(logging.FileHandler):
-    """A log file that ignores a full disk, since the terminal shows the important messages, too."""
+    """A log file that ignores a full disk, since the terminal also shows the important messages."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):

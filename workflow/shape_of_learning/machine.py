@@ -4,8 +4,8 @@ import os
 
 
 def count_cores() -> int:
-    """Return the number of cores that this process may use, or of all cores if the system does not say."""
-    if hasattr(os, "sched_getaffinity"):  # on Linux alone
+    """Return the number of cores that this process may use, or of all cores if the system does not tell."""
+    if hasattr(os, "sched_getaffinity"):  # only on Linux
         return len(os.sched_getaffinity(0))
     # `process_cpu_count` exists since Python 3.13; `cpu_count` counts all cores.
     count = getattr(os, "process_cpu_count", os.cpu_count)
@@ -13,7 +13,7 @@ def count_cores() -> int:
 
 
 def read_total_memory() -> int | None:
-    """Return the bytes of memory of this machine; None if the system does not say."""
+    """Return the size of this machine's memory in bytes; None if the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

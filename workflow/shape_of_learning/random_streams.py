@@ -1,4 +1,4 @@
-"""Random numbers that depend on their purpose, never on the order in which jobs run."""
+"""Random numbers that depend on a seed and a purpose, but not on the order in which jobs run."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ def stream_seed(seed: int, purpose: str, *, model: str = "") -> int:
     seed : int
         The seed of the whole run, from the configuration.
     purpose : str
-        The decision that the numbers make, such as ``"windows"`` or ``"batches"``.
+        The random choice for which the numbers are used, such as ``"windows"`` or ``"batches"``.
     model : str
         The model that owns the stream; empty for a stream that all models share. Windows of text are shared, so that
         measurements of models are paired.
@@ -23,7 +23,7 @@ def stream_seed(seed: int, purpose: str, *, model: str = "") -> int:
     int
         63 bits of the SHA-256 digest of the name.
     """
-    # The two empty fields once held a revision and a layer; without them every seed would change.
+    # Earlier versions had a revision and a layer in the two empty fields; without the fields every seed would change.
     name = "\x1f".join([str(seed), purpose, model, "", ""])
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
 

@@ -1,4 +1,4 @@
-"""Validation of YAML files by pydantic, with errors of one sentence that tells the user what to do."""
+"""Validate YAML files by pydantic, with errors of one sentence that tells the user what to do."""
 
 import re
 import reprlib
@@ -21,8 +21,8 @@ from pydantic_core import PydanticCustomError
 
 from shape_of_learning.errors import InputError, hide_secrets
 
-SHOWN_CHARACTERS = 100  # of a value in an error
-MOST_NAMES = 12  # in a list of valid names
+MAX_CHARACTERS = 100  # of a value in an error
+MAX_NAMES = 12  # in a list of valid names
 
 
 class Section(BaseModel):
@@ -47,7 +47,7 @@ Kind = TypeVar("Kind", bound=Section)
 
 
 def must_be(words: str) -> WrapValidator:
-    """Annotate a type with the description of a valid value, for the error about an invalid one."""
+    """Annotate a type with a description of valid values, for the error about an invalid value."""
 
     def check(value: Any, check_type: Any) -> Any:
         try:
@@ -63,10 +63,10 @@ def must_be(words: str) -> WrapValidator:
 
 def make_validation_error(predicate: str) -> PydanticCustomError:
     """Build the error of a validator from its predicate, such as ``is 3, but ...; lower it``."""
-    return PydanticCustomError("refused", "{it}", {"it": predicate})
+    return PydanticCustomError("refused", "{predicate}", {"predicate": predicate})
 
 
-# A number in YAML 1.2, but text in the YAML 1.1 that Snakemake reads.
+# YAML 1.2 reads this as a number, but YAML 1.1, which Snakemake reads, as text.
 EXPONENTIAL = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}")
 
 
@@ -77,7 +77,7 @@ def read_number(value: Any) -> Any:
     return value
 
 
-# For floats with bounds: `Field` stands before it, so that schemas state the bounds.
+# In a type with bounds, `Field` must come before it, so that schemas state the bounds.
 number_reader = BeforeValidator(read_number)
 Number = Annotated[float, number_reader]
 
@@ -93,7 +93,7 @@ def _refuse_repetition(values: list[Any]) -> list[Any]:
 
 
 unique = AfterValidator(_refuse_repetition)
-# A name that is valid as a folder, a wildcard and an argument of a shell.
+# A name that is safe as a folder, as a wildcard and in a shell.
 Name = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z"),
@@ -104,12 +104,12 @@ Words = Annotated[list[str], unique]
 
 
 def validate_yaml(kind: type[Kind], value: Any, where: str, context: Any = None) -> Kind:
-    """Validate a value read from YAML; `context` is for the validators of `kind`.
+    """Validate a value read from YAML; the validators of `kind` get `context`.
 
     Raises
     ------
     InputError
-        One sentence: `where`, which names the file or the entry, the first invalid key, and what to do.
+        If a key is invalid. The sentence has `where`, the first invalid key, and what to do.
     """
     try:
         return kind.model_validate(value, context=context)
@@ -136,7 +136,7 @@ def _format_error(error: dict[str, Any]) -> str:
 
 
 def _suggest_remedy(value: Any, kind: str) -> str:
-    """Return how to write a value of the wrong type; empty if that is unknown."""
+    """Tell how to write a value of the wrong type correctly; empty if that is unknown."""
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{cut(value)}]"
     if kind == "string_type" and isinstance(value, int | float | date):
@@ -145,39 +145,39 @@ def _suggest_remedy(value: Any, kind: str) -> str:
         return "; write it without an exponent"
     is_quoted = isinstance(value, str) and re.fullmatch(r"[\d.e+-]+|true|false|null", value)
     if kind != "string_type" and is_quoted:
-        return "; leave out quotes, and inside of braces use a --configfile, since --config makes text there"
+        return "; remove the quotes; within braces --config makes text, so use a --configfile there"
     return ""
 
 
 def make_unknown_name_error(name: str, names: Iterable[str], kind: str, where: str) -> InputError:
-    """Build the error for a name that is not one of the valid `names`."""
+    """Build the error for a name that is not among the valid `names`."""
     return InputError(f"{where}: unknown {kind} `{cut(name)}`; {suggest_name(name, sorted(names))}")
 
 
 def suggest_name(name: str, names: list[str]) -> str:
     """Suggest the most similar of the valid names, or list them."""
-    if matches := get_close_matches(str(name)[:SHOWN_CHARACTERS], names, n=1):
+    if matches := get_close_matches(str(name)[:MAX_CHARACTERS], names, n=1):
         return f"did you mean `{matches[0]}`?"
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"known: {', '.join(names[:MOST_NAMES])}{more}"
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"known: {', '.join(names[:MAX_NAMES])}{more}"
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: on one line and cut."""
+    """Format a value for a sentence, on one line and cut."""
     return cut(_SHORT.repr(value))
 
 
 class _Short(reprlib.Repr):
-    """A repr that stays short, however large the value is."""
+    """A repr that is short even for a large value."""
 
     def __init__(self) -> None:
         super().__init__()
         self.maxlevel = 3
         self.maxlist = self.maxtuple = self.maxset = self.maxdict = 50
-        self.maxstring = self.maxother = 4 * SHOWN_CHARACTERS
+        self.maxstring = self.maxother = 4 * MAX_CHARACTERS
 
     def repr_int(self, number: int, level: int) -> str:
-        is_long = number.bit_length() > 4 * SHOWN_CHARACTERS
+        is_long = number.bit_length() > 4 * MAX_CHARACTERS
         return "a number of very many digits" if is_long else repr(number)
 
 
@@ -185,6 +185,6 @@ _SHORT = _Short()
 
 
 def cut(text: object) -> str:
-    """Return a text on one line, cut after :data:`SHOWN_CHARACTERS`."""
+    """Return a text on one line, cut after :data:`MAX_CHARACTERS`."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
-    return plain if len(plain) <= SHOWN_CHARACTERS else f"{plain[:SHOWN_CHARACTERS]}..."
+    return plain if len(plain) <= MAX_CHARACTERS else f"{plain[:MAX_CHARACTERS]}..."

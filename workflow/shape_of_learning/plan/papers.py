@@ -668,11 +668,11 @@ def _list_curves(models: Iterable[Entry]) -> list[str]:
 
 def _check_drawn(target: str, models: Sequence[Entry], entry: TargetEntry) -> None:
     """Refuse more models than fit into a figure, and two models with the same label."""
-    most, curves = entry.most_models, _list_curves(models)
-    if most is not None and len(curves) > most:
-        example = ", ".join(curves[:most])
+    limit, curves = entry.most_models, _list_curves(models)
+    if limit is not None and len(curves) > limit:
+        example = ", ".join(curves[:limit])
         raise InputError(
-            f"{target} has room for {most} of the {len(curves)} models that it would draw; say which in "
+            f"{target} has room for {limit} of the {len(curves)} models that it would draw; say which in "
             f"configuration key `figures.{target}`, such as [{example}]"
         )
     names_by_label: dict[str, str] = {}

@@ -782,11 +782,11 @@ def is_short(model: Entry) -> bool:
     return model.kind == "pretraining" and (model.last_step or 0) < MIN_STEPS_FOR_CLAIMS
 
 
-def thin_checkpoints(checkpoints: Sequence[Any], most: int) -> list[Any]:
+def thin_checkpoints(checkpoints: Sequence[Any], limit: int) -> list[Any]:
     """Choose at most `most` checkpoints, evenly by rank, with the first and the last."""
-    if len(checkpoints) <= most:
+    if len(checkpoints) <= limit:
         return list(checkpoints)
-    ranks = {round(place * (len(checkpoints) - 1) / (most - 1)) for place in range(most)}
+    ranks = {round(place * (len(checkpoints) - 1) / (limit - 1)) for place in range(limit)}
     return [checkpoints[rank] for rank in sorted(ranks)]
 
 

@@ -1,4 +1,4 @@
-"""The examples of a task, as one table."""
+"""The examples of a task, and the table that holds them."""
 
 import json
 import math
@@ -12,13 +12,13 @@ from shape_of_learning.files import atomic_write, compute_sha256, read_rows, wri
 
 COLUMNS = ("split", "label", "group", "text", "text_2")
 SPLITS = ("train", "held_out")
-# What predictions are judged by, and whether labels are classes.
+# Metric of predictions -> whether the labels are classes.
 METRICS = {"accuracy": True, "matthews": True, "spearman": False}
 
 
 @dataclass(frozen=True)
 class Example:
-    """One labelled text, or a pair of them.
+    """A labelled text, or a labelled pair of texts.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Example:
     label : float
         A class as a whole number, or a grade.
     group : str
-        What is never on both sides of the split: a paragraph, articles, or texts that are equal.
+        Examples of a group, such as a paragraph or equal texts, are never on both sides of the split.
     text, text_2 : str
-        The second is empty where the task has single texts.
+        The second text is empty in a task of single texts.
     """
 
     split: str
@@ -41,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """Examples, and how predictions of their labels are judged.
+    """Examples, and the metric of predictions of their labels.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Task:
 
     @cached_property
     def classes(self) -> list[int]:
-        """The classes that occur, ascending; none of a graded task."""
+        """The classes that occur, ascending; empty for grades."""
         return sorted({int(e.label) for e in self.examples}) if self.has_classes else []
 
     def split(self, name: str) -> list[Example]:
@@ -74,19 +74,19 @@ class Task:
 
 
 def check_task(task: Task, where: str) -> Task:
-    """Return a task if something can be learnt of it and judged.
+    """Return a task; refuse a task that cannot be learnt or judged.
 
     Parameters
     ----------
     task : Task
     where : str
-        How messages call it, such as ``"task `topic`"``.
+        The name of the task in messages, such as ``"task `topic`"``.
 
     Raises
     ------
     InputError
-        If a split has no examples, a text is empty, or labels are constant, not finite, or no classes where
-        the metric asks for classes.
+        If a split has no examples, if a text is empty, or if labels are constant, not finite, or not classes although
+        the metric needs classes.
     """
     for name in SPLITS:
         examples = task.split(name)
@@ -95,15 +95,15 @@ def check_task(task: Task, where: str) -> Task:
         labels = {example.label for example in examples}
         if not all(map(math.isfinite, labels)):
             raise InputError(f"{where}: a label is NaN or infinite; correct `label` in its entry")
-        if task.has_classes and (broken := sorted(label for label in labels if label % 1)):
+        if task.has_classes and (fractions := sorted(label for label in labels if label % 1)):
             raise InputError(
-                f"{where}: the label {broken[0]:g} is no class, a whole number; correct `label` in its entry, "
-                "or set `metric: spearman` for grades"
+                f"{where}: the label {fractions[0]:g} is not a whole number, as a class must be; correct `label` in "
+                "its entry, or set `metric: spearman` for grades"
             )
         if len(labels) == 1:
             raise InputError(
-                f"{where}: the labels of the split `{name}` are constant, all {labels.pop():g}; correct "
-                "`label` in its entry, or its splits: those of a published test set are often hidden"
+                f"{where}: all labels of the split `{name}` are {labels.pop():g}; correct `label` or `split` in its "
+                "entry (published test sets often hide their labels)"
             )
         if any(not e.text or (task.has_pairs and not e.text_2) for e in examples):
             raise InputError(f"{where}: a text is empty; correct `text` and `text_2` in its entry")
@@ -111,7 +111,7 @@ def check_task(task: Task, where: str) -> Task:
 
 
 def write_task(path: Path, task: Task) -> None:
-    """Write the table and, last, a small JSON file on it beside it."""
+    """Write the table of a task and then, beside it, a small JSON file that describes it."""
     rows = [
         (e.split, int(e.label) if task.has_classes else float(e.label), e.group, e.text, e.text_2)
         for e in task.examples
@@ -129,14 +129,14 @@ def write_task(path: Path, task: Task) -> None:
 
 
 def read_task(path: Path) -> Task:
-    """Read what :func:`write_task` wrote."""
+    """Read a task from the files of :func:`write_task`."""
     metric = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["metric"]
     rows = read_rows(path, COLUMNS)
     return Task(metric, [Example(split, float(label), *texts) for split, label, *texts in rows])
 
 
 def select_examples(
-    examples: Sequence[Example], order: Sequence[int], most: int | None
+    examples: Sequence[Example], order: Sequence[int], limit: int | None
 ) -> list[Example]:
-    """Keep `most` examples, those that come first in `order`, in their own order; None keeps all."""
-    return [examples[number] for number in sorted(order[:most])]
+    """Select the `limit` examples that are first in `order`, without reordering them; None selects all."""
+    return [examples[number] for number in sorted(order[:limit])]

@@ -9,19 +9,19 @@ from sklearn.metrics import matthews_corrcoef
 
 
 def accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
-    """Share of the labels that are predicted; arrays of shape (n,)."""
+    """Return the share of correct predictions; arrays of shape (n,)."""
     return float(np.mean(np.asarray(labels) == np.asarray(predictions)))
 
 
 def matthews(labels: ArrayLike, predictions: ArrayLike) -> float:
-    """Correlation of two classifications (Matthews 1975, Gorodkin 2004); NaN where either is constant."""
+    """Return the correlation of two classifications (Matthews 1975, Gorodkin 2004); NaN if either is constant."""
     if min(len(np.unique(values)) for values in (labels, predictions)) == 1:
         return math.nan
     return float(matthews_corrcoef(labels, predictions))
 
 
 def spearman(labels: ArrayLike, predictions: ArrayLike) -> float:
-    """Correlation of ranks, equal values having their mean rank; NaN where either is constant."""
+    """Return the correlation of ranks, with mean ranks for equal values; NaN if either is constant."""
     first, second = (
         rankdata(values) - (np.size(values) + 1) / 2 for values in (labels, predictions)
     )

@@ -1,4 +1,4 @@
-"""Tasks by their entries in the configuration: from the cleaned corpus, or from data sets of the Hub."""
+"""Make the examples of tasks from the cleaned corpus, or from data sets of the Hub."""
 
 import hashlib
 import heapq
@@ -19,15 +19,15 @@ from shape_of_learning.tasks.examples import SPLITS, Example, Task, check_task, 
 
 Record = Mapping[str, Any]
 
-# Of the task `topic`.
-# In which of two groups the longest article is, the next one, and so on: about as much text in both.
+# The task `topic`.
+# The label of the longest article, of the next one, and so on; both labels then have about as much text.
 GROUPS = (0, 1, 1, 0, 0, 1, 1, 0)
-HELD_OUT = 0.2  # of the paragraphs of each article
-FEWEST = 10  # examples of a split with which a score means anything
-MOST = {"train": 2000, "held_out": 500}
+HELD_OUT_SHARE = 0.2  # of the paragraphs of each article
+MIN_EXAMPLES = 10  # in each split; a score of fewer examples would mean little
+DEFAULT_LIMITS = {"train": 2000, "held_out": 500}
 _END = re.compile(r"(?<=[.!?])\s+(?=\S)")
-CHARACTERS = range(40, 301)  # shorter ones say little, and longer ones are often no sentences
-FEWEST_WORDS = 5
+CHARACTERS = range(40, 301)  # shorter sentences say little, and longer ones are often not sentences
+MIN_WORDS = 5
 
 
 def make_task(job: ExamplesJob, text: Path | None) -> Task:
@@ -37,18 +37,18 @@ def make_task(job: ExamplesJob, text: Path | None) -> Task:
     ----------
     job : ExamplesJob
     text : Path or None
-        The cleaned corpus, of which a ``builtin`` task is made.
+        The cleaned corpus for a ``builtin`` task; None for a task of the Hub.
 
     Raises
     ------
     InputError
-        As its source, and if it is nothing to learn: see :func:`.check_task`.
+        As :func:`make_topic_task`, :func:`make_hub_task` and :func:`.check_task`.
     """
     where = f"task `{job.task}`"
-    most = {str(split): number for split, number in (job.entry.most or {}).items()}
+    limits = {str(split): number for split, number in (job.entry.most or {}).items()}
     if text is not None:
         return check_task(
-            make_topic_task(read_text(text), seed=job.seed, most=most, corpus=text), where
+            make_topic_task(read_text(text), seed=job.seed, limits=limits, corpus=text), where
         )
     task = make_hub_task(job.task, job.entry)
     selected_examples = []
@@ -56,7 +56,7 @@ def make_task(job: ExamplesJob, text: Path | None) -> Task:
         examples = task.split(split)
         random = random_stream(job.seed, f"most of task {job.task} {split}")
         order = random.permutation(len(examples))
-        selected_examples += select_examples(examples, order.tolist(), most.get(split))
+        selected_examples += select_examples(examples, order.tolist(), limits.get(split))
     return check_task(replace(task, examples=selected_examples), where)
 
 
@@ -70,28 +70,28 @@ class Sentence:
 
     @property
     def group(self) -> str:
-        """The paragraph, which is never on both sides of a split."""
+        """Name of the paragraph, whose sentences are never on both sides of a split."""
         return f"{self.article}/{self.paragraph}"
 
 
-def make_topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: object) -> Task:
-    """Make the task in which of two groups of four articles a sentence is, of the eight longest.
+def make_topic_task(text: str, *, seed: int, limits: Mapping[str, int], corpus: object) -> Task:
+    """Make the task `topic`: the eight longest articles form two groups; the label of a sentence is its group.
 
     Parameters
     ----------
     text : str
-        Articles with a blank line between them, a paragraph a line.
+        Articles with a blank line between them; every line is a paragraph.
     seed : int
-        Decides the split, by paragraph, and every choice.
-    most : mapping of str to int
-        Most examples of each split; :data:`MOST` for one that is not there.
+        Decides the split, by paragraph, and the examples that are drawn.
+    limits : mapping of str to int
+        The largest number of examples of a split; :data:`DEFAULT_LIMITS` if a split is missing.
     corpus : object
-        How messages call the text.
+        The name of the text in messages.
 
     Returns
     -------
     Task
-        Each split has as many examples of one label as of the other, judged by accuracy.
+        Each split has as many examples of one label as of the other. The metric is accuracy.
 
     Raises
     ------
@@ -102,18 +102,20 @@ def make_topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: ob
     articles = [article for article in text.split("\n\n") if article.strip()]
     if len(articles) < len(GROUPS):
         raise InputError(
-            f"{corpus} has {len(articles)} articles, but the task `topic` is made of at least {len(GROUPS)}; "
+            f"{corpus} has {len(articles)} articles, but the task `topic` needs at least {len(GROUPS)}; "
             "raise `corpus.first_bytes`, or give a larger corpus in corpus.sources"
         )
     all_examples = _make_examples(articles, rng)
     selected_examples: list[Example] = []
     for split in SPLITS:
         examples = [example for example in all_examples if example.split == split]
-        balanced_examples = _balance_examples(examples, rng, most.get(split, MOST[split]))
-        if len(balanced_examples) < FEWEST:
+        balanced_examples = _balance_examples(
+            examples, rng, limits.get(split, DEFAULT_LIMITS[split])
+        )
+        if len(balanced_examples) < MIN_EXAMPLES:
             raise InputError(
                 f"{corpus} is too short for the task `topic`: it gives {len(balanced_examples)} examples of the split "
-                f"`{split}`, where {FEWEST} are needed; raise `corpus.first_bytes`, or give a larger corpus in "
+                f"`{split}`, where {MIN_EXAMPLES} are needed; raise `corpus.first_bytes`, or give a larger corpus in "
                 "corpus.sources"
             )
         selected_examples += balanced_examples
@@ -129,7 +131,7 @@ def _make_examples(articles: Sequence[str], rng: np.random.Generator) -> list[Ex
     held_out: set[str] = set()
     for number in longest:  # within each article, so that all are in both splits
         paragraphs = list(dict.fromkeys(s.group for s in sentences if s.article == number))
-        share = max(round(HELD_OUT * len(paragraphs)), min(1, len(paragraphs) - 1))
+        share = max(round(HELD_OUT_SHARE * len(paragraphs)), min(1, len(paragraphs) - 1))
         held_out |= {paragraphs[place] for place in rng.permutation(len(paragraphs))[:share]}
     return [
         Example(SPLITS[s.group in held_out], labels[s.article], s.group, s.text) for s in sentences
@@ -137,13 +139,13 @@ def _make_examples(articles: Sequence[str], rng: np.random.Generator) -> list[Ex
 
 
 def _balance_examples(
-    examples: Sequence[Example], rng: np.random.Generator, most: int
+    examples: Sequence[Example], rng: np.random.Generator, limit: int
 ) -> list[Example]:
-    """As many examples of each label, `most` in all at most."""
+    """Draw as many examples of one label as of the other, at most `limit` in all."""
     examples_by_label = [
         [example for example in examples if example.label == label] for label in (0, 1)
     ]
-    label_size = min(most // 2, *map(len, examples_by_label))
+    label_size = min(limit // 2, *map(len, examples_by_label))
     selected_groups = [
         select_examples(group, rng.permutation(len(group)).tolist(), label_size)
         for group in examples_by_label
@@ -153,9 +155,9 @@ def _balance_examples(
 
 
 def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
-    """List the sentences of numbered articles, without those that occur more than once.
+    """List the sentences of numbered articles that occur only once.
 
-    A repeated one could stand on both sides of a split.
+    A repeated sentence could be on both sides of a split.
     """
     sentences = [
         Sentence(number, place, sentence)
@@ -163,7 +165,7 @@ def list_sentences(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
         for place, paragraph in enumerate(article.splitlines())
         for sentence in map(str.strip, _END.split(paragraph))
         if len(sentence) in CHARACTERS
-        and len(sentence.split()) >= FEWEST_WORDS
+        and len(sentence.split()) >= MIN_WORDS
         and sentence[-1] in ".!?"
     ]
     times = Counter(_normalise_sentence(sentence.text) for sentence in sentences)
@@ -175,19 +177,19 @@ def _normalise_sentence(sentence: str) -> str:
 
 
 def make_hub_task(name: str, entry: TaskEntry) -> Task:
-    """Make a task of two splits of a data set, both as they were published.
+    """Make a task from two published splits of a data set.
 
     Parameters
     ----------
     name : str
-        Key in section ``tasks``.
+        The key of the task in section ``tasks``.
     entry : TaskEntry
-        Its value, with ``hub``.
+        An entry with ``hub``.
 
     Raises
     ------
     InputError
-        As :func:`download_dataset`; or if a split or a column is not there.
+        As :func:`download_dataset` and :func:`read_examples`, or if a split is missing.
     """
     where, hub = f"task `{name}`", entry.hub
     assert hub is not None
@@ -197,8 +199,8 @@ def make_hub_task(name: str, entry: TaskEntry) -> Task:
         split_name, names = getattr(hub.split, split), list(builder.info.splits)
         if split_name not in names:
             raise InputError(
-                f"{where}: `{hub.dataset}` has no split `{split_name}`, which its entry gives as "
-                f"`hub.split.{split}`; there are {', '.join(names)}"
+                f"{where}: `{hub.dataset}` has no split `{split_name}`; correct `hub.split.{split}` to one of "
+                f"{', '.join(names)}"
             )
         records = builder.as_dataset(split=split_name)
         examples += read_examples(records, hub, split, f"{where}, split `{split_name}`")
@@ -206,24 +208,24 @@ def make_hub_task(name: str, entry: TaskEntry) -> Task:
 
 
 def download_dataset(hub: HubTask, where: str) -> Any:
-    """Download a data set, or find it in the user's cache; nothing that a repository brings is run.
+    """Download a data set, or find it in the user's cache, without running code of its repository.
 
     Parameters
     ----------
     hub : HubTask
     where : str
-        How an error names the task.
+        The name of the task in errors.
 
     Returns
     -------
     datasets.DatasetBuilder
-        Of the commit that is pinned: without the Hub, the library would take any that is cached.
+        The data set at the pinned commit.
 
     Raises
     ------
     InputError
-        If the data set or its configuration is not there, needs a script, or is damaged; as
-        :func:`.hub_errors`; or if another commit is all that can be had.
+        If the data set or its configuration is missing, needs a script, or is damaged; if the cache has only another
+        commit, and the Hub cannot be reached; or as :func:`.hub_errors`.
     """
     try:
         import datasets
@@ -235,30 +237,32 @@ def download_dataset(hub: HubTask, where: str) -> Any:
 
     from shape_of_learning.checkpoints.hub import hub_errors
 
-    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # which another host than the Hub keeps
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = (
+        False  # the library would ask another host than the Hub
+    )
     datasets.utils.logging.set_verbosity_error()
     datasets.disable_progress_bars()
     dataset, revision = hub.dataset, hub.revision
     with hub_errors(dataset, revision, where=where, key="hub.dataset"):
         try:
-            # The prefix keeps a local folder of this name from being taken.
+            # Without the prefix, the library would prefer a local folder of this name.
             builder = datasets.load_dataset_builder(
                 f"hf://datasets/{dataset}", name=hub.config, revision=revision
             )
             if builder.hash == revision:
                 builder.download_and_prepare()
         except (datasets.exceptions.DatasetsError, RuntimeError, ValueError) as error:
-            # Of a script, which is never run, of a configuration that is not there, or of a damaged cache.
+            # The data set needs a script, which is never run, or the configuration is missing, or the cache is damaged.
             reason = " ".join(str(error).split())[:200].rstrip(".")
             raise InputError(
                 f"{where}: `{dataset}` at revision `{revision}` cannot be read ({reason}); correct "
                 "`hub.dataset`, `hub.config` or `hub.revision`, or set HF_TOKEN to a token of an account that "
                 "may see it"
             ) from error
-    if builder.hash != revision:
+    if builder.hash != revision:  # without the Hub, the library takes any commit in its cache
         raise InputError(
-            f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not "
-            f"`{revision}`, and the Hub cannot be asked; run once where it can, or correct `hub.revision`"
+            f"{where}: the Hugging Face cache has revision `{builder.hash}` of `{dataset}`, not "
+            f"`{revision}`, and the Hub cannot be reached; run once with a network, or correct `hub.revision`"
         )
     return builder
 
@@ -266,12 +270,12 @@ def download_dataset(hub: HubTask, where: str) -> Any:
 def read_examples(
     records: Iterable[Record], hub: HubTask, split: str, where: str
 ) -> Iterator[Example]:
-    """Yield the examples of records; the group of each is a digest of its texts, so that equal ones share it.
+    """Yield the examples of records, grouped by a digest of their texts, so that equal texts share a group.
 
     Raises
     ------
     InputError
-        If a record lacks a column, or its label is no number.
+        If a record lacks a column, or if its label is not a number.
     """
     for number, record in enumerate(records, start=1):
         columns = {"text": hub.text, "text_2": hub.text_2, "label": hub.label}
@@ -279,16 +283,15 @@ def read_examples(
         for key, column in columns.items():
             if column not in record:
                 raise InputError(
-                    f"{where}: there is no column `{column}`, which its entry gives as `{key}`; there are "
-                    f"{', '.join(record)}"
+                    f"{where}: there is no column `{column}`; correct `hub.{key}` to one of {', '.join(record)}"
                 )
         value = record[columns.pop("label")]
         try:
             label = float(value)
         except (TypeError, ValueError):
             raise InputError(
-                f"{where}: the label of record {number} is {str(value)[:60]!r}, which is no number; correct "
-                "`label`"
+                f"{where}: the label of record {number} is {str(value)[:60]!r}, which is not a number; correct "
+                "`hub.label`"
             ) from None
         texts = [" ".join(str(record[column] or "").split()) for column in columns.values()]
         group = hashlib.sha256("\x1f".join(texts).lower().encode()).hexdigest()[:16]
