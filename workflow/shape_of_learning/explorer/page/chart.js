@@ -1,9 +1,9 @@
-// What is drawn, in Vega-Lite's words: beside each other a panel for each measure, or a heat map for each line.
+// The specification of the chart in Vega-Lite: a panel for each measure, or a heat map for each line.
 
 const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [6, 2, 2, 2, 2, 2]];
 const FONT_SIZE = 12;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
-const WIDE = 860; // pixels, from which on there are panels beside each other
+const WIDE = 860; // pixels, from which panels stand beside each other
 const NARROWEST = { layer: 420, step: 420, heat: 280 };
 const AXIS_WIDTH = 38;
 const GAP = 24;
@@ -11,21 +11,21 @@ const ROW_GAP = 76; // between panels, for an axis below and a title of one line
 const [TITLE_LINE, TITLE_WIDTH] = [16, 0.85]; // height in pixels; width of a label to that of the same words as a title
 const ENTRY_PADDING = 46; // of a legend's entry, whose sign is before its label
 const LABEL_WIDTH = 44; // of an axis of checkpoints
-const MOST_POINTS = 48; // of a line, whose points are drawn
-const WIDE_RANGE = 10; // times the least value, from which on colours are on a log scale
+const MOST_POINTS = 48; // a longer line is drawn without points
+const WIDE_RANGE = 10; // highest value over lowest, from which colours have a log scale
 const TALLEST = 300; // of a heat map
-// Of an axis or a legend: the place that there is does not suffice for all digits.
+// Axes and legends have no room for all digits of very large or small numbers.
 const SHORT_LABEL = "abs(datum.value) >= 1e5 || (datum.value !== 0 && abs(datum.value) < 1e-3) ? format(datum.value, '.3~e') : datum.label";
 const FACE = { type: "nominal", sort: null };
 
-// A colour of the page's style sheet, which knows the theme.
+// Read a colour from the page's style sheet, which depends on the theme.
 function styled(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
 const LONGEST_WAIT = 200; // milliseconds, for a frame
 
-// Wait for the next frame, but not for ever: a printer, a screenshot and a tab in the background may have none.
+// Wait for the next frame, but not for ever: while printing, in a screenshot or in a background tab there may be none.
 function nextFrame() {
   return new Promise((resolve) => {
     requestAnimationFrame(resolve);
@@ -35,7 +35,7 @@ function nextFrame() {
 
 let drawing = null; // a promise of Vega
 
-// Run Vega's program, which waits in the page as text so that what opens the page need not wait for it.
+// Run Vega, whose program is in the page as text so that the page opens without waiting for it.
 function loadDrawing() {
   drawing ??= nextFrame().then(() => new Promise((resolve) => setTimeout(resolve))).then(() => {
     document.head.append(make("script", { textContent: element("drawing").textContent }));
@@ -43,9 +43,9 @@ function loadDrawing() {
   return drawing;
 }
 
-async function embed(place, specified, tooltip = false) {
+async function embed(place, content, tooltip = false) {
   await loadDrawing();
-  return vegaEmbed(place, specified, { mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY, tooltip });
+  return vegaEmbed(place, content, { mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY, tooltip });
 }
 
 function specification(results, state, lines, width) {
@@ -53,26 +53,26 @@ function specification(results, state, lines, width) {
   const names = namesOfLines(results, state, lines);
   const measures = [...new Set(lines.map((line) => line.series.measure))];
   const panels = isHeat ? lines.map((line) => [line]) : linePanels(results, state, lines, measures);
-  // Heat maps of one model are beside each other, unless there is but one measure, or one of each.
+  // The heat maps of a model stand beside each other if it has several measures; otherwise all heat maps do.
   const models = isHeat ? [...new Set(lines.map((line) => line.series.model))] : [];
-  const ofModel = models.map((name) => panels.filter(([line]) => line.series.model === name));
-  const groups = measures.length > 1 && ofModel.some((ofMeasure) => ofMeasure.length > 1) ? ofModel : [panels];
-  const fitting = width < WIDE ? 1 : Math.floor((width + GAP) / NARROWEST[state.view]);
-  const columns = Math.min(Math.max(...groups.map((group) => group.length)), fitting);
+  const modelPanels = models.map((name) => panels.filter(([line]) => line.series.model === name));
+  const groups = measures.length > 1 && modelPanels.some((panel) => panel.length > 1) ? modelPanels : [panels];
+  const mostColumns = width < WIDE ? 1 : Math.floor((width + GAP) / NARROWEST[state.view]);
+  const columns = Math.min(Math.max(...groups.map((group) => group.length)), mostColumns);
   const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
   const draw = isHeat ? heatMap : linePanel;
   const titleLines = Math.max(...panels.map((panel) => titleLinesOf(results, state, panel[0], look.panelWidth).length));
-  const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: ROW_GAP + (titleLines - 1) * TITLE_LINE, column: GAP + AXIS_WIDTH } };
-  const panel = (some) => {
-    const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
-    const alike = lines.filter((line) => line.series.measure === some[0].series.measure);
-    return { width: look.panelWidth, ...draw(results, state, of, look, panels.indexOf(some), alike) };
+  const layout = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: ROW_GAP + (titleLines - 1) * TITLE_LINE, column: GAP + AXIS_WIDTH } };
+  const panel = (panelLines) => {
+    const namedLines = panelLines.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
+    const measureLines = lines.filter((line) => line.series.measure === panelLines[0].series.measure);
+    return { width: look.panelWidth, ...draw(results, state, namedLines, look, panels.indexOf(panelLines), measureLines) };
   };
   return {
     ...theme(look.panelWidth),
     params: [{ name: "cursor", value: -1 }],
     spacing: GAP,
-    vconcat: groups.map((group) => ({ columns, ...placing, concat: group.map(panel) })),
+    vconcat: groups.map((group) => ({ columns, ...layout, concat: group.map(panel) })),
   };
 }
 
@@ -93,7 +93,7 @@ function theme(titleLimit = 0) {
   };
 }
 
-// Lines of one measure; by step those of fine-tunings have a panel of their own, since they count their steps anew.
+// Divide lines into panels by measure; by step also by phase, since the steps of a fine-tuning begin again at 0.
 function linePanels(results, state, lines, measures) {
   const phase = (line) => (state.view === "step" ? phaseOf(results, line) : "");
   const phases = [...new Set(lines.map(phase))].sort();
@@ -103,22 +103,22 @@ function linePanels(results, state, lines, measures) {
 
 const phaseOf = (results, { series }) => results.modelsByName.get(series.model).phase ?? "";
 
-// Colours and dashes of lines, the same in all panels. Dashes tell apart what colours do not; else they say the
-// same as colours, for who sees none.
+// Colours and dashes of lines, the same in all panels. Dashes distinguish lines of the same colour; if each line has
+// its own colour, dashes repeat the colours for readers who cannot see them.
 function lineLook(state, names, width) {
   const unique = (key) => [...new Set(names.map((name) => name[key]))];
   const [colours, seconds] = [unique("colour"), unique("second")];
   const isByStop = names.some((name) => name.isByStop);
   const legend = { title: null, orient: "top", direction: "horizontal", symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300, symbolOpacity: 1 };
   const extent = styled("stops").split(" ").map(Number);
-  const listed = (names, look) => ({ ...look, ...legendLabels(names, width) });
-  const dashed = (field, domain, look) => ({ ...FACE, field, scale: { domain, range: DASHES }, legend: listed(domain, look) });
+  const makeLegend = (names, look) => ({ ...look, ...legendLabels(names, width) });
+  const makeDashes = (field, domain, look) => ({ ...FACE, field, scale: { domain, range: DASHES }, legend: makeLegend(domain, look) });
   const colour = isByStop ? { scheme: { name: "viridis", extent } } : { range: styled("lines").split(" ") };
   return {
-    color: { ...FACE, field: "colour", scale: { domain: colours, ...colour }, legend: listed(colours, legend) },
+    color: { ...FACE, field: "colour", scale: { domain: colours, ...colour }, legend: makeLegend(colours, legend) },
     strokeDash: seconds.length > 1
-      ? dashed("second", seconds, { ...legend, symbolStrokeColor: styled("quiet") })
-      : dashed("colour", colours, legend),
+      ? makeDashes("second", seconds, { ...legend, symbolStrokeColor: styled("quiet") })
+      : makeDashes("colour", colours, legend),
   };
 }
 
@@ -129,16 +129,16 @@ function textWidth(text) {
   return pen.measureText(text).width;
 }
 
-// As many columns as fit; a label that is wider than all is broken into lines.
+// The number of columns that fit; a label that is wider than the legend is broken into lines.
 function columnsOfLegend(names, width) {
   return Math.max(1, Math.floor(width / (Math.max(...names.map(textWidth)) + ENTRY_PADDING)));
 }
 
 function legendLabels(names, width) {
   const room = width - AXIS_WIDTH;
-  const broken = names.map((name) => linesOf(name, room - ENTRY_PADDING));
-  const lookUp = `${JSON.stringify(broken)}[indexof(${JSON.stringify(names)}, datum.value)]`;
-  return { columns: columnsOfLegend(names, room), ...(broken.some((each) => each.length > 1) ? { labelExpr: lookUp } : {}) };
+  const labelLines = names.map((name) => linesOf(name, room - ENTRY_PADDING));
+  const lookUp = `${JSON.stringify(labelLines)}[indexof(${JSON.stringify(names)}, datum.value)]`;
+  return { columns: columnsOfLegend(names, room), ...(labelLines.some((lines) => lines.length > 1) ? { labelExpr: lookUp } : {}) };
 }
 
 function linesOf(text, width) {
@@ -155,7 +155,7 @@ function titleOf(results, { series }) {
   return axis && !label.toLowerCase().startsWith(axis.toLowerCase()) ? `${label} · ${axis}` : label;
 }
 
-// The title of a panel, broken where it is wider than the panel.
+// The lines of the title of a panel, which is broken if it is wider than the panel.
 function titleLinesOf(results, state, line, width) {
   const title = [titleOf(results, line), state.view === "step" && phaseOf(results, line)].filter(Boolean).join(" · ");
   return linesOf(title, width * TITLE_WIDTH);
@@ -174,14 +174,14 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
       };
     }),
   );
-  const near = `near_${at}`;
+  const hoverName = `near_${at}`;
   const isSparse = Math.max(...lines.map((line) => line.rows.length)) <= MOST_POINTS;
-  const emphasised = (pointed, hovered, value) => ({
-    condition: [{ test: "datum.i === cursor", value: pointed }, { param: near, empty: false, value: hovered }], value,
+  const emphasise = (cursorValue, hoverValue, value) => ({
+    condition: [{ test: "datum.i === cursor", value: cursorValue }, { param: hoverName, empty: false, value: hoverValue }], value,
   });
   const zero = beginsAtZero(results, lines[0].series.measure, lines.flatMap((line) => line.rows));
-  const ofLines = { type: "quantitative", title: null, scale: { zero }, axis: { labelExpr: SHORT_LABEL } };
-  const shared = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
+  const yEncoding = { type: "quantitative", title: null, scale: { zero }, axis: { labelExpr: SHORT_LABEL } };
+  const encoding = { x: { field: "x", ...axisAcross(state, values, phaseOf(results, lines[0])) }, y: { ...yEncoding, field: "y" }, color, detail: { ...FACE, field: "s" } };
   const gaps = { invalid: "break-paths-show-domains", tooltip: null };
   return {
     title: titleLinesOf(results, state, lines[0], panelWidth),
@@ -190,19 +190,19 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
     layer: [
       state.intervals && {
         mark: { type: "area", opacity: 0.14, ...gaps },
-        encoding: { ...shared, y: { ...ofLines, field: "low" }, y2: { field: "high" } },
+        encoding: { ...encoding, y: { ...yEncoding, field: "low" }, y2: { field: "high" } },
       },
-      { mark: { type: "line", strokeWidth: 1.8, ...gaps }, encoding: { ...shared, strokeDash } },
+      { mark: { type: "line", strokeWidth: 1.8, ...gaps }, encoding: { ...encoding, strokeDash } },
       {
-        params: [{ name: near, select: { type: "point", nearest: true, on: "pointerover", clear: "pointerout", fields: ["i"] } }],
+        params: [{ name: hoverName, select: { type: "point", nearest: true, on: "pointerover", clear: "pointerout", fields: ["i"] } }],
         mark: { type: "point", filled: true, tooltip: { content: "data" } },
-        encoding: { ...shared, size: emphasised(130, 90, 18), opacity: emphasised(1, 1, isSparse ? 1 : 0) },
+        encoding: { ...encoding, size: emphasise(130, 90, 18), opacity: emphasise(1, 1, isSparse ? 1 : 0) },
       },
       ...axisBreak(state, values),
       ...[[NOT_OK, "diamond"], [SUSPECT, "circle"]].map(([mark, shape]) => ({
         transform: [{ filter: `datum.mark === '${mark}'` }],
         mark: { type: "point", shape, filled: false, fill: styled("surface"), size: 40, strokeWidth: 1.4, opacity: 1, tooltip: { content: "data" } },
-        encoding: shared,
+        encoding,
       })),
     ].filter(Boolean),
   };
@@ -212,7 +212,7 @@ function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at)
 function axisBreak(state, rows) {
   const places = ascending(rows.map((row) => row.x));
   if (state.view !== "step" || !state.log || places[0] !== 0 || places.length < 2) return [];
-  const at = { x: { datum: (Math.SQRT2 - 1) * places[1] }, y: { value: "height" } }; // half way, on a symlog scale
+  const at = { x: { datum: (Math.SQRT2 - 1) * places[1] }, y: { value: "height" } }; // half of the way on a symlog scale
   const text = (words, color, fontSize) => ({ mark: { type: "text", text: words, color, fontSize, tooltip: null }, encoding: at });
   return [text("█", styled("surface"), 9), text("//", styled("quiet"), 12)].map((layer) => ({ data: { values: [{}] }, ...layer }));
 }
@@ -237,8 +237,8 @@ function axisAcross(state, rows, phase) {
   return { ...across, scale: { ...scale, type: "symlog", constant: first }, axis: { ...axis, values } };
 }
 
-// Columns of checkpoints and rows of layers; maps of one measure, `alike`, have one scale of colours.
-function heatMap(results, state, [line], { panelWidth }, at, alike) {
+// A heat map with columns of checkpoints and rows of layers; all heat maps of `measureLines` have the same colours.
+function heatMap(results, state, [line], { panelWidth }, at, measureLines) {
   const checkpoints = [...new Set(line.rows.map((row) => row.checkpoint))];
   const layers = ascending(line.rows.map((row) => row[state.across])).reverse();
   const step = Math.max(3, Math.min(28, Math.floor((layers.length < 16 ? TALLEST / 2 : TALLEST) / layers.length)));
@@ -246,16 +246,16 @@ function heatMap(results, state, [line], { panelWidth }, at, alike) {
     i: row.i, mark: row.mark, x: checkpoints.indexOf(row.checkpoint), y: row[state.across],
     value: Number.isFinite(row.value) ? row.value : null,
   }));
-  const finite = alike.flatMap((each) => each.rows).map((each) => each.value).filter(Number.isFinite).sort((a, b) => a - b);
+  const finite = measureLines.flatMap((map) => map.rows).map((row) => row.value).filter(Number.isFinite).sort((a, b) => a - b);
   const [low, high] = finite.length ? [finite[0], finite.at(-1)] : [0, 0];
   const isLog = low > 0 && high > WIDE_RANGE * low;
   const labels = JSON.stringify(checkpoints.map((checkpoint) => shortCount(checkpoint[state.by])));
-  const every = Math.ceil(checkpoints.length / Math.max(1, Math.floor(panelWidth / LABEL_WIDTH)));
+  const labelStep = Math.ceil(checkpoints.length / Math.max(1, Math.floor(panelWidth / LABEL_WIDTH)));
   const legend = { title: isLog ? "log scale" : null, titleColor: styled("quiet"), labelExpr: SHORT_LABEL, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4 };
   const x = {
     field: "x", type: "ordinal", title: `${stepTitle(state, phaseOf(results, line))} of each checkpoint`,
     scale: { domain: [...checkpoints.keys()], padding: 0 },
-    axis: { values: [...checkpoints.keys()].filter((place) => place % every === 0), labelExpr: `${labels}[datum.value]`, labelAngle: 0 },
+    axis: { values: [...checkpoints.keys()].filter((place) => place % labelStep === 0), labelExpr: `${labels}[datum.value]`, labelAngle: 0 },
   };
   const y = {
     field: "y", type: "ordinal", title: state.across === "depth" ? "Relative depth" : "Layer", sort: null,

@@ -1,14 +1,14 @@
-// The controls beside and above the chart. Each has the name of what it chooses; those of lists are made here.
+// The controls beside and above the chart. The name of a control is its key in the state; lists are filled here.
 
 const all = (selector) => [...document.querySelectorAll(selector)];
 
-// Measures by what they are taken of.
+// Titles of the families of measures.
 const FAMILIES = {
   isotropy: "Anisotropy", dimension: "Intrinsic dimension", spectrum: "Spectrum", linearity: "Blocks",
   windows: "Cosines of windows", weights: "Matrices of the model",
 };
 
-const LONG_LIST = 8; // of measures, from which on they can be searched
+const LONG_LIST = 8; // a longer list of measures has a search field
 
 class Controls {
   constructor(results, change) {
@@ -67,19 +67,19 @@ class Controls {
     this.show(this.state);
   }
 
-  // Hide every choice that this page has one option of.
+  // Hide each control that has only one option in these results.
   hideUseless() {
     const { rows, series, checkpoints } = this.results;
     const isSeveral = (values) => new Set(values).size > 1;
     const isTrained = series.some((entry) => isSeveral(entry.points.map((point) => point.checkpoint.step).filter((step) => step !== null)));
-    const uses = {
+    const isUsefulByName = {
       across: acrossFor(series) === "depth",
       by: isTrained && checkpoints.some((checkpoint) => checkpoint.tokens !== null),
       from: isTrained, to: isTrained, log: isTrained, view: isTrained,
       intervals: rows.some((row) => Number.isFinite(row.low)),
       left_out: checkpoints.some((checkpoint) => checkpoint.shown === "no"),
     };
-    for (const [name, isUseful] of Object.entries(uses)) {
+    for (const [name, isUseful] of Object.entries(isUsefulByName)) {
       for (const input of all(`[name=${name}]`)) (input.closest("label") ?? input.closest("fieldset")).hidden = !isUseful;
     }
   }
@@ -90,7 +90,7 @@ class Controls {
     return `${value} ${label} ${axis}`.toLowerCase().includes(this.search);
   }
 
-  // What the slider and its kept stops are called.
+  // The keys of the state for the stop of the slider and for the kept stops.
   get keys() {
     return this.state.view === "layer" ? ["at", "keep"] : ["layer", "keep_layer"];
   }
@@ -125,18 +125,18 @@ class Controls {
   }
 
   showSlider(state) {
-    const now = standing(this.stops, state);
-    const words = now === undefined ? "none" : stopWords(this.results, state, now);
+    const currentStop = sliderStop(this.stops, state);
+    const words = currentStop === undefined ? "none" : stopWords(this.results, state, currentStop);
     const title = { layer: { step: "Step", tokens: "Tokens" }[state.by], step: { layer: "Layer", depth: "Depth" }[state.across] };
     const slider = element("position");
     element("position-label").textContent = title[state.view];
     element("position-value").textContent = words;
     slider.max = String(Math.max(0, this.stops.length - 1));
-    slider.value = String(Math.max(0, this.stops.indexOf(now)));
+    slider.value = String(Math.max(0, this.stops.indexOf(currentStop)));
     slider.disabled = this.stops.length < 2;
     slider.setAttribute("aria-valuetext", `${words}, ${Number(slider.value) + 1} of ${this.stops.length}`);
     const key = this.keys[1];
-    element("keep").disabled = this.stops.length < 2 || state[key].includes(now);
+    element("keep").disabled = this.stops.length < 2 || state[key].includes(currentStop);
     const buttons = state[key].map((stop) => {
       const label = stopWords(this.results, state, stop);
       const button = make("button", { type: "button", textContent: `${label} ×`, ariaLabel: `Remove ${label}` });

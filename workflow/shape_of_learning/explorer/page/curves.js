@@ -1,9 +1,9 @@
-// Specification curves of claims, each drawn when it comes into view.
+// Specification curves of claims, which are drawn when they come into view.
 
 const VERDICT_COLOURS = { supported: "good", contradicted: "bad", undecided: "open" };
 const VERDICT_SHAPES = { supported: "circle", contradicted: "triangle-down", undecided: "square" };
-const ROW_HEIGHT = 15; // of an option
-const WIDEST_LABELS = 0.45; // of a specification curve
+const ROW_HEIGHT = 15; // pixels of the row of an option
+const WIDEST_LABELS = 0.45; // largest share of the width for labels
 
 const IN_VIEW = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
@@ -26,20 +26,20 @@ async function drawCurve(place, specify) {
   place.replaceChildren(inside);
 }
 
-// Estimates of all combinations of choices, in their order, above the options that each takes.
+// The estimates of all combinations of choices in ascending order, above the options of each combination.
 function specificationCurve(choices, rows, width) {
   const verdicts = Object.keys(VERDICT_SIGNS).filter((verdict) => rows.some((row) => row[0] === verdict));
   const labels = choices.flatMap(({ label, options }) => [label, ...options]);
-  const firstOf = choices.map((_, at) => choices.slice(0, at).reduce((sum, choice) => sum + choice.options.length + 1, 0));
+  const firstRows = choices.map((_, at) => choices.slice(0, at).reduce((sum, choice) => sum + choice.options.length + 1, 0));
   const labelWidth = Math.min(WIDEST_LABELS * width, Math.max(...labels.map(textWidth)) + 8);
   const finite = (value) => (Number.isFinite(value) ? value : null);
   const estimates = rows.map(([verdict, isReference, estimate, low, high], at) =>
     ({ x: at + 1, verdict, isReference, y: finite(estimate), low: finite(low), high: finite(high) }));
-  const marks = rows.flatMap((row, at) => row.at(-1).map((option, choice) => ({ x: at + 1, verdict: row[0], option: firstOf[choice] + 1 + option })));
-  const scaled = (values) => ({ domain: verdicts, range: verdicts.map(values) });
+  const marks = rows.flatMap((row, at) => row.at(-1).map((option, choice) => ({ x: at + 1, verdict: row[0], option: firstRows[choice] + 1 + option })));
+  const makeScale = (values) => ({ domain: verdicts, range: verdicts.map(values) });
   const legend = { title: null, orient: "top", columns: columnsOfLegend(verdicts, width), symbolOpacity: 1 };
-  const color = { ...FACE, field: "verdict", scale: scaled((name) => styled(VERDICT_COLOURS[name] ?? "quiet")), legend };
-  const shape = { ...FACE, field: "verdict", scale: scaled((name) => VERDICT_SHAPES[name] ?? "cross"), legend };
+  const color = { ...FACE, field: "verdict", scale: makeScale((name) => styled(VERDICT_COLOURS[name] ?? "quiet")), legend };
+  const shape = { ...FACE, field: "verdict", scale: makeScale((name) => VERDICT_SHAPES[name] ?? "cross"), legend };
   const x = { field: "x", type: "quantitative", axis: null, scale: { domain: [0.3, rows.length + 0.7], nice: false } };
   const y = (field) => ({ field, type: "quantitative", title: "Estimate", scale: { zero: false }, axis: { labelExpr: SHORT_LABEL } });
   const size = Math.max(8, Math.min(36, ((width - labelWidth) / rows.length) ** 2));
@@ -65,7 +65,7 @@ function specificationCurve(choices, rows, width) {
             field: "option", type: "ordinal", title: null, scale: { domain: [...labels.keys()] },
             axis: {
               domain: false, ticks: false, labelLimit: labelWidth - 6, labelExpr: `${JSON.stringify(labels)}[datum.value]`,
-              labelFontWeight: { condition: { test: `indexof(${JSON.stringify(firstOf)}, datum.value) >= 0`, value: 600 }, value: 400 },
+              labelFontWeight: { condition: { test: `indexof(${JSON.stringify(firstRows)}, datum.value) >= 0`, value: 600 }, value: 400 },
             },
           },
         },

@@ -1,9 +1,9 @@
-// All that the page knows, as explorer_page.py wrote it: models, measures, papers, claims, and series of rows.
+// The results that explorer_page.py wrote: models, measures, papers, claims, and series of rows.
 
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "suspect";
 
-// What tells measures of one label apart, by family.
+// Family -> the words that distinguish measures with the same label.
 const SHARED_LABELS = { isotropy: "hidden states", weights: "matrices" };
 
 class Results {
@@ -20,7 +20,7 @@ class Results {
         if (last?.checkpoint === row.checkpoint) last.rows.push(row);
         else series.points.push({ checkpoint: row.checkpoint, rows: [row] });
       }
-      series.isWhole = series.points[0].rows[0].layer === null; // of the model, such as its loss
+      series.isWhole = series.points[0].rows[0].layer === null; // a value of the whole model, such as its loss
       return series;
     });
     this.selections = [...new Set(this.series.map((series) => series.selection))];
@@ -35,7 +35,7 @@ class Results {
   }
 
   readRow(series, [at, layer, depth, ...cells]) {
-    // What is empty is no number, and what is infinite is text.
+    // An empty number is null, and infinity is a string.
     const reason = cells.pop() ?? "";
     const [value, low, high, nearDuplicates, n] = cells.map((cell) => (cell === null ? NaN : Number(cell)));
     const checkpoint = this.checkpoints[at];
@@ -46,7 +46,7 @@ class Results {
   }
 }
 
-// By name, with labels of which no two are equal.
+// Entries by name, with different labels.
 function byName(entries) {
   const isShared = ({ label }) => entries.filter((entry) => entry.label === label).length > 1;
   const label = (entry) => (isShared(entry) ? `${entry.label} (${SHARED_LABELS[entry.family] ?? entry.name})` : entry.label);
@@ -61,7 +61,7 @@ function selectionLabel(name) {
   return `${words[0].toUpperCase()}${words.slice(1)}`;
 }
 
-// Numbers as a reader wants them.
+// A number with as many digits as a reader needs.
 function shortNumber(value, digits = 4) {
   if (value === null || Number.isNaN(value)) return "undefined";
   if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(digits - 1);
@@ -77,26 +77,26 @@ const shortCount = (value) => value.toLocaleString("en", { notation: "compact", 
 const element = (id) => document.getElementById(id);
 
 function make(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
 }
 
-// What is shown: a state, whose keys are those of the page's address and names of controls.
+// The state says what the page shows; its keys are those of the page's address and the names of controls.
 
 const VIEWS = ["layer", "step", "heat"];
 const LAST = "last"; // each model's last checkpoint
-const FINE_TUNING = "fine-tuning"; // a phase, whose steps are not those of a pretraining
+const FINE_TUNING = "fine-tuning"; // a phase, whose steps begin again at 0
 const FINE_TUNING_STOP = /^fine-tuning \d+$/;
 const MEAN = "average"; // over layers
-const WHOLE = "whole"; // of what has no layers
+const WHOLE = "whole"; // the stop of series without layers
 const [ANISOTROPY, DIMENSION] = ["Anisotropy", "Intrinsic dimension"]; // axes of measures
-const DIMENSION_MEASURES = ["mada_median", "mada", "mom", "mle", "two_nn"]; // first those that copies and a few vectors disturb least
-const FREE_AXES = ["", DIMENSION, "nats per token"]; // that need not begin at 0
-const NEAR_ONE = 0.5; // from which on distances to 1 are seen, not those to 0
+const DIMENSION_MEASURES = ["mada_median", "mada", "mom", "mle", "two_nn"]; // measures that copies and a few vectors disturb least come first
+const FREE_AXES = ["", DIMENSION, "nats per token"]; // axes that need not begin at 0
+const NEAR_ONE = 0.5; // if all values lie between this and 1, the axis need not begin at 0
 const MOST_AT_FIRST = 8; // models
 
-// Relative depth if the series are of models of different depths, else layers.
+// Relative depth if models have different numbers of layers, otherwise layers.
 function acrossFor(series) {
   const last = ({ points: [{ rows }] }) => Math.max(...rows.map((row) => row.layer));
   return new Set(series.filter((entry) => !entry.isWhole).map(last)).size > 1 ? "depth" : "layer";
@@ -108,8 +108,8 @@ function startState(results) {
   const first = [of(ANISOTROPY) ?? results.measured[0], dimension];
   const measure = [...new Set(first.filter(Boolean))];
   const series = results.series.filter((entry) => measure.includes(entry.measure));
-  const shown = new Set(series.map((entry) => entry.model));
-  const model = results.models.map(({ name }) => name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST);
+  const modelNames = new Set(series.map((entry) => entry.model));
+  const model = results.models.map(({ name }) => name).filter((name) => modelNames.has(name)).slice(0, MOST_AT_FIRST);
   return {
     view: "layer", across: acrossFor(series.filter((entry) => model.includes(entry.model))), by: "step",
     paper: [],
@@ -123,7 +123,7 @@ function startState(results) {
   };
 }
 
-// How the text of a key is read; what cannot be is undefined.
+// Readers of the text of a key, which return undefined for a wrong text.
 const among = (...allowed) => (text) => (allowed.includes(text) ? text : undefined);
 const yesOrNo = (text) => ({ __proto__: null, yes: true, no: false })[text];
 const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined);
@@ -131,7 +131,7 @@ const numberOr = (word) => (text) => (text === word ? word : number(text));
 const stopOrLast = (text) => (FINE_TUNING_STOP.test(text) ? text : numberOr(LAST)(text));
 const named = (key) => (text, results) => among(...results[key].map((entry) => entry.name ?? entry))(text);
 const READERS = {
-  __proto__: null, // what all objects inherit is no key of an address
+  __proto__: null, // so that inherited properties, such as `constructor`, are no keys
   view: among(...VIEWS),
   paper: named("papers"), model: named("models"), measure: named("measures"), rows: named("selections"),
   at: stopOrLast, keep: stopOrLast, layer: numberOr(MEAN), keep_layer: numberOr(MEAN),
@@ -140,7 +140,7 @@ const READERS = {
   log: yesOrNo, intervals: yesOrNo, left_out: yesOrNo,
 };
 
-// Only what differs from the start is written.
+// The address has only the keys whose values differ from the start.
 function toAddress(state, start) {
   const address = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
@@ -151,7 +151,7 @@ function toAddress(state, start) {
   return `#${address}`;
 }
 
-// What the address does not say, or says wrongly, is as at the start; the latter is listed.
+// Read a state from an address. Missing and wrong keys have the values of the start; wrong ones are listed.
 function fromAddress(hash, results) {
   const state = startState(results);
   const address = new URLSearchParams(hash.replace(/^#/, ""));
@@ -167,26 +167,26 @@ function fromAddress(hash, results) {
   return { state: within(results, state), unknown };
 }
 
-// Names that lists offer: what the chosen papers draw, and selections that the chosen models and measures have.
+// The names in each list: models and measures of the chosen papers, and selections of the chosen series.
 function offered(results, state) {
   const papers = results.papers.filter((paper) => state.paper.includes(paper.name));
-  const drawn = (key) => (name) => !papers.length || papers.some((paper) => paper[key].includes(name));
-  const having = chosenSeries(results, { ...state, rows: results.selections });
+  const isInPapers = (key) => (name) => !papers.length || papers.some((paper) => paper[key].includes(name));
+  const series = chosenSeries(results, { ...state, rows: results.selections });
   return {
     paper: results.papers.map((paper) => paper.name),
-    model: results.models.map((model) => model.name).filter(drawn("models")),
-    measure: results.measured.filter(drawn("measures")),
-    rows: results.selections.filter((name) => !having.length || having.some((entry) => entry.selection === name)),
+    model: results.models.map((model) => model.name).filter(isInPapers("models")),
+    measure: results.measured.filter(isInPapers("measures")),
+    rows: results.selections.filter((name) => !series.length || series.some((entry) => entry.selection === name)),
   };
 }
 
-// Nothing is chosen that the chosen papers do not offer.
+// Restrict a state to models and measures that the chosen papers offer.
 function within(results, state) {
   if (!state.paper.length) return state;
   const choices = offered(results, state);
-  const kept = (key, most) => {
+  const restrict = (key, most) => {
     const both = state[key].filter((name) => choices[key].includes(name));
     return both.length || !state[key].length ? both : choices[key].slice(0, most);
   };
-  return { ...state, model: kept("model", MOST_AT_FIRST), measure: kept("measure", 1) };
+  return { ...state, model: restrict("model", MOST_AT_FIRST), measure: restrict("measure", 1) };
 }

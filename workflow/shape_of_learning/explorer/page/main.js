@@ -1,7 +1,7 @@
-// One state; every control changes it, and all that is shown follows from it.
+// The page has one state; controls change it, and it decides everything that the page shows.
 
 const PAUSE = 250; // milliseconds without a change, after which the address is written
-const ERRORS_ONLY = 1; // of Vega's messages
+const ERRORS_ONLY = 1; // Vega's level of messages
 const KEYS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0], Home: [0, -Infinity], End: [0, Infinity] };
 
 const hideTip = () => element("tip")?.classList.remove("visible");
@@ -60,12 +60,12 @@ class Explorer {
       element("claims").scrollIntoView();
       element("claims-title").focus();
     });
-    // A finger does not hover: where it taps, the drawing is told that a pointer moves.
+    // A finger does not hover, so a tap is sent to the chart as a move of the pointer.
     click("chart", ({ target, clientX, clientY }) => {
       target.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY, bubbles: true }));
     });
     for (const button of all("[data-save]")) button.addEventListener("click", () => this.save(button.dataset.save));
-    element("chart").addEventListener("keydown", (event) => this.readOn(event));
+    element("chart").addEventListener("keydown", (event) => this.moveCursor(event));
     element("table").addEventListener("toggle", () => this.showTable());
     addEventListener("hashchange", () => {
       this.readAddress();
@@ -92,7 +92,7 @@ class Explorer {
       try {
         history.replaceState(null, "", toAddress(this.state, this.start));
       } catch {
-        // Within another page, such as a report, it may have no address of its own.
+        // A page within another page, such as a report, may have no address of its own.
       }
     }, PAUSE);
   }
@@ -101,8 +101,8 @@ class Explorer {
     this.unknown = [];
     this.state = { ...this.state, ...part };
     if (part.paper) {
-      const some = (key) => (this.state[key].length ? this.state[key] : this.start[key]);
-      this.state = within(this.results, { ...this.state, model: some("model"), measure: some("measure") });
+      const valuesOf = (key) => (this.state[key].length ? this.state[key] : this.start[key]);
+      this.state = within(this.results, { ...this.state, model: valuesOf("model"), measure: valuesOf("measure") });
     }
     if (part.by) Object.assign(this.state, { at: LAST, keep: [], from: null, to: null });
     if (part.across) Object.assign(this.state, { layer: MEAN, keep_layer: [] });
@@ -110,7 +110,7 @@ class Explorer {
     this.draw();
   }
 
-  // At most once a frame, however many changes there are.
+  // Draw at most once per frame, whatever the number of changes.
   draw() {
     element("chart").ariaBusy = "true";
     this.waiting ??= nextFrame().then(() => {
@@ -120,38 +120,38 @@ class Explorer {
   }
 
   drawNow() {
-    const ofViews = VIEWS.map((view) => [view, drawnLines(this.results, { ...this.state, view })]);
-    const full = fullViews(ofViews);
+    const linesByView = VIEWS.map((view) => [view, drawnLines(this.results, { ...this.state, view })]);
+    const full = fullViews(linesByView);
     if (full.length && !full.includes(this.state.view)) this.state = { ...this.state, view: full[0] };
     this.controls.show(this.state);
     for (const input of all("[name=view]")) input.disabled = !full.includes(input.value);
-    this.drawn = Object.fromEntries(ofViews)[this.state.view];
+    this.chartLines = Object.fromEntries(linesByView)[this.state.view];
     const unknown = this.unknown.length ? [`Not in these results, and ignored: ${this.unknown.join(", ")}.`] : [];
-    const summary = summaryOf(this.results, this.state, this.drawn);
+    const summary = summaryOf(this.results, this.state, this.chartLines);
     element("summary").replaceChildren(...[...unknown, ...summary].flatMap((textContent) => [make("span", { textContent }), " "]));
     element("chart").setAttribute("aria-label", summary[0]);
     element("sample").textContent = sampleWords(this.results, this.shownRows);
-    element("definitions").textContent = definitionsOf(this.results, this.drawn);
+    element("definitions").textContent = definitionsOf(this.results, this.chartLines);
     element("reading").textContent = "";
     hideTip();
     this.cursor = null;
     if (this.claimsOf !== this.state.paper) showClaims(this.results, this.state);
     this.claimsOf = this.state.paper;
     this.showTable();
-    this.drawChart(this.drawn);
+    this.drawChart(this.chartLines);
   }
 
-  async drawChart(drawn) {
+  async drawChart(chartLines) {
     const chart = element("chart");
     chart.ariaBusy = "true";
     this.width = chart.clientWidth;
     const inside = make("div", { ariaHidden: "true" });
     let embedded = null;
-    if (drawn.lines.length) {
-      embedded = await embed(inside, specification(this.results, this.state, drawn.lines, this.width - 10), this.tooltip);
+    if (chartLines.lines.length) {
+      embedded = await embed(inside, specification(this.results, this.state, chartLines.lines, this.width - 10), this.tooltip);
     } else inside.append("Nothing to draw");
-    // Another view may have been asked for meanwhile.
-    if (this.drawn !== drawn) return embedded?.finalize();
+    // The state may have changed in the meantime.
+    if (this.chartLines !== chartLines) return embedded?.finalize();
     this.embedded?.finalize();
     this.embedded = embedded;
     chart.classList.toggle("empty", !embedded);
@@ -159,23 +159,23 @@ class Explorer {
     chart.ariaBusy = "false";
   }
 
-  // What Vega shows beside the pointer; as elements made it, no text of it can become one.
+  // The HTML beside the pointer; DOM elements escape its text.
   tipOf({ i }) {
     const words = wordsOf(this.results, this.results.rows[i]);
     const parts = words.flatMap(([term, text]) => [make("dt", { textContent: term }), make("dd", { textContent: text })]);
     return make("dl", {}, ...parts).outerHTML;
   }
 
-  // Arrow keys go from value to value.
-  readOn(event) {
-    const { lines } = this.drawn;
+  // Move from value to value by arrow keys.
+  moveCursor(event) {
+    const { lines } = this.chartLines;
     const by = KEYS[event.key];
     if (!by || !lines.length || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const within = (place, length) => Math.max(0, Math.min(length - 1, place));
+    const clamp = (place, length) => Math.max(0, Math.min(length - 1, place));
     const { line, point } = this.cursor ?? { line: 0, point: by[1] === 1 ? -1 : 0 };
-    const next = within(line + (this.cursor ? by[0] : 0), lines.length);
-    this.cursor = { line: next, point: within(point + by[1], lines[next].rows.length) };
+    const next = clamp(line + (this.cursor ? by[0] : 0), lines.length);
+    this.cursor = { line: next, point: clamp(point + by[1], lines[next].rows.length) };
     const row = lines[next].rows[this.cursor.point];
     this.embedded?.view.signal("cursor", row.i).run();
     element("reading").textContent = wordsOf(this.results, row).map((pair) => pair.join(": ")).join("; ");
@@ -186,7 +186,7 @@ class Explorer {
   }
 
   get shownRows() {
-    return this.drawn.lines.flatMap((line) => line.rows);
+    return this.chartLines.lines.flatMap((line) => line.rows);
   }
 
   async save(kind) {
@@ -211,26 +211,26 @@ class Explorer {
   }
 }
 
-// Draw the pictures that have not come into view, which a print shows too.
+// Draw the pictures that have not come into view, before the page is printed.
 function drawUnseen() {
   for (const place of all(".picture:not(:has(svg, canvas))")) place.draw();
 }
 
-// Draw pictures anew, with another width or other colours.
+// Redraw pictures after a change of width or colours.
 function redraw() {
   for (const place of all(".picture:has(svg, canvas)")) place.draw();
 }
 
-// Views with something to see: a training has two checkpoints or more, unless there is nothing else.
-function fullViews(ofViews) {
-  const drawn = ofViews.filter(([, { lines }]) => lines.length);
+// The views with lines; the view by step and the heat map need two checkpoints unless all views lack them.
+function fullViews(linesByView) {
+  const filledViews = linesByView.filter(([, { lines }]) => lines.length);
   const checkpoints = ({ rows }) => new Set(rows.map((row) => row.checkpoint)).size;
-  const full = drawn.filter(([view, { lines }]) => view === "layer" || lines.some((line) => checkpoints(line) > 1));
-  return (full.length ? full : drawn).map(([view]) => view);
+  const full = filledViews.filter(([view, { lines }]) => view === "layer" || lines.some((line) => checkpoints(line) > 1));
+  return (full.length ? full : filledViews).map(([view]) => view);
 }
 
 if (typeof DecompressionStream === "undefined") {
-  stop("This browser is too old to unpack the numbers of this page; open it in one from 2023 or later.");
+  stop("This browser is too old to unpack the numbers of this page; open it in a browser from 2023 or later.");
 } else {
   Results.read().then(
     (results) => new Explorer(results),

@@ -1,4 +1,4 @@
-// The pictures that the page opens with, drawn without Vega, which takes longer to load than they take to draw.
+// The opening pictures, drawn without Vega, which takes longer to load than they take to draw.
 
 const [ANISOTROPY_MEASURE, WITHOUT_MASSIVE] = ["anisotropy", "anisotropy_without_massive_tokens"];
 const PLOT_HEIGHT = 210;
@@ -6,13 +6,13 @@ const MARGIN = { left: 44, right: 12, top: 8, bottom: 40 };
 const [MOST_X_TICKS, MOST_Y_TICKS] = [8, 5];
 const POINT = 2; // pixels
 
-// States of the opening pictures: anisotropy by layer, then what is left of it without massive tokens, or a dimension
-// if no model has such tokens, whose picture would be the same.
+// States of the opening pictures: anisotropy by layer, then with and without massive tokens; if no model has massive
+// tokens, a dimension instead.
 function pictureStates(results) {
-  const layered = results.measured.filter((name) => results.series.some((series) => series.measure === name && !series.isWhole));
-  const first = layered.includes(ANISOTROPY_MEASURE) ? ANISOTROPY_MEASURE : layered[0];
-  const isMassive = first === ANISOTROPY_MEASURE && layered.includes(WITHOUT_MASSIVE) && hasMassiveTokens(results);
-  const second = [...DIMENSION_MEASURES, ...layered].find((name) => layered.includes(name) && ![first, WITHOUT_MASSIVE].includes(name));
+  const layerMeasures = results.measured.filter((name) => results.series.some((series) => series.measure === name && !series.isWhole));
+  const first = layerMeasures.includes(ANISOTROPY_MEASURE) ? ANISOTROPY_MEASURE : layerMeasures[0];
+  const isMassive = first === ANISOTROPY_MEASURE && layerMeasures.includes(WITHOUT_MASSIVE) && hasMassiveTokens(results);
+  const second = [...DIMENSION_MEASURES, ...layerMeasures].find((name) => layerMeasures.includes(name) && ![first, WITHOUT_MASSIVE].includes(name));
   const pictures = [[first], isMassive ? [first, WITHOUT_MASSIVE] : [second]];
   return pictures.filter((measures) => measures.every(Boolean)).map((measures) => pictureState(results, measures));
 }
@@ -22,38 +22,38 @@ function hasMassiveTokens(results) {
   return withoutRepeats(lines).lines.some((line) => line.series.measure === WITHOUT_MASSIVE);
 }
 
-// The models that the sentences above the pictures name; all if they name none. Long labels may contain short ones.
+// The models that the sentences above the pictures name. Long labels come first, since they may contain short labels.
 function namedModels(results) {
   let text = element("findings").textContent;
-  const named = [];
-  for (const { name, label } of [...results.models].sort((one, other) => other.label.length - one.label.length)) {
+  const names = [];
+  for (const { name, label } of [...results.models].sort((a, b) => b.label.length - a.label.length)) {
     if (!text.includes(label)) continue;
-    named.push(name);
+    names.push(name);
     text = text.replaceAll(label, "");
   }
-  return named;
+  return names;
 }
 
 function pictureState(results, measure) {
-  const ofMeasures = results.series.filter((entry) => measure.includes(entry.measure));
-  const named = namedModels(results);
-  const ofNamed = ofMeasures.filter((entry) => named.includes(entry.model));
-  const series = ofNamed.length ? ofNamed : ofMeasures;
+  const measureSeries = results.series.filter((entry) => measure.includes(entry.measure));
+  const modelNames = namedModels(results);
+  const namedSeries = measureSeries.filter((entry) => modelNames.includes(entry.model));
+  const series = namedSeries.length ? namedSeries : measureSeries;
   const selections = measure.map((name) => {
     const names = series.filter((entry) => entry.measure === name).map((entry) => entry.selection);
     return names.includes("all") ? "all" : names[0];
   });
   const model = [...new Set(series.map((entry) => entry.model))];
   const state = { ...startState(results), measure, model, rows: selections, across: acrossFor(series), together: measure.length > 1 };
-  const earlier = stops(results, state).slice(0, -2); // before the last step, which is the last checkpoint
-  const keep = model.length === 1 ? [earlier[0], earlier[Math.ceil(earlier.length / 2)]].filter((stop) => stop !== undefined) : [];
+  const earlierStops = stops(results, state).slice(0, -2); // without the last step, which is the last checkpoint
+  const keep = model.length === 1 ? [earlierStops[0], earlierStops[Math.ceil(earlierStops.length / 2)]].filter((stop) => stop !== undefined) : [];
   return { ...state, keep: [...new Set(keep)] };
 }
 
 function pictureTitle(results, { measure: [name], together, across, keep }) {
   const { label, axis } = results.measuresByName.get(name);
-  const what = together ? `${label} with and without massive tokens` : axis === DIMENSION ? `${axis} (${label})` : label;
-  return `${what} by ${across === "depth" ? "relative depth" : "layer"}${keep.length ? " and step" : ""}`;
+  const subject = together ? `${label} with and without massive tokens` : axis === DIMENSION ? `${axis} (${label})` : label;
+  return `${subject} by ${across === "depth" ? "relative depth" : "layer"}${keep.length ? " and step" : ""}`;
 }
 
 function showPictures(results) {
@@ -70,7 +70,7 @@ function showPictures(results) {
   for (const place of all("#pictures .picture")) place.draw();
 }
 
-// The lines without those that leave out massive tokens of a model that has none, which are the same; and these models.
+// Drop lines without massive tokens of models that have no massive tokens, and return the other lines and these models.
 function withoutRepeats(lines) {
   const values = ({ rows }) => JSON.stringify(rows.map(({ layer, value }) => [layer, value]));
   const isSame = (line) => lines.some((other) =>
@@ -80,13 +80,13 @@ function withoutRepeats(lines) {
 }
 
 function svg(tag, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
 }
 
-// Legends that wrap, and lines with bands and points.
+// A picture of lines with bands and points, and its legends.
 function linePicture(results, state, lines, width) {
   const names = namesOfLines(results, state, lines);
   const unique = (key) => [...new Set(names.map((name) => name[key]))];
@@ -94,7 +94,7 @@ function linePicture(results, state, lines, width) {
   const palette = styled("lines").split(" ");
   const colour = (name) => palette[colours.indexOf(name) % palette.length];
   const dash = (list, name) => DASHES[list.indexOf(name) % DASHES.length].join(" ");
-  const isDashed = seconds.length > 1; // else dashes say the same as colours
+  const isDashed = seconds.length > 1; // otherwise dashes repeat the colours
   const entry = (label, stroke, dashes) =>
     make("li", {}, svg("svg", { width: 24, height: 10 }, svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke, "stroke-width": 2, "stroke-dasharray": dashes })), label);
   const legends = [
@@ -115,7 +115,7 @@ function linePicture(results, state, lines, width) {
   const base = MARGIN.top + PLOT_HEIGHT;
   const height = base + MARGIN.bottom;
   const text = (words, attributes) => svg("text", { class: "tick", ...attributes }, words);
-  const drawn = [
+  const shapes = [
     ...yTicks.flatMap((value) => [
       svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
       text(shortNumber(value), { x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" }),
@@ -128,19 +128,19 @@ function linePicture(results, state, lines, width) {
       const path = (points) => points.map((point, first) => `${first ? "L" : "M"}${point.join(" ")}`).join("");
       const bands = runs(rows, ({ low, high }) => Number.isFinite(low) && Number.isFinite(high));
       const edges = (run) => [...run.map((row) => [x(across(row)), y(row.high)]), ...run.map((row) => [x(across(row)), y(row.low)]).reverse()];
-      const known = rows.filter(({ value }) => Number.isFinite(value));
+      const finiteRows = rows.filter(({ value }) => Number.isFinite(value));
       return [
         ...bands.map((run) => svg("path", { d: `${path(edges(run))}Z`, fill: stroke, opacity: 0.14 })),
         ...runs(rows, ({ value }) => Number.isFinite(value)).map((run) =>
           svg("path", { d: path(run.map((row) => [x(across(row)), y(row.value)])), fill: "none", stroke, "stroke-width": 1.8, "stroke-dasharray": dashes })),
-        ...known.map((row) => point(row, x(across(row)), y(row.value), stroke, names[at])),
+        ...finiteRows.map((row) => point(row, x(across(row)), y(row.value), stroke, names[at])),
       ];
     }),
   ];
-  return [...legends.map((entries) => make("ul", { className: "legend" }, ...entries)), svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ...drawn)];
+  return [...legends.map((entries) => make("ul", { className: "legend" }, ...entries)), svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ...shapes)];
 }
 
-// A value; an open diamond where its checkpoint is not ok, an open ring where it is suspect, as in figures.
+// The mark of a value: an open diamond if its checkpoint is not ok, an open ring if it is suspect, as in figures.
 function point(row, x, y, stroke, { colour, second }) {
   const title = svg("title", {}, `${[colour, second].filter(Boolean).join(", ")}, layer ${row.layer}: ${shortNumber(row.value)}`);
   if (!row.mark) return svg("circle", { cx: x, cy: y, r: POINT, fill: stroke }, title);
@@ -149,17 +149,17 @@ function point(row, x, y, stroke, { colour, second }) {
   return svg("path", { d: `M${x - 4} ${y}l4 -4l4 4l-4 4Z`, ...look }, title);
 }
 
-// Rows without a gap for which something holds.
+// Runs of consecutive rows for which a condition holds.
 function runs(rows, holds) {
-  const found = [[]];
+  const parts = [[]];
   for (const row of rows) {
-    if (holds(row)) found.at(-1).push(row);
-    else found.push([]);
+    if (holds(row)) parts.at(-1).push(row);
+    else parts.push([]);
   }
-  return found.filter((run) => run.length);
+  return parts.filter((run) => run.length);
 }
 
-// Round numbers around a range.
+// Round numbers that cover a range.
 function ticks(low, high, most) {
   if (!(high >= low)) return [0, 1];
   const rough = (high - low) / most || Math.abs(high) || 1;

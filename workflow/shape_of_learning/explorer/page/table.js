@@ -1,7 +1,7 @@
-// The values that are drawn as a table that every column sorts, and tables to download.
+// The values of the chart as a table that each column can sort, and tables to download.
 
 const MOST_ROWS = 500; // of the page's table
-// Of a table to download: the columns of tables/estimates.csv, and the names of legends.
+// The columns of a downloaded table: those of tables/estimates.csv, and the labels of legends.
 const FILE_COLUMNS = {
   model: ({ checkpoint }) => checkpoint.model,
   model_label: ({ series }, results) => results.modelsByName.get(series.model).label,
@@ -20,7 +20,7 @@ const FILE_COLUMNS = {
   verdict: ({ checkpoint }) => checkpoint.verdict,
   reason: (row) => row.reason,
 };
-// What a narrow screen shows without scrolling comes first.
+// Columns that a narrow screen should show without scrolling come first.
 const PAGE_COLUMNS = {
   Model: FILE_COLUMNS.model_label,
   Measure: FILE_COLUMNS.estimator_label,
@@ -73,7 +73,7 @@ class Table {
     this.help.textContent = [isWide && MORE_COLUMNS, columns.includes("Verdict") && VERDICT_MEANS].filter(Boolean).join(" ");
   }
 
-  // Columns that are not empty; those that are so in most rows come last.
+  // Columns without those that are empty; columns that are empty in most rows come last.
   columnsFor(rows) {
     const filled = (name) => rows.filter((row) => !isEmpty(PAGE_COLUMNS[name](row, this.results))).length;
     const shares = Object.keys(PAGE_COLUMNS).map((name) => [name, filled(name) / rows.length]).filter(([, share]) => share > 0);
@@ -87,13 +87,13 @@ class Table {
     button.addEventListener("click", () => {
       this.order = { column: name, isDescending: isSorted && !isDescending };
       this.show(rows);
-      [...this.place.querySelectorAll("th button")].find((each) => each.textContent === name).focus();
+      [...this.place.querySelectorAll("th button")].find(({ textContent }) => textContent === name).focus();
     });
     return make("th", { scope: "col", ariaSort: isSorted ? (isDescending ? "descending" : "ascending") : "none" }, button);
   }
 }
 
-// What is empty comes last, whatever the order.
+// Sort rows; empty cells come last in both directions.
 function sortRows(rows, read, isDescending) {
   const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
   const keyed = rows.map((row) => [read(row), row]);
