@@ -510,7 +510,7 @@ def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
     found = judged(low, named)
     assert found.verdict == "contradicted"
     assert found.models == ("d",)
-    assert "none that the claim names" in found.because
+    assert "this run's models" in found.because
     claim, of = CLAIMS["near_perfect_linearity"], {("d", "linearity"): curve({0: [1, 1]})}
     found = judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 2)}, of))
     assert "other models" in describe_finding(claim, found)
