@@ -123,7 +123,8 @@ def _format_error(error: dict[str, Any]) -> str:
     subject = f"`{key}`" if key else "the entry"
     kind, value, message = error["type"], error["input"], error["msg"]
     if kind == "unknown_key":
-        name, place = error["ctx"]["name"], f" in {subject}" if key else ""
+        name = error["ctx"]["name"]
+        place = f" in {subject}" if key else ""
         return f"unknown key `{cut(name)}`{place}; {suggest_name(name, error['ctx']['keys'])}"
     if kind == "refused":
         return f"{subject} {message}"

@@ -532,7 +532,8 @@ class HubEntry(Entry):
 
     @cached_property
     def hub_steps(self) -> OfferedSteps | None:
-        training, subfolder = self.training, self.subfolder or ""
+        training = self.training
+        subfolder = self.subfolder or ""
         if training is None or training.steps is None:
             return None
         self._check_templates()
@@ -550,7 +551,8 @@ class HubEntry(Entry):
 
     @cached_property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        training, subfolder = self.training, self.subfolder or ""
+        training = self.training
+        subfolder = self.subfolder or ""
         if training is None:
             revision = self.revision or "main"
             return (Checkpoint(name_folder(revision), revision, self.repository, subfolder),)
@@ -647,7 +649,8 @@ class FolderEntry(Entry):
 
     @cached_property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        training, path = self.training, str(expand_home(self.path))
+        training = self.training
+        path = str(expand_home(self.path))
         if path.count(STEP) != (training is not None):
             raise InputError(
                 f"{self._where}: `training: {{steps: all}}` needs a `path` with one `{STEP}`, such as "
@@ -1028,7 +1031,8 @@ def expand_seeds(
         if not isinstance(entry, dict) or "seeds" not in entry:
             new_entries[name] = file, entry
             continue
-        numbers, training = entry["seeds"], entry.get("training")
+        numbers = entry["seeds"]
+        training = entry.get("training")
         revision = training.get("revision") if isinstance(training, dict) else None
         places = (entry.get("repository"), revision)
         is_list = isinstance(numbers, list) and all(type(number) is int for number in numbers)

@@ -177,7 +177,8 @@ def list_models_by_table(run: Run, target: str) -> dict[str, list[str]]:
 
 def make_figure_job(run: Run, target: str) -> FigureJob:
     """Make the job of a figure."""
-    figure, names = run.figures[target], run.shown_models[target]
+    figure = run.figures[target]
+    names = run.shown_models[target]
     models = [run.models[name] for name in names]
     measures = [run.all_measures[name] for name in figure.estimators]
     sample = _fill_in_settings("sample", figure.sample, run.settings)
@@ -218,7 +219,8 @@ def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -
 
 def make_table_job(run: Run, target: str) -> TableJob:
     """Make the job of a table."""
-    table, entries = run.tables[target], []
+    table = run.tables[target]
+    entries = []
     for model in (run.models[name] for name in run.shown_models[target]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
         names = {"name": model.name, "family": model.family} if table.reads else {}

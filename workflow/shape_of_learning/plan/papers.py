@@ -668,7 +668,8 @@ def _list_curves(models: Iterable[Entry]) -> list[str]:
 
 def _check_drawn(target: str, models: Sequence[Entry], entry: TargetEntry) -> None:
     """Refuse more models than fit into a figure, and two models with the same label."""
-    limit, curves = entry.most_models, _list_curves(models)
+    limit = entry.most_models
+    curves = _list_curves(models)
     if limit is not None and len(curves) > limit:
         example = ", ".join(curves[:limit])
         raise InputError(

@@ -617,7 +617,8 @@ class Run:
 
     def make_model_tables_job(self, name: str, folder: str) -> ModelTablesJob:
         """Describe a model, and each of its estimators with the checkpoints at which it is measured."""
-        shape, estimators = self.models[name].shape, self.list_estimators_by_checkpoint(name)
+        shape = self.models[name].shape
+        estimators = self.list_estimators_by_checkpoint(name)
         model = MeasuredModel(
             name=name,
             role=shape.role,
@@ -880,7 +881,8 @@ def read_run(
         for name in (*collect_figures(chosen_papers), *collect_tables(chosen_papers))
     }
     shown_models = choose_target_models(settings["figures"], run_targets, models, notices)
-    measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
+    measurement = settings["measurement"]
+    last_layer = settings["forward"]["last_layer"]
     drawn_estimators = [
         name for target in shown_models if target in figures for name in figures[target].estimators
     ]
@@ -941,7 +943,8 @@ def _check_task(model: Entry, tasks: Mapping[str, TaskEntry]) -> None:
     """Refuse a fine-tuning on an unknown task, or of a decoder on pairs of texts."""
     if model.origin is None:
         return
-    name, where = model.recipe["task"], f"model `{model.name}`: `finetuning.task`"
+    name = model.recipe["task"]
+    where = f"model `{model.name}`: `finetuning.task`"
     if name not in tasks:
         raise make_unknown_name_error(name, tasks, "task", where)
     if tasks[name].has_pairs and model.shape.role == "decoder":

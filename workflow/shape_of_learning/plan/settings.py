@@ -551,7 +551,8 @@ def _check_order(measure: Measure) -> None:
     """Refuse a parameter that must be above another parameter of the measure and is not."""
     for key, allowed_values in measure.allowed.items():
         other = allowed_values.above_parameter if isinstance(allowed_values, AllowedRange) else ""
-        value, minimum = measure.parameters[key], measure.parameters.get(other, -math.inf)
+        value = measure.parameters[key]
+        minimum = measure.parameters.get(other, -math.inf)
         if other and not value > minimum:  # type: ignore[operator]
             raise InputError(
                 f"configuration key `measurement.parameters.{measure.name}`: `{key}` is {value}, but must be above "

@@ -191,7 +191,8 @@ def make_hub_task(name: str, entry: TaskEntry) -> Task:
     InputError
         As :func:`download_dataset` and :func:`read_examples`, or if a split is missing.
     """
-    where, hub = f"task `{name}`", entry.hub
+    where = f"task `{name}`"
+    hub = entry.hub
     assert hub is not None
     builder = download_dataset(hub, where)
     examples: list[Example] = []
