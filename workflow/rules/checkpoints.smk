@@ -1,4 +1,4 @@
-"""Weights, from the Hub, from a local pretraining or from a fine-tuning.
+"""Weights from the Hub, from a local pretraining or from a fine-tuning.
 
 REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cleaned text; for a
 fine-tuning another checkpoint and the examples of a task.
@@ -6,18 +6,18 @@ OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             the files that the lock lists, and a verdict on each revision
     <results>/downloads/{model}/{revision}/       weights, tokenizer, configuration and checkpoint.json; a download that
-                                                  is kept lies in <resources>/checkpoints/, and this is a link to it
-    <results>/pretrained/{model}/step{N}/         the same of a pretraining, one folder per saved step
-    <results>/finetuned/{model}/step{N}/          the same of a fine-tuning; 16 steps are an epoch
-    <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both
-STEPS: while the run is planned, the Hub is asked for what no lock holds, and bad revisions are left out; locks are
-written as the run starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model;
-judge_checkpoints when they have been measured.
+                                                  is kept lies in <resources>/checkpoints/, and this folder is a link
+    <results>/pretrained/{model}/step{N}/         the same files of a pretraining, one folder per saved step
+    <results>/finetuned/{model}/step{N}/          the same files of a fine-tuning; 16 steps are an epoch
+    <results>/tables/training/{model}.csv         held-out losses and scores of the steps of a training
+STEPS: the plan of a run asks the Hub for revisions that no lock holds, and leaves out bad revisions. The start of the
+run writes the locks. fetch_checkpoint runs for each good revision, pretrain_model or finetune_model once per model, and
+judge_checkpoints after all checkpoints have been measured.
 """
 
 
 def name_download(model, revision):
-    """Name the place of a download that is kept, with a digest of the pinned hashes, so that no run changes it."""
+    """Name the place of a download that is kept, by a digest of the pinned hashes, so that no other run changes it."""
     if not SETTINGS["keep_checkpoints"]:
         return ""
     return name_shared_place(
@@ -26,18 +26,18 @@ def name_download(model, revision):
 
 
 def find_origin_weights(wildcards, input):
-    """Find the folder of the checkpoint that a fine-tuning begins with."""
-    return weights_folder(*RUN.find_origin(wildcards.model), input.get("checkpoint", []))
+    """Find the folder of the checkpoint with which a fine-tuning begins."""
+    return find_weights_folder(*RUN.find_origin(wildcards.model), input.get("checkpoint", []))
 
 
 def find_origin_tokenizer(wildcards, input):
-    """Find the tokenizer of the checkpoint that a fine-tuning begins with."""
+    """Find the tokenizer of the checkpoint with which a fine-tuning begins."""
     model, _ = RUN.find_origin(wildcards.model)
-    return tokenizer_folder(model, find_origin_weights(wildcards, input))
+    return find_tokenizer_folder(model, find_origin_weights(wildcards, input))
 
 
 def list_checkpoint_files(pattern):
-    """List one file of each checkpoint of a model that is measured."""
+    """Return an input function that lists one file of each measured checkpoint of a model."""
 
     def list_files(model):
         checkpoints = RUN.list_checkpoints(model)
@@ -47,7 +47,7 @@ def list_checkpoint_files(pattern):
 
 
 rule resolve:
-    """Pin the revisions of all models of the configuration, without any other work."""
+    """Pin the revisions of all models of the configuration, and do nothing else."""
     input:
         ask_plan(RUN.resolve),
 
@@ -80,8 +80,8 @@ rule check_checkpoints:
 rule fetch_checkpoint:
     """Download one revision at the commit that its lock pins.
 
-    The lock is no input: news of another revision does not fetch this one again. Nor is the code, since the
-    pinned hashes admit no other bytes.
+    The lock is no input, so that a change of another revision does not fetch this revision again. The code is no
+    parameter, since the pinned hashes admit no other bytes.
     """
     output:
         mark_temporary(
@@ -96,9 +96,9 @@ rule fetch_checkpoint:
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
-    # As many as the forward pass: downloads of one core each would leave it waiting for all cores, and fill
-    # the disk meanwhile.
-    threads: forward_threads
+    # As many cores as a forward pass: many downloads of one core each would keep a forward pass waiting for its cores,
+    # and would fill the disk meanwhile.
+    threads: count_forward_threads
     resources:
         downloads=1,
         shared=ask_plan(name_download, "model", "revision"),
@@ -111,7 +111,7 @@ rule fetch_checkpoint:
 rule pretrain_model:
     """Train a small model on the cleaned text and save it at log-spaced steps.
 
-    Its threads are part of the recipe, since they decide how sums are rounded.
+    The number of threads is part of the recipe, since the rounding of sums depends on it.
     """
     input:
         **CLEAN_CORPUS,
@@ -124,7 +124,7 @@ rule pretrain_model:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
         model=match_any(RUN.list_models("pretraining")),
-    priority: 10  # much follows of it
+    priority: 10  # many jobs need the trained model
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
@@ -140,10 +140,10 @@ rule pretrain_model:
 rule finetune_model:
     """Train a checkpoint further on a task and save it at log-spaced steps.
 
-    Its threads are part of the recipe, since they decide how sums are rounded.
+    The number of threads is part of the recipe, since the rounding of sums depends on it.
     """
     input:
-        checkpoint=ask_plan(lambda model: weights_input(*RUN.find_origin(model)), "model"),
+        checkpoint=ask_plan(lambda model: list_weights_input(*RUN.find_origin(model)), "model"),
         task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
         description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
@@ -155,7 +155,7 @@ rule finetune_model:
         "<benchmarks>/finetuned/{model}.tsv"
     wildcard_constraints:
         model=match_any(RUN.list_models("finetuning")),
-    priority: 10  # much follows of it
+    priority: 10  # many jobs need the trained model
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]

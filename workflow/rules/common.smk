@@ -1,10 +1,10 @@
 """The run that the configuration describes, and the functions by which all rules ask it.
 
 RUN (shape_of_learning/plan/run.py) has the models with their checkpoints and measures, and the tables that figures and
-claims read. Rules ask it by `ask_plan`, which calls a function with wildcards.
+claims read. Rules ask RUN by `ask_plan`, which calls a function with the values of wildcards.
 
-Rules nearer to a figure have a higher `priority`: the first figures are there long before the last checkpoint, and
-downloaded weights and hidden states are measured and removed before others come.
+Rules nearer to a figure have a higher `priority`, so that the first figures are finished long before the last
+checkpoint is measured, and so that weights and hidden states are measured and removed before the next are written.
 """
 
 import hashlib
@@ -44,12 +44,12 @@ WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
 
 def say(line):
-    """Show the user a line while the run is planned."""
+    """Print a line for the user while the run is planned."""
     print(escape_controls(line), file=sys.stderr, flush=True)
 
 
 def exit_on_input_error(function, *arguments, **options):
-    """Call a function; an InputError ends Snakemake with its sentence, without the place where it was raised."""
+    """Call a function, and end Snakemake with the sentence of an InputError, without a traceback."""
     try:
         return function(*arguments, **options)
     except InputError as error:
@@ -57,9 +57,11 @@ def exit_on_input_error(function, *arguments, **options):
 
 
 def plan_run(settings):
-    """Read configuration, model list and papers; entries of the working directory go first."""
+    """Read configuration, model list and papers; model entries of the working directory take precedence."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
-        read_yaml(file)  # which refuses keys that occur twice, while Snakemake takes the last
+        read_yaml(
+            file
+        )  # this refuses a key that occurs twice, while Snakemake takes the last value
     return read_run(
         add_defaults(settings, WORKFLOW.parent / "config/config.yaml"),
         *(WORKFLOW.parent / "config/models", Path("config/models")),
@@ -69,7 +71,7 @@ def plan_run(settings):
     )
 
 
-hide_bars()  # before planning imports libraries, to ask the Hub or to unpack a model
+hide_bars()  # the plan may import libraries that show progress bars
 RUN: Run = exit_on_input_error(plan_run, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
@@ -87,7 +89,7 @@ pathvars:
 
 
 def ask_plan(function, *wildcards, **options):
-    """Return a function for a rule, which calls another one with the values of these wildcards."""
+    """Return a function for a rule, which calls `function` with the values of these wildcards."""
 
     def call(values):
         if {"model", "revision"} <= {*wildcards}:
@@ -98,10 +100,10 @@ def ask_plan(function, *wildcards, **options):
 
 
 def ask_job(function, *wildcards):
-    """Return the parameter `job` of a rule, which makes one object, whose text the report shows as it is.
+    """Return a function for the parameter `job` of a rule, whose text the report shows unchanged.
 
-    The job must be a NamedTuple. Snakemake does not compare a parameter that is a dataclass, so a change in it would rerun
-    nothing; it compares a dataclass inside a NamedTuple.
+    The job must be a NamedTuple. Snakemake does not compare a parameter that is a dataclass, so a changed dataclass
+    would rerun nothing; Snakemake does compare a dataclass inside a NamedTuple.
     """
 
     def make_job(*values):
@@ -136,16 +138,17 @@ ENDINGS = ("csv", "h5", "html", "json", "md", "pdf", "png", "txt", "yaml")
 
 
 def suggest_target(target):
-    """Write which target is near one that no rule makes; an empty sentence if none is."""
+    """Write a sentence that suggests a target in place of a target that no rule makes; empty without a suggestion."""
     rules = [rule.name for rule in workflow.rules]
     if Path(target).name == target:
         return str(make_unknown_name_error(target, rules, "target", "the command line"))
     problem = f"the command line: no rule makes `{target}`"
     for part in re.split(r"[/.]", target):
         names = [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS, *ENDINGS]
-        for near in get_close_matches(part, names):
-            if near != part and find_makers(other := target.replace(part, near)):
-                return f"{problem}; did you mean `{other}`?"
+        for near_name in get_close_matches(part, names):
+            near_target = target.replace(part, near_name)
+            if near_name != part and find_makers(near_target):
+                return f"{problem}; did you mean `{near_target}`?"
     for folder in map(str, Path(target).parents):
         for rule in find_makers(folder):
             wildcards = rule.get_wildcards(folder)
@@ -158,11 +161,9 @@ def suggest_target(target):
 
 
 def explain_target(record):
-    """Replace Snakemake's message on a target that no rule makes, if another target is near."""
-    missing = re.search(
-        r"No rule to produce (.+) \(if you use input functions", record.getMessage()
-    )
-    if missing and (sentence := suggest_target(missing[1])):
+    """Replace Snakemake's message on a target that no rule makes, if there is a better sentence."""
+    match = re.search(r"No rule to produce (.+) \(if you use input functions", record.getMessage())
+    if match and (sentence := suggest_target(match[1])):
         record.msg, record.args = f"ERROR: {sentence}", ()
     return True
 
@@ -175,20 +176,20 @@ CLEAN_CORPUS = {"text": f"{_CORPUS}/text.txt", "alphabet": f"{_CORPUS}/alphabet.
 
 # --- Checkpoints: their files, and the windows that are run through them ----------------------------
 
-# Files that other runs may share lie in <resources>, where a job writes them under a lock. They are no outputs of a
-# rule, since Snakemake removes the outputs of a job before it begins, while another run may read them: the output is
-# a link.
-SHARED = workflow.pathvars.apply("<resources>")
+# Files that several runs share lie in <resources>, where a job writes them under a lock. These files are no outputs of
+# a rule, since Snakemake removes the outputs of a job before the job begins, while another run may read them. The
+# output is a link.
+SHARED_FOLDER = workflow.pathvars.apply("<resources>")
 DOWNLOADS = "<results>/downloads"
 
 
 def name_shared_place(folder, name, pin):
-    """Name the place that runs with the same content share."""
-    return f"{SHARED}/{folder}/{name}-{hashlib.sha256(pin.encode()).hexdigest()[:12]}"
+    """Name the place of a file or folder that runs with the same pin share."""
+    return f"{SHARED_FOLDER}/{folder}/{name}-{hashlib.sha256(pin.encode()).hexdigest()[:12]}"
 
 
-def weights_input(model, revision):
-    """List the input of jobs that read a checkpoint: a download, or all steps of a training; none for local folders."""
+def list_weights_input(model, revision):
+    """List the input of jobs that read a checkpoint: a download, or all steps of a training; empty for a folder."""
     return {
         "fetch_checkpoint": [f"{DOWNLOADS}/{model}/{revision}"],
         "pretrain_model": [f"<results>/pretrained/{model}"],
@@ -196,21 +197,18 @@ def weights_input(model, revision):
     }.get(MODELS[model].input_rule, [])
 
 
-def weights_folder(model, revision, inputs):
-    """Find the files of a checkpoint, which are no parameter, since no number depends on their place."""
+def find_weights_folder(model, revision, inputs):
+    """Find the folder of a checkpoint, which is a resource and no parameter, since no number depends on it."""
     entry = MODELS[model]
     if isinstance(entry, FolderEntry):
         return entry.local_folders[revision]
     return str(Path(inputs[0], revision if entry.saved_steps else ""))
 
 
-def tokenizer_folder(model, weights):
-    """Find the tokenizer of a checkpoint: beside its weights, or the one that the entry of a local folder names."""
-    return (
-        MODELS[model].tokenizer
-        if MODELS[model].kind == "path" and MODELS[model].tokenizer
-        else weights
-    )
+def find_tokenizer_folder(model, weights):
+    """Find the tokenizer of a checkpoint: the folder that its entry names, or the folder of its weights."""
+    entry = MODELS[model]
+    return entry.tokenizer if entry.kind == "path" and entry.tokenizer else weights
 
 
 def make_sampling_protocol(model):
@@ -224,8 +222,8 @@ def make_sampling_protocol(model):
     )
 
 
-def forward_threads(wildcards):
-    """Return the cores of a forward pass, on which no number depends; small models run as fast on one core."""
+def count_forward_threads(wildcards):
+    """Return the number of cores of a forward pass: one for a small model, which more cores would not make faster."""
     shape = MODELS[wildcards.model].shape
     is_large = 12 * shape.layers * shape.hidden_size**2 > 50_000_000
     return SETTINGS["forward"]["threads"] if is_large else 1
@@ -241,7 +239,7 @@ def estimate_needs(job, model, threads):
 
 
 def request_resources(job):
-    """Return memory and time of a job, more at each attempt."""
+    """Return the memory and the time of a job, which grow at each attempt."""
     return {
         "mem_mb": lambda wildcards, threads, attempt: (
             estimate_needs(job, wildcards.model, threads).mem_mb(attempt)
@@ -254,13 +252,13 @@ def request_resources(job):
 
 def find_weights(wildcards, input):
     """Find the folder of the checkpoint that a job reads."""
-    return weights_folder(wildcards.model, wildcards.revision, input.get("checkpoint", []))
+    return find_weights_folder(wildcards.model, wildcards.revision, input.get("checkpoint", []))
 
 
-# No number depends on these, so that a change of them is no reason to rerun.
+# No number depends on these values. They are resources, which Snakemake does not compare, so a change reruns nothing.
 RUNTIME_PARAMS = {
     "checkpoint": find_weights,
-    "tokenizer": lambda wildcards, input: tokenizer_folder(
+    "tokenizer": lambda wildcards, input: find_tokenizer_folder(
         wildcards.model, find_weights(wildcards, input)
     ),
     "gpu": 1,
@@ -289,7 +287,7 @@ def make_measuring_protocol(model):
     )
 
 
-# The measures of a checkpoint's own matrices.
+# The measures of the matrices of a checkpoint.
 WEIGHT_MEASURES = [RUN.all_measures[name] for name in RUN.weight_measures]
 CHECKPOINT_TABLE_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
@@ -304,7 +302,7 @@ def mark_temporary(output, is_kept):
 
 
 def list_in_report(path, category, caption, labels=None):
-    """Mark a result that the report lists, with these labels or the name of its file."""
+    """Mark a result for the report, with some labels or with the name of its file."""
 
     def name_file(wildcards):
         return {"result": Path(path.format(**wildcards)).stem.capitalize()}
@@ -313,6 +311,6 @@ def list_in_report(path, category, caption, labels=None):
     return report(path, category=category, caption=caption, labels=labels or name_file)
 
 
-# Tables with a row per batch; per value, with its interval; per pair of checkpoints.
-GATHERED = ("measurements", "estimates", "changes")
+# These tables have a row per batch; a row per value, with its interval; and a row per pair of checkpoints.
+GATHERED_TABLES = ("measurements", "estimates", "changes")
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")

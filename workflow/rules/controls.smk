@@ -1,9 +1,9 @@
-"""Null models beside the models of figures that draw them, which show what a curve is without training or order.
+"""Null models of the models in figures that draw them, which show a curve without training or without word order.
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/controls/{model}/{revision}.csv   the tidy table of the null models of a checkpoint
-    <results>/tables/controls/{model}.csv       the same of all checkpoints of a model
+    <results>/tables/controls/{model}.csv       the same table of all checkpoints of a model
 STEPS: measure_controls, one job per checkpoint, in memory; gather_controls.
 """
 
@@ -13,13 +13,14 @@ from shape_of_learning.metrics.series import TablesJob
 
 
 def list_control_kinds(model, revision):
-    """List the null models of a checkpoint; untrained weights are the same at all, so the last one alone has them."""
+    """List the null models of a checkpoint; untrained weights are the same at all steps, so only the last has them."""
     last = RUN.list_control_checkpoints(model)[-1].name
     kinds = SETTINGS["controls"]["kinds"]
     return tuple(kind for kind in kinds if kind != "untrained" or revision == last)
 
 
 def make_controls_job(model, revision):
+    """Make the job that measures the null models of a checkpoint."""
     control_checkpoint = RUN.find_checkpoint(model, revision)
     return ControlsJob(
         RUN.find_weights(model, revision),
@@ -36,7 +37,7 @@ def digest_controls(model, revision):
     return digest_measures("measure_controls", RUN.list_control_measures(model, revision))
 
 
-def list_controls(model):
+def list_control_files(model):
     return [
         f"<results>/controls/{model}/{checkpoint.name}.csv"
         for checkpoint in RUN.list_control_checkpoints(model)
@@ -47,17 +48,17 @@ rule measure_controls:
     """Compute the hidden states of the null models of a checkpoint in memory, and measure all layers."""
     input:
         **CLEAN_CORPUS,
-        checkpoint=ask_plan(weights_input, "model", "revision"),
+        checkpoint=ask_plan(list_weights_input, "model", "revision"),
     output:
         "<results>/controls/{model}/{revision}.csv",
     log:
         "<logs>/controls/{model}/{revision}.log",
     benchmark:
         "<benchmarks>/controls/{model}/{revision}.tsv"
-    priority: 2  # before other checkpoints, since it takes long and its weights wait for it
+    priority: 2  # before other checkpoints, since it takes long, and the weights are kept until it has ended
     conda:
         "../../envs/models.yaml"
-    threads: forward_threads
+    threads: count_forward_threads
     resources:
         **RUNTIME_PARAMS,
         **request_resources(needs.estimate_controls),
@@ -69,9 +70,9 @@ rule measure_controls:
 
 
 rule gather_controls:
-    """Gather the controls of one model over its checkpoints."""
+    """Gather the measures of null models over the checkpoints of one model."""
     input:
-        ask_plan(list_controls, "model"),
+        ask_plan(list_control_files, "model"),
     output:
         "<results>/tables/controls/{model}.csv",
     log:

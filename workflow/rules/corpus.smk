@@ -1,11 +1,11 @@
-"""From a download to the text that models read.
+"""The text that models read, from its download on.
 
-REQUIRED INPUTS: none; `corpus.sources` in the configuration says where to find them.
+REQUIRED INPUTS: none; `corpus.sources` in the configuration has the addresses of the sources.
 OUTPUTS:
-    <results>/corpus/{source}/raw          the verified source, unpacked; where its hash is configured, it lies in
-                                           <resources>/corpus/, which other runs may share, and this is a link to it
+    <results>/corpus/{source}/raw          the verified source, unpacked; if its hash is configured, it lies in
+                                           <resources>/corpus/, which other runs may share, and this file is a link
     <results>/corpus/{source}/text.txt     articles without markup, or the text as it is
-    <results>/corpus/{source}/alphabet.json  its characters, and the changes by cleaning
+    <results>/corpus/{source}/alphabet.json  the characters of the text, and the changes by cleaning
 STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 """
 
@@ -16,13 +16,13 @@ SOURCES = SETTINGS["corpus"]["sources"]
 
 
 def find_source_file(wildcards):
-    """Find the first address of a source if it is a file of this machine, since a changed file is fetched again."""
-    local = find_local_file(SOURCES[wildcards.source]["urls"][0])
-    return [local] if local is not None and local.is_file() else []
+    """List the first address of a source as an input if it is a file here, so that a changed file is fetched again."""
+    file = find_local_file(SOURCES[wildcards.source]["urls"][0])
+    return [file] if file is not None and file.is_file() else []
 
 
 def name_pinned_source(wildcards):
-    """Name the place of a source whose hash is configured; other sources may differ from run to run."""
+    """Name the shared place of a source whose hash is configured; a source without a hash may differ between runs."""
     entry = SOURCES[wildcards.source]
     pin = entry.get("sha256") or entry.get("git_blob") or ""
     return f"{name_shared_place('corpus', wildcards.source, pin)}.raw" if pin else ""
@@ -34,7 +34,8 @@ def make_source_job(source):
 
 
 def make_cleaning_job(source):
-    entry, corpus = SOURCES[source], SETTINGS["corpus"]
+    entry = SOURCES[source]
+    corpus = SETTINGS["corpus"]
     return CleaningJob(
         entry["format"],
         alphabet_size=corpus["alphabet_size"] or entry.get("alphabet_size"),
@@ -45,7 +46,7 @@ def make_cleaning_job(source):
 rule fetch_corpus:
     """Download a source from the first address that answers, and verify it.
 
-    Addresses are a resource, which Snakemake does not compare: one more is no reason to fetch it again.
+    Addresses are a resource, which Snakemake does not compare, so another address does not fetch the source again.
     """
     input:
         find_source_file,
@@ -57,7 +58,7 @@ rule fetch_corpus:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
         source=match_any(name for name, entry in SOURCES.items() if "urls" in entry),
-    retries: 0  # the script itself tries again after faults that may pass
+    retries: 0  # the script itself tries again after temporary faults
     localrule: True
     conda:
         "../../envs/corpus.yaml"
@@ -90,7 +91,7 @@ rule write_python_topics:
 
 
 rule clean_corpus:
-    """Keep the text of articles, and the most frequent of its characters."""
+    """Keep the text of articles, with its most frequent characters."""
     input:
         raw="<results>/corpus/{source}/raw",
     output:

@@ -1,10 +1,10 @@
-"""All results in one page.
+"""All results on one page.
 
-REQUIRED INPUTS: the table of estimates, other tables with curves, the verdicts on checkpoints and on claims, and if
-choices of the analysis are judged, the choices that flip verdicts and the curves of all claims.
+REQUIRED INPUTS: the table of estimates, other tables with curves, the verdicts on checkpoints and on claims; and, if
+choices of the analysis are judged, the choices that flip verdicts and the specification curves of all claims.
 OUTPUTS:
-    <results>/findings.txt      what stands out in the models that others have trained, a sentence per line
-    <results>/explorer.html     one file, to be opened by a browser as it is
+    <results>/findings.txt      findings on the models that were not trained here, a sentence per line
+    <results>/explorer.html     the page, one file for a browser
 STEPS: write_findings, draw_explorer, and the target `explorer`.
 """
 
@@ -12,19 +12,20 @@ import os
 
 from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_page
 
-EXPLORER, FINDINGS = "<results>/explorer.html", "<results>/findings.txt"
-ENDS = ("write_findings", "draw_explorer")  # the rules of what is shown when a run ends
+EXPLORER = "<results>/explorer.html"
+FINDINGS = "<results>/findings.txt"
+LAST_RULES = ("write_findings", "draw_explorer")  # their results are shown at the end of a run
 
 
 def list_further_tables():
-    """List the tables besides estimates and verdicts whose curves the page shows."""
+    """List the tables with curves that the page shows, apart from estimates and verdicts."""
     kinds = {**KINDS, **plan_jobs.collect_curves(RUN.papers)}
     tables = RUN.list_tables_read(kind for kind in kinds if kind != VERDICTS)
     return list_paths("<results>/tables/{kind}/{model}.csv", tables)
 
 
-def list_shown_choices():
-    """List what choices do to verdicts, and the numbers of the curves of claims; nothing if choices are not judged."""
+def list_choice_tables():
+    """List the table of flipped verdicts and the specification curves of claims; empty if choices are not judged."""
     if not SETTINGS["choices"]["judged"]:
         return []
     claims = plan_choices().claims
@@ -33,7 +34,7 @@ def list_shown_choices():
 
 
 rule write_findings:
-    """Write what stands out in the last checkpoints of the models that others have trained, or of all models."""
+    """Write findings on the last checkpoints of the models that were not trained here, or else of all models."""
     input:
         "<results>/tables/estimates.csv",
     output:
@@ -53,14 +54,14 @@ rule write_findings:
 
 
 rule draw_explorer:
-    """Put all results into one page that needs no server and no network."""
+    """Put all results on one page that needs no server and no network."""
     input:
         estimates="<results>/tables/estimates.csv",
         findings=FINDINGS,
         verdicts=expand("<results>/tables/verdicts/{model}.csv", model=RUN.measured_models),
         further=ask_plan(list_further_tables),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
-        choices=ask_plan(list_shown_choices),
+        choices=ask_plan(list_choice_tables),
     output:
         list_in_report(EXPLORER, "Explorer", "explorer"),
     log:
@@ -79,15 +80,15 @@ rule draw_explorer:
 
 
 rule explorer:
-    """The explorer."""
+    """Make the explorer."""
     input:
         EXPLORER,
 
 
 def show_findings(jobs):
-    """Print what was found and where the results are, if the run was asked for findings and not for single figures."""
-    outputs = {job.rule.name: job.output[0] for job in jobs if job.rule.name in ENDS}
-    if "write_findings" not in outputs or os.environ.get("FINDINGS") == "later":  # by make
+    """Print the findings and the path of the explorer, if the targets of the run needed findings."""
+    outputs = {job.rule.name: job.output[0] for job in jobs if job.rule.name in LAST_RULES}
+    if "write_findings" not in outputs or os.environ.get("FINDINGS") == "later":  # make sets it
         return
     if not Path(outputs["write_findings"]).exists():  # after --touch
         return

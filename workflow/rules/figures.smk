@@ -1,6 +1,6 @@
 """Figures and tables of the papers, each figure with the numbers that it draws.
 
-REQUIRED INPUTS: the tables of the models that a figure shows, and no others.
+REQUIRED INPUTS: only the tables of the models that a figure shows.
 OUTPUTS:
     <results>/figures/{figure}.pdf, .png, .csv, and its caption, .md
     <results>/tables/{table}.csv, .md
@@ -10,12 +10,12 @@ STEPS: draw_figure, write_table. The figures and tables in workflow/papers/*/pap
 
 from shape_of_learning.plan import jobs as plan_jobs
 
-DRAWN = [target for target in RUN.shown_models if target in RUN.figures]
-WRITTEN = [target for target in RUN.shown_models if target in RUN.tables]
+DRAWN_FIGURES = [target for target in RUN.shown_models if target in RUN.figures]
+WRITTEN_TABLES = [target for target in RUN.shown_models if target in RUN.tables]
 
 
 def show_in_report(file, kind, page="figure"):
-    """Mark a file of a figure or a table that a report shows under the title of its paper."""
+    """Mark a file of a figure or a table for the report, under the title of its paper."""
 
     def find_target(wildcards):
         return wildcards.get("figure") or wildcards.get("table")
@@ -29,7 +29,7 @@ def show_in_report(file, kind, page="figure"):
 
 
 def list_input_tables(target):
-    """List the tables of measured numbers that a figure or a table reads, by kind."""
+    """List by kind the tables of measured numbers that a figure or a table reads."""
     return {
         kind: [f"<results>/tables/{kind}/{model}.csv" for model in models]
         for kind, models in plan_jobs.list_models_by_table(RUN, target).items()
@@ -44,7 +44,7 @@ def list_target_files(target):
 
 
 rule draw_figure:
-    """Draw one figure from tables alone."""
+    """Draw one figure from tables."""
     input:
         unpack(ask_plan(list_input_tables, "figure")),
     output:
@@ -57,7 +57,7 @@ rule draw_figure:
     benchmark:
         "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
-        figure=match_any(DRAWN),
+        figure=match_any(DRAWN_FIGURES),
     priority: 3
     localrule: True
     conda:
@@ -85,7 +85,7 @@ rule write_table:
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=match_any(WRITTEN),
+        table=match_any(WRITTEN_TABLES),
     localrule: True
     conda:
         "../../envs/figures.yaml"
@@ -99,7 +99,7 @@ rule write_table:
 
 
 def list_requested_files(target):
-    """Return a function that lists the files of a target, and refuses a target that the configuration leaves out."""
+    """Return an input function that lists the files of a target, and refuses a target that the configuration omits."""
 
     def list_files(wildcards):
         exit_on_input_error(plan_jobs.require_target, RUN, target)

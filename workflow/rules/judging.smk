@@ -1,16 +1,16 @@
-"""Verdicts on what the papers claim, in workflow/papers/*/claims.yaml, and under all combinations of choices.
+"""Verdicts on the claims in workflow/papers/*/claims.yaml, by the rules there and under all combinations of choices.
 
 REQUIRED INPUTS: the tables of the run; for section `choices`, the texts and some checkpoints.
 OUTPUTS:
-    <results>/claims/{paper}.csv and .md       verdicts
-    <results>/claims/family.csv and .md        all of them as one family
-    <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every set of rows
-    <results>/figures/specification_{claim}.pdf, .png, .csv, .md   the curve of a claim over all combinations
+    <results>/claims/{paper}.csv and .md       the verdicts on the claims of a paper
+    <results>/claims/family.csv and .md        the verdicts on the claims of all papers as one family
+    <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every sample variant
+    <results>/figures/specification_{claim}.pdf, .png, .csv, .md   the specification curve of a claim
     <results>/claims/choices/{claim}.csv       the choices that flip the verdict on a claim
     <results>/claims/choices.csv and .md       the choices that flip verdicts, of all claims
-STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one per checkpoint, a forward pass per text;
-    judge_choices, one per claim, and gather_choices. The last three are part of `all` if `choices.judged` is true, and a
-    target, `choices`, in any case. Only then are choices planned: any other target leaves them alone.
+STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one job per checkpoint, with a forward pass
+    per text; judge_choices, one job per claim, and gather_choices. The target `choices` runs the last three; so does
+    `all` if `choices.judged` is true. Other targets do not plan choices.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ if CLAIMS:
 
 
 def list_statistics(papers):
-    """List the modules of papers that have statistics of their own."""
+    """List the statistics modules of papers."""
     files = [WORKFLOW / f"papers/{paper}/statistics.py" for paper in papers]
     return [f"papers.{file.parent.name}.statistics" for file in files if file.exists()]
 
@@ -56,9 +56,9 @@ rule judge_claims:
         controls=lambda wildcards: expand(
             "<results>/tables/controls/{model}.csv",
             model=[
-                m
-                for _, m in RUN.list_tables_read(["controls"])
-                if m in RUN.list_claimed_models(wildcards.paper)
+                model
+                for _, model in RUN.list_tables_read(["controls"])
+                if model in RUN.list_claimed_models(wildcards.paper)
             ],
         ),
     output:
@@ -112,7 +112,7 @@ def plan_choices() -> RunGrid:
 
 
 def list_choice_results():
-    """List the curves of all claims that have one, and what choices do to their verdicts."""
+    """List the specification curves of claims, and the table and page of the choices that flip verdicts."""
     return [
         *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
         *expand(
@@ -124,22 +124,22 @@ def list_choice_results():
 
 
 def name_specification(claim):
-    """Name the curve of a claim as readers do."""
+    """Name the specification curve of a claim for readers."""
     return f"Specification: {claim.replace('_', ' ')}"
 
 
 def list_texts():
-    """List the files of the texts, of which all but the sources of the corpus are windows of the run's own text."""
-    plan_choices()  # which refuses an unknown text
-    sources, own = SETTINGS["corpus"]["sources"], CLEAN_CORPUS["text"]
+    """List the file of each text; a text that is no source of the corpus is read from the corpus of the run."""
+    plan_choices()  # this refuses an unknown text
+    sources = SETTINGS["corpus"]["sources"]
     return [
-        f"<results>/corpus/{text}/text.txt" if text in sources else own
+        f"<results>/corpus/{text}/text.txt" if text in sources else CLEAN_CORPUS["text"]
         for text in dict.fromkeys(SETTINGS["choices"]["text"])
     ]
 
 
-def list_measured_choices():
-    """List the tables of all checkpoints, since a claim may read models that only another one needs."""
+def list_choice_measurements():
+    """List the tables of all checkpoints, since a claim may read models that only another claim needs."""
     choices = plan_choices()
     return [
         f"<results>/choices/{model}/{revision}.csv"
@@ -166,16 +166,20 @@ def digest_choices(model, revision):
 
 
 def estimate_choices(*job):
-    """Estimate a checkpoint that is measured for every set of rows; one vector per token type takes much less."""
-    one, sets = needs.estimate_checkpoint(*job), len(plan_choices().settings.list_row_sets())
-    return one._replace(minutes=one.minutes * max(1, sets / 2))
+    """Estimate the needs of a checkpoint that is measured in every sample variant.
+
+    The time is half of that of as many measurements, since one vector per token type takes much less time.
+    """
+    variants = len(plan_choices().settings.list_row_sets())
+    checkpoint_needs = needs.estimate_checkpoint(*job)
+    return checkpoint_needs._replace(minutes=checkpoint_needs.minutes * max(1, variants / 2))
 
 
 rule measure_choices:
-    """Run the windows of each text through a checkpoint, and measure all sets of rows."""
+    """Run the windows of each text through a checkpoint, and measure all sample variants."""
     input:
         texts=ask_plan(list_texts),
-        checkpoint=ask_plan(weights_input, "model", "revision"),
+        checkpoint=ask_plan(list_weights_input, "model", "revision"),
     output:
         "<results>/choices/{model}/{revision}.csv",
     log:
@@ -184,7 +188,7 @@ rule measure_choices:
         "<benchmarks>/choices/{model}/{revision}.tsv"
     conda:
         "../../envs/models.yaml"
-    threads: forward_threads
+    threads: count_forward_threads
     resources:
         **RUNTIME_PARAMS,
         **request_resources(estimate_choices),
@@ -206,9 +210,9 @@ def make_specifications_job(claim):
 
 
 rule judge_choices:
-    """Judge a claim under all specifications, and draw its curve."""
+    """Judge a claim under all specifications, and draw its specification curve."""
     input:
-        measured=ask_plan(list_measured_choices),
+        measured=ask_plan(list_choice_measurements),
         verdicts=ask_plan(
             lambda: expand("<results>/tables/verdicts/{model}.csv", model=plan_choices().models)
         ),
@@ -240,7 +244,7 @@ rule judge_choices:
 
 
 rule gather_choices:
-    """Gather the choices that flip verdicts, of all claims."""
+    """Gather the choices that flip the verdicts on all claims."""
     input:
         ask_plan(
             lambda: expand("<results>/claims/choices/{claim}.csv", claim=plan_choices().claims)
@@ -262,12 +266,12 @@ rule gather_choices:
 
 
 rule claims:
-    """Verdicts on the claims of all papers of the configuration."""
+    """Judge the claims of all papers of the configuration."""
     input:
         all_claims,
 
 
 rule choices:
-    """Claims under every combination of choices."""
+    """Judge claims under every combination of choices."""
     input:
         ask_plan(list_choice_results),

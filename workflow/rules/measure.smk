@@ -4,8 +4,8 @@ REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
     <results>/measurements/{model}/{revision}/{family}/layer_{layer}.csv
-        The tidy table: for each estimator of the family a row per batch, and one of the layer with jackknife values.
-        In memory the same tables are in <results>/measurements_in_memory/.
+        The tidy table: for each estimator of the family a row per batch, and a row of the layer with jackknife values.
+        Without hidden states on disk, the same tables are in <results>/measurements_in_memory/.
     <results>/losses/{model}/{revision}.csv              loss (nats per predicted token), predicted_tokens, vocabulary
     <results>/checkpoints/{model}/{revision}.tensors.csv type, shape and digest of each tensor of the weights
     <results>/weights/{model}/{revision}.csv             one value per matrix of the model and estimator of weights
@@ -21,7 +21,7 @@ from shape_of_learning.metrics.protocol import MeasureJob
 
 
 def make_measure_job(model, revision, family, layer):
-    """Make the job of a layer, which the model must have."""
+    """Make the job of a layer; refuse a layer that the model does not have."""
     layers = MODELS[model].shape.layers
     if int(layer) > layers:
         raise InputError(f"model `{model}` has the layers 0 to {layers}, and no layer {layer}")
@@ -65,7 +65,7 @@ if SETTINGS["embeddings"]["dump"]:
         """
         input:
             **CLEAN_CORPUS,
-            checkpoint=ask_plan(weights_input, "model", "revision"),
+            checkpoint=ask_plan(list_weights_input, "model", "revision"),
         output:
             **CHECKPOINT_TABLE_FILES,
             embeddings=mark_temporary(
@@ -81,7 +81,7 @@ if SETTINGS["embeddings"]["dump"]:
         priority: 1
         conda:
             "../../envs/models.yaml"
-        threads: forward_threads
+        threads: count_forward_threads
         resources:
             **RUNTIME_PARAMS,
             **request_resources(needs.estimate_forward),
@@ -120,7 +120,7 @@ else:
         """Run the sampled windows through one checkpoint and measure all layers in memory."""
         input:
             **CLEAN_CORPUS,
-            checkpoint=ask_plan(weights_input, "model", "revision"),
+            checkpoint=ask_plan(list_weights_input, "model", "revision"),
         output:
             **CHECKPOINT_TABLE_FILES,
             measurements=directory("<results>/measurements_in_memory/{model}/{revision}"),
@@ -133,7 +133,7 @@ else:
         priority: 1
         conda:
             "../../envs/models.yaml"
-        threads: forward_threads
+        threads: count_forward_threads
         resources:
             **RUNTIME_PARAMS,
             **request_resources(needs.estimate_checkpoint),

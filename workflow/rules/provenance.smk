@@ -15,13 +15,17 @@ from shape_of_learning.provenance.job import ProvenanceJob
 
 
 def list_results(wildcards):
-    """List all that target `all` asks for, except for the description."""
+    """List all files of target `all`, except for the description."""
     return [
-        *expand("<results>/tables/{table}.csv", table=GATHERED),
+        *expand("<results>/tables/{table}.csv", table=GATHERED_TABLES),
         *(["<results>/tables/weights.csv"] if RUN.list_weight_tables() else []),
         *(["<results>/tables/massive.csv"] if RUN.list_table_models("massive") else []),
         *expand("<results>/checkpoints/{model}.csv", model=RUN.list_models("repository")),
-        *(file for target in (*DRAWN, *WRITTEN) for file in list_target_files(target)),
+        *(
+            file
+            for target in (*DRAWN_FIGURES, *WRITTEN_TABLES)
+            for file in list_target_files(target)
+        ),
         *all_claims,
         *(exit_on_input_error(list_choice_results) if SETTINGS["choices"]["judged"] else []),
         EXPLORER,
@@ -30,8 +34,11 @@ def list_results(wildcards):
 
 
 def title_results():
-    """Name figures, tables and pages of verdicts as readers do, by their paths without suffix."""
-    targets = [*(("figures", name) for name in DRAWN), *(("tables", name) for name in WRITTEN)]
+    """Return the titles of figures, tables and pages of verdicts for readers, by path without suffix."""
+    targets = [
+        *(("figures", name) for name in DRAWN_FIGURES),
+        *(("tables", name) for name in WRITTEN_TABLES),
+    ]
     titles = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
     for claim in plan_choices().claims if SETTINGS["choices"]["judged"] else []:
         titles[f"figures/specification_{claim}"] = name_specification(claim)
@@ -41,9 +48,9 @@ def title_results():
 
 
 def make_provenance_job():
-    """Describe the run by its plan."""
+    """Make the job that describes the run, from its plan."""
     source = SETTINGS["corpus"]["source"]
-    papers = {RUN.find_paper(name).name for name in (*DRAWN, *WRITTEN)}
+    papers = {RUN.find_paper(name).name for name in (*DRAWN_FIGURES, *WRITTEN_TABLES)}
     return ProvenanceJob(
         name=SETTINGS["run"] or "",
         source=source,

@@ -1,13 +1,13 @@
-"""From small files per checkpoint to the tables that figures and readers use.
+"""The tables that figures and readers use, from small files per checkpoint.
 
 REQUIRED INPUTS: the tidy tables of all checkpoints, and the measures of their matrices.
 OUTPUTS:
     <results>/tables/{table}/{model}.csv  everything of one model: measurements (one row per batch), estimates (one
                                           row per value, with its interval), changes (between checkpoints) and
                                           jackknife (the values without groups of windows)
-    <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: the measures of a model's own
-                                          matrices, at every checkpoint or the last one; massive: the tokens that hold
-                                          the variance of its hidden states
+    <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: the measures of the matrices of a
+                                          model, at every checkpoint or at the last; massive: the massive tokens and
+                                          their share of the variance of hidden states
     <results>/tables/{table}.csv          measurements, estimates, changes, weights and massive of all models
 STEPS: gather_model, gather_weights and gather_tables.
 """
@@ -15,13 +15,13 @@ STEPS: gather_model, gather_weights and gather_tables.
 from shape_of_learning.metrics.measure_entry import FAMILIES, find_first_layer
 from shape_of_learning.metrics.series import TablesJob
 
-# Measurements in memory have a folder of their own, since Snakemake would take the files of one rule for outputs of the
-# other, even of another protocol.
+# Measurements in memory have another folder than measurements of a dump: otherwise Snakemake would take the files of
+# one rule for outputs of the other rule, even if their protocols differ.
 MEASUREMENTS = "measurements" if SETTINGS["embeddings"]["dump"] else "measurements_in_memory"
 
 
 def list_measurement_files(model):
-    """List the measurements of all checkpoints: with a dump files per family and layer, without one a folder."""
+    """List the measurements of all checkpoints: files per family and layer with a dump, else a folder."""
     estimators = RUN.list_estimators_by_checkpoint(model)
     folders = {revision: f"<results>/{MEASUREMENTS}/{model}/{revision}" for revision in estimators}
     if not SETTINGS["embeddings"]["dump"]:
@@ -36,7 +36,7 @@ def list_measurement_files(model):
 
 
 def list_matrix_files(kind, model):
-    """List the files of the checkpoints that are in a table of weights or massive tokens."""
+    """List the files of the checkpoints in a table of weights or massive tokens."""
     return [
         CHECKPOINT_TABLE_FILES[CHECKPOINT_TABLES[kind]].format(
             model=model, revision=checkpoint.name
@@ -46,17 +46,19 @@ def list_matrix_files(kind, model):
 
 
 def make_weights_job(kind, model):
-    """Make the job that gathers these files, with the checkpoint of each file."""
+    """Make the job that gathers the files of :func:`list_matrix_files`, with the checkpoint of each file."""
     role = MODELS[model].shape.role
-    checkpoints = RUN.list_table_checkpoints(kind, model)
     return TablesJob(
         CHECKPOINT_TABLES[kind],
-        checkpoints=tuple((model, role, c.name, c.step, c.tokens) for c in checkpoints),
+        checkpoints=tuple(
+            (model, role, checkpoint.name, checkpoint.step, checkpoint.tokens)
+            for checkpoint in RUN.list_table_checkpoints(kind, model)
+        ),
     )
 
 
 def list_model_tables(table):
-    """List the tables of all models that become one table."""
+    """List the tables of single models that become one table."""
     if table == "weights":
         return list_paths("<results>/tables/{kind}/{model}.csv", RUN.list_weight_tables())
     if table == "massive":
@@ -68,7 +70,7 @@ def list_model_tables(table):
 
 
 def make_tables_job(table):
-    """Choose the models and estimators of the configuration; the estimates have those that only figures draw, too."""
+    """Make the job with the models and estimators of a table; only estimates also have those that figures add."""
     if table in ("weights", "massive"):
         return TablesJob(table)
     series = tuple(RUN.measurement_scope)
@@ -82,7 +84,10 @@ rule gather_model:
     input:
         ask_plan(list_measurement_files, "model"),
     output:
-        **{table: f"<results>/tables/{table}/{{model}}.csv" for table in (*GATHERED, "jackknife")},
+        **{
+            table: f"<results>/tables/{table}/{{model}}.csv"
+            for table in (*GATHERED_TABLES, "jackknife")
+        },
     log:
         "<logs>/tables/{model}.log",
     benchmark:
@@ -132,7 +137,7 @@ rule gather_tables:
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=match_any((*GATHERED, "weights", "massive")),
+        table=match_any((*GATHERED_TABLES, "weights", "massive")),
     priority: 3
     localrule: True
     conda:

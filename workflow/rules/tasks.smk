@@ -1,9 +1,9 @@
-"""Labelled texts.
+"""Labelled texts of tasks.
 
-REQUIRED INPUTS: for a built-in task the cleaned corpus; for one of the Hub none.
+REQUIRED INPUTS: the cleaned corpus for a built-in task; none for a task of the Hub.
 OUTPUTS:
-    <results>/tasks/{task}.csv         its examples
-    <results>/tasks/{task}.json        the metric that judges predictions, numbers of examples, the table's digest
+    <results>/tasks/{task}.csv         the examples
+    <results>/tasks/{task}.json        the metric of predictions, the numbers of examples, the digest of the table
 STEPS: make_task, for each task of a fine-tuning.
 """
 
@@ -23,7 +23,7 @@ rule make_task:
         "<benchmarks>/tasks/{task}.tsv"
     wildcard_constraints:
         task=match_any(RUN.tasks),
-    priority: 10  # a fine-tuning begins with it, and much follows of that
+    priority: 10  # a fine-tuning needs the task, and many jobs need the fine-tuned model
     localrule: True
     conda:
         "../../envs/tasks.yaml"

@@ -1,4 +1,4 @@
-"""Write down the files that a lock lists of each revision of a model, and the verdicts on them, before any download."""
+"""Write the files that a lock lists for each revision of a model, and the verdicts on them, before any download."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def main(job: ListingJob, output: Path) -> None:
     """Write one row per checkpoint; refuse a model with revisions that its lock does not pin."""
     if any(checkpoint.commit is None for checkpoint in job.checkpoints):
         raise InputError(
-            f"model `{job.model}`: not all its revisions are pinned, because the Hub could not be reached when the "
+            f"model `{job.model}` has revisions that are not pinned, because the Hub could not be reached when the "
             "run was planned; check the network, HF_ENDPOINT and HF_HUB_OFFLINE, and run the same command again"
         )
     rows = []

@@ -1,7 +1,7 @@
 """Turn a corpus file into plain text.
 
-A MediaWiki export is cleaned to the running text of its articles; text is taken as it is. If the alphabet has a size,
-the most frequent characters are kept. Changes are counted and logged.
+Of a MediaWiki export, the running text of the articles is kept; plain text is kept as it is. If `alphabet_size` is set,
+only the most frequent characters are kept. Changes are counted and logged.
 """
 
 from pathlib import Path

@@ -21,7 +21,10 @@ logger = logging.getLogger("shape_of_learning")
 def main(
     job: FigureJob, tables: Mapping[str, Sequence[Path]], alphabet: Path, output: Mapping[str, Path]
 ) -> None:
-    """Read the tables, draw and save; the caption names the losses in the record of cleaning, `alphabet`."""
+    """Read the tables, draw the figure and save it.
+
+    The caption also states the losses of the text by cleaning, which the file `alphabet` records.
+    """
     inputs = FigureInputs(
         models=job.models,
         measures=job.measures,
@@ -41,7 +44,7 @@ def main(
 if __name__ == "__main__":
     with run_job(snakemake.log[0]):
         output = {name: Path(path) for name, path in snakemake.output.items()}
-        # It is no input, so that tables alone make a figure.
+        # The alphabet is no input of the rule, so that a figure can be drawn from tables alone.
         corpus = output["pdf"].parents[1] / "corpus" / snakemake.resources.text
         main(
             snakemake.params.job,

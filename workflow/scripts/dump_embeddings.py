@@ -1,6 +1,6 @@
-"""Write the hidden states of all layers of one checkpoint on sampled windows, and its loss on them.
+"""Write the hidden states of all layers of one checkpoint on sampled windows, and the loss on these windows.
 
-Beside them go digests of its tensors, which show copies whose files differ, and measures of its matrices.
+Also write measures of its matrices and digests of its tensors, which show copies whose files differ.
 """
 
 import json
@@ -31,7 +31,8 @@ def main(job: DumpJob, files: ForwardFiles, output: Mapping[str, str], threads: 
     import torch
     import transformers
 
-    weights, folder = job.weights, Path(output["embeddings"])
+    weights = job.weights
+    folder = Path(output["embeddings"])
     digests = check_tensors(files.checkpoint, weights.is_download, threads)
     sample = SampleRun.load(
         files.checkpoint,

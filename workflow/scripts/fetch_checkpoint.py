@@ -1,4 +1,4 @@
-"""Download one revision of a model from the Hugging Face Hub, as its lock pins it, and check it."""
+"""Download one revision of a model from the Hugging Face Hub, and check it against its lock."""
 
 from pathlib import Path
 

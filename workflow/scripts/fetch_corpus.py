@@ -1,4 +1,4 @@
-"""Get a corpus file: download, unpack, verify."""
+"""Download a corpus file, unpack it and verify it."""
 
 import logging
 from pathlib import Path

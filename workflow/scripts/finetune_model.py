@@ -23,8 +23,9 @@ from shape_of_learning.training.train import write_training_table
 def main(
     job: FinetuningJob, checkpoint: Path, tokenizer: Path, task: Path, steps: Path, table: Path
 ) -> None:
-    """Train the model in `checkpoint`; write a folder per saved step into `steps`, and their scores into `table`."""
-    examples, role = read_task(task), job.origin.shape.role
+    """Train the model in `checkpoint`; write a folder per saved step into `steps`, and the scores into `table`."""
+    examples = read_task(task)
+    role = job.origin.shape.role
     if job.origin.is_download:
         refuse_changed(checkpoint)
     cpu = torch.device("cpu")
@@ -32,8 +33,8 @@ def main(
     network = base if head is None else head.model
     if not hasattr(transformers, type(network).__name__):
         raise InputError(
-            f"model `{job.model}` begins with the encoder of an encoder-decoder, which cannot be saved alone; name in "
-            "`finetuning.of` a model that is an encoder or a decoder"
+            f"model `{job.model}` begins with the encoder of an encoder-decoder, which cannot be saved alone; in "
+            "`finetuning.of`, name a model that is an encoder or a decoder"
         )
 
     def copy_tokenizer(folder: Path) -> None:

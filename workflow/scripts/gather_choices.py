@@ -1,4 +1,4 @@
-"""Gather the choices that flip verdicts, of all claims, into one table and one page."""
+"""Gather the choices that flip the verdicts on all claims in one table and on one page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from shape_of_learning.job import run_job
 
 
 def main(flips: Sequence[Path], table: Path, page: Path) -> None:
-    """Write the rows of all claims below each other, and as a matrix of claims and choices."""
+    """Write a table of the rows of all claims, and a page with a matrix of claims and choices."""
     rows = [row for path in flips for row in read_rows(path, FLIP_COLUMNS)]
     write_table(table, FLIP_COLUMNS, rows)
     with atomic_write(page) as partial:

@@ -1,4 +1,4 @@
-"""Take the verdicts on the claims of all papers as one family."""
+"""Gather the verdicts on the claims of all papers, and estimate how many may be false."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Gather tables of one kind: of the matrices of one model at its checkpoints, or of all models."""
+"""Gather tables of one kind, of all checkpoints of one model or of all models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,15 +20,17 @@ COLUMNS = {
 
 
 def main(job: TablesJob, tables: Sequence[Path], output: Path) -> None:
-    """Put the rows of tables below each other."""
-    columns, checkpoints = COLUMNS[job.kind], job.checkpoints or [()] * len(tables)
+    """Write one table with the rows of all tables."""
+    columns = COLUMNS[job.kind]
+    checkpoints = job.checkpoints or [()] * len(tables)
     rows = [
         [*checkpoint, *row]
         for table, checkpoint in zip(tables, checkpoints, strict=True)
         for row in read_rows(table, columns[len(checkpoint) :])
     ]
     if job.series is not None:
-        model, estimator = columns.index("model"), columns.index("estimator")
+        model = columns.index("model")
+        estimator = columns.index("estimator")
         places = {series: number for number, series in enumerate(job.series)}
         rows = [row for row in rows if (row[model], row[estimator]) in places]
         rows.sort(key=lambda row: places[row[model], row[estimator]])

@@ -1,8 +1,8 @@
-"""Put the verdict on the files, the tensors and the measured loss of every checkpoint of a model together.
+"""Judge every checkpoint of a model by its files, its tensors and its measured loss.
 
-Checkpoints with the same tensors are copies though their files differ, and one whose perplexity is far above
-that of the others is broken, or suspicious, though its files are whole. What figures do with a bad one is the
-configuration's `bad_checkpoints`.
+Checkpoints with the same tensors are copies even if their files differ. A checkpoint whose perplexity is far above that
+of the others is broken or suspicious even if its files are whole. The configuration key `bad_checkpoints` decides
+whether figures draw bad checkpoints.
 """
 
 from pathlib import Path

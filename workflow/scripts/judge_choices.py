@@ -17,19 +17,19 @@ logger = logging.getLogger("shape_of_learning")
 
 def main(
     job: SpecificationsJob,
-    measured: Sequence[Path],
+    choice_tables: Sequence[Path],
     verdicts: Sequence[Path],
     flips: Path,
     figure: Mapping[str, Path],
 ) -> None:
-    """Write the choices that flip the verdict, and draw the claim into the files of a figure."""
+    """Write the choices that flip the verdict, and draw the curve of the claim into the files of a figure."""
     values = specifications.MeasuredChoices(
-        job.models, job.near_duplicate_limits, measured, verdicts
+        job.models, job.near_duplicate_limits, choice_tables, verdicts
     )
-    judged = specifications.judge_specifications(job.grid, values)
-    rows = specifications.find_flips(job.grid, judged)
+    judgements = specifications.judge_specifications(job.grid, values)
+    rows = specifications.find_flips(job.grid, judgements)
     with use_theme():
-        drawing = draw_specification_curve(job.grid, judged, job.sample)
+        drawing = draw_specification_curve(job.grid, judgements, job.sample)
         save(drawing, **figure)
     logger.info("%s", drawing.caption)
     write_table(flips, specifications.FLIP_COLUMNS, (row.values() for row in rows))
@@ -40,7 +40,7 @@ if __name__ == "__main__":
         output = {name: Path(path) for name, path in snakemake.output.items()}
         main(
             snakemake.params.job,
-            measured=[Path(path) for path in snakemake.input.measured],
+            choice_tables=[Path(path) for path in snakemake.input.measured],
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             flips=output.pop("flips"),
             figure=output,

@@ -23,11 +23,11 @@ def main(
 ) -> None:
     """Write the ledger of a paper and its page."""
     evidence = read_evidence(job.models, job.near_duplicate_limits, jackknife, tables, controls)
-    judged = [(claim, judge(claim, evidence)) for claim in job.claims]
-    for claim, judgement in judged:
+    judgements = [(claim, judge(claim, evidence)) for claim in job.claims]
+    for claim, judgement in judgements:
         logger.info("%s: %s. %s", claim.name, judgement.verdict, judgement.because)
-    write_ledger(ledger, judged)
-    write_page(page, job.title, judged)
+    write_ledger(ledger, judgements)
+    write_page(page, job.title, judgements)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Make the labelled texts of a task from the cleaned corpus or the Hub, and describe them in a file beside them."""
+"""Make the labelled texts of a task from the cleaned corpus or the Hub, and describe them in a second file."""
 
 from pathlib import Path
 

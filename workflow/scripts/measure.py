@@ -10,7 +10,7 @@ from shape_of_learning.metrics.tidy import write_tidy
 
 
 def main(job: MeasureJob, embeddings: Path, output: Path) -> None:
-    """Read the layer from the dump, and the one before it for blocks; write the tidy table."""
+    """Read the layer from the dump, for blocks also the layer before it, and write the tidy table."""
     states = StateFiles(embeddings, job.layers)
     write_tidy(output, measure_layer(states, job.layer, job.family, job.measures, job.protocol))
 

@@ -1,4 +1,4 @@
-"""Measure all layers of one checkpoint in memory, without a file of hidden states. A GPU measures, too."""
+"""Measure all layers of one checkpoint in memory, on a GPU if there is one, without a file of hidden states."""
 
 import logging
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ logger = logging.getLogger("shape_of_learning")
 def main(job: CheckpointJob, files: ForwardFiles, output: Mapping[str, str], threads: int) -> None:
     """Run the windows of a text through a checkpoint, and measure every layer.
 
-    The paths of `output` are ``measurements``, a folder of tables as measure.py writes them, and those of
+    The paths of `output` are ``measurements``, a folder of the tables that measure.py writes, and those of
     :func:`.write_checkpoint_tables`.
     """
     digests = check_tensors(files.checkpoint, job.weights.is_download, threads)
@@ -46,8 +46,8 @@ def main(job: CheckpointJob, files: ForwardFiles, output: Mapping[str, str], thr
         write_checkpoint_tables(
             sample.forward, digests, cross_entropy, output, job.matrices, massive
         )
-    del sample  # which leaves the memory of its weights to the measuring
-    # A GPU has one queue.
+    del sample  # measuring needs the memory of its weights
+    # A GPU has one queue, so several threads would wait for each other.
     workers = threads if states.measured_on.type == "cpu" else 1
     part = Part(job.protocol, job.measures)
     tables = {}

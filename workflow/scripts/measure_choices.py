@@ -1,4 +1,4 @@
-"""Measure all layers of one checkpoint in memory, under all choices of an analysis on every text."""
+"""Measure all layers of one checkpoint in memory, on every text and in every sample variant."""
 
 import logging
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 from shape_of_learning.metrics.tidy import TIDY_COLUMNS
 
 logger = logging.getLogger("shape_of_learning")
-# The other windows of the same text are drawn with the next seed.
+# A text -> the number that is added to the seed; other windows of the same text are drawn with the next seed.
 SEEDS = {"resampled": 1}
 CHOICE_COLUMNS = ("model", "revision", "step", *ROW_CHOICES, "last_layer", *TIDY_COLUMNS)
 
@@ -40,10 +40,10 @@ def main(
         protocol = replace(job.protocol, seed=seed)
         variants = [variant for variant in job.variants if variant.text == text]
         numbers = choose_windows(variants, protocol)
-        drawn = draw_windows(file, sampling)
+        windows = draw_windows(file, sampling)
         sample = SampleRun.load(
             checkpoint,
-            [drawn[number] for number in numbers],
+            [windows[number] for number in numbers],
             sampling,
             job.weights.shape,
             threads=threads,
@@ -53,11 +53,11 @@ def main(
         states = StatesInMemory(sample, numbers)
         parts = divide_sample(states.rows, variants, job.measures, protocol)
         sample.store_states(states)
-        del sample  # which leaves the memory of its weights to the measuring
-        # The last layer is also measured as it is before the final norm.
+        del sample  # measuring needs the memory of its weights
+        # The last layer is also measured before the final norm.
         places = [(layer, AFTER) for layer in range(states.layers + 1)]
         places.append((states.layers, BEFORE))
-        # A GPU has one queue.
+        # A GPU has one queue, so several threads would wait for each other.
         workers = threads if states.measured_on.type == "cpu" else 1
         for _, last_layer, part, _, rows in measure_layers(states, parts, workers, places):
             table += [

@@ -1,4 +1,4 @@
-"""Measure null models beside one checkpoint: shuffled tokens, untrained weights, a Gaussian cloud."""
+"""Measure the null models of one checkpoint: shuffled tokens, untrained weights, a Gaussian cloud."""
 
 import logging
 from collections.abc import Sequence
@@ -40,13 +40,15 @@ def main(job: ControlsJob, files: ForwardFiles, output: Path, threads: int) -> N
         in_memory=True,
         tokenizer=files.tokenizer,
     )
-    # A GPU has one queue.
+    # A GPU has one queue, so several threads would wait for each other.
     workers = threads if sample.forward.device.type == "cpu" else 1
     names = (weights.model, weights.shape.role, weights.revision, job.step, job.tokens)
     table: list[Sequence[object]] = []
     for kind in job.kinds:
         is_gaussian = kind.startswith("gaussian")
-        measures = [m for m in job.measures if m.family == "dimension" or not is_gaussian]
+        measures = [
+            measure for measure in job.measures if measure.family == "dimension" or not is_gaussian
+        ]
         states = _compute_states(sample, kind, job.sampling, job.protocol)
         for *_, rows in measure_layers(states, [Part(job.protocol, measures)], workers):
             table += [(*names, kind, *row.cells) for row in rows if row.batch is None]
@@ -57,14 +59,15 @@ def main(job: ControlsJob, files: ForwardFiles, output: Path, threads: int) -> N
 def _compute_states(
     sample: SampleRun, kind: str, sampling: SamplingProtocol, protocol: MeasuringProtocol
 ) -> HiddenStates:
-    """Compute the hidden states of a control, without a loss."""
+    """Compute the hidden states of a null model, without a loss."""
     if kind.startswith("shuffled"):
         within = kind == "shuffled_within_windows"
         windows = shuffle_tokens(sample.windows, sampling.seed, within=within)
         sample = replace(sample, windows=windows)
     if kind == "untrained":
-        fresh = initialise_weights(sample.forward.model, sampling.seed, protocol.model)
-        sample = replace(sample, forward=ForwardPass(fresh, None, last_layer=sampling.last_layer))
+        untrained_model = initialise_weights(sample.forward.model, sampling.seed, protocol.model)
+        forward = ForwardPass(untrained_model, None, last_layer=sampling.last_layer)
+        sample = replace(sample, forward=forward)
     sample = replace(sample, predicted=None)
     states = StatesInMemory(sample)
     sample.store_states(states)

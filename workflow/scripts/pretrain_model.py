@@ -13,7 +13,7 @@ from shape_of_learning.training.train import write_training_table
 
 
 def main(job: PretrainingJob, text: Path, steps: Path, table: Path) -> None:
-    """Train the model; write a folder per saved step into `steps`, and their losses into `table`."""
+    """Train the model; write a folder per saved step into `steps`, and the losses into `table`."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     pretrain(read_text(text), job.recipe, model=job.model, destination=steps)

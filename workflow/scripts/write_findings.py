@@ -1,4 +1,4 @@
-"""Write what stands out in the models of a run, a sentence per line."""
+"""Write the findings on the models of a run, a sentence per line."""
 
 from pathlib import Path
 

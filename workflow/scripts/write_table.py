@@ -13,10 +13,10 @@ from shape_of_learning.job import run_job
 
 
 def main(job: TableJob, tables: Mapping[str, Sequence[Path]], csv: Path, markdown: Path) -> None:
-    """Write both files from the entries of models, and from tables if there are any."""
+    """Write both files from the entries of models, and from the tables if there are any."""
     module, _, name = job.function.partition(":")
-    further = [read_tables(tables)] if tables else []
-    table, text = getattr(import_module(module), name)(job.entries, *further)
+    arguments = [read_tables(tables)] if tables else []
+    table, text = getattr(import_module(module), name)(job.entries, *arguments)
     save_table(table, csv)
     with atomic_write(markdown) as partial:
         partial.write_text(f"{escape_markup(job.caption)}\n\n{text}", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A logger of Snakemake: one line per finished job with its results and its time.
+"""A logger of Snakemake, which writes one line per finished job with its results and its time.
 
 Snakemake finds the logger by the name of this package. In dry runs, and with options that make Snakemake verbose,
 Snakemake's own logger writes instead.
@@ -27,7 +27,7 @@ ASIDE = re.compile("Assuming|Building DAG|Using shell|Conda env|Select jobs|Remo
 
 @dataclass
 class LogHandlerSettings(LogHandlerSettingsBase):
-    """The options `--logger-shape-...`."""
+    """The options of the logger on the command line, `--logger-shape-...`."""
 
     json: bool = field(default=False, metadata={"help": "One JSON object per line, on stdout."})
 
@@ -44,7 +44,7 @@ class Job(NamedTuple):
 class LogHandler(LogHandlerBase):
     """Writes the results of jobs."""
 
-    # It has a filter of its own, since Snakemake's filter would hide errors with `--quiet`.
+    # The logger filters messages itself, since Snakemake's filter would hide errors with `--quiet`.
     writes_to_stream = has_filter = True
     writes_to_file = has_formatter = needs_rulegraph = False
 
@@ -58,10 +58,11 @@ class LogHandler(LogHandlerBase):
         self.total = 0
         self.jobs: dict[int, Job] = {}
         self.remaining: Counter[str] = Counter()
-        self.failures: dict[int, str] = {}  # a job that is tried again may succeed
+        # The message of each failed job; a job that is tried again may succeed and leaves the failures.
+        self.failures: dict[int, str] = {}
 
     def emit(self, record: LogRecord) -> None:
-        """Show the message of a record, or note the state of its job."""
+        """Write the message of a record, or note the state of its job."""
         event = getattr(record, "event", None)
         try:
             if not self.writes_to_stream:
@@ -83,12 +84,12 @@ class LogHandler(LogHandlerBase):
             self.handleError(record)
 
     def close(self) -> None:
-        """Write at the end why a run has failed."""
+        """Write at the end the error of a failed run."""
         if self.failures:
-            first, *others = self.failures.values()
-            also = f" ({len(others)} more failed)" if others else ""
-            again = "Finished jobs are kept; give the same command again to continue."
-            self._say("failed", f"Failed: {first}{also}\n{again}", ERROR)
+            first, *other_failures = self.failures.values()
+            suffix = f" ({len(other_failures)} more failed)" if other_failures else ""
+            remedy = "Finished jobs are kept; give the same command again to continue."
+            self._say("failed", f"Failed: {first}{suffix}\n{remedy}", ERROR)
             self.failures.clear()
         super().close()
 
@@ -96,12 +97,13 @@ class LogHandler(LogHandlerBase):
         if level < WARNING and self.quiet & {"ALL", "" if event == "message" else "PROGRESS"}:
             return
         if self.is_json:
-            known = {"time": round(time.time(), 3), "event": event, **facts}
-            text = json.dumps({**known, "text": text})
+            content = {"time": round(time.time(), 3), "event": event, **facts, "text": text}
+            text = json.dumps(content)
         print(text, file=self.stream, flush=True)
 
     def _begin(self, info: dict[str, Any]) -> None:
-        rule, wildcards = info["rule_name"], dict(info["wildcards"])
+        rule = info["rule_name"]
+        wildcards = dict(info["wildcards"])
         job = Job(rule, describe_job(rule, wildcards), list(info["output"]), time.time())
         self.jobs[info["jobid"]] = job
         if self.is_json or strip_prefix(rule) in LONG:
@@ -113,9 +115,10 @@ class LogHandler(LogHandlerBase):
         self.failures.pop(number, None)
         self.remaining[job.rule] -= 1
         seconds = time.time() - job.began
-        done = self.total - self.remaining.total()
-        text = f"[{done} of {self.total}] {describe_outputs(job.words, job.outputs)}, {format_duration(seconds)}"
-        facts: dict[str, Any] = {"done": done, "total": self.total}
+        finished_jobs = self.total - self.remaining.total()
+        results = describe_outputs(job.words, job.outputs)
+        text = f"[{finished_jobs} of {self.total}] {results}, {format_duration(seconds)}"
+        facts: dict[str, Any] = {"done": finished_jobs, "total": self.total}
         self._say("finished", text, job=number, rule=job.rule, seconds=round(seconds, 3), **facts)
 
     def _fail(self, info: dict[str, Any]) -> None:
@@ -132,7 +135,7 @@ def find_last_error(log: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Write a time as people say it: 12 s, 3 min, 2 h 5 min."""
+    """Write a duration as people say it: 12 s, 3 min, 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"
     minutes = round(seconds / 60)

@@ -1,7 +1,8 @@
-"""The files of ``--configfile`` before Snakemake reads them.
+"""Check the files of ``--configfile`` before Snakemake reads them.
 
-Snakemake would expand aliases for as long as it takes, overflow on deep levels and answer a missing file with a
-traceback. It does so before the first line of the workflow runs, but after loggers began.
+Snakemake would expand nested aliases without a limit, overflow on deep levels, and end with a traceback if a file is
+missing. It reads the files before it runs the first line of the workflow, but after it starts the logger, so the logger
+checks them.
 """
 
 import sys
@@ -17,11 +18,12 @@ def check_configfiles(arguments: Sequence[str]) -> None:
     options, _ = parser.parse_known_args(arguments)
     if not options.configfile:
         return
-    modules, library = {*sys.modules}, str(Path(__file__).resolve().parents[1])
+    modules = {*sys.modules}
+    library = str(Path(__file__).resolve().parents[1])
     sys.path.insert(0, library)
     try:
         refuse_unreadable(options.configfile)
-    finally:  # the workflow may be that of another clone, with a library of its own
+    finally:  # the run may use the workflow and the library of another clone
         sys.path.remove(library)
         for name in {*sys.modules} - modules:
             if name.partition(".")[0] == "shape_of_learning":
@@ -29,7 +31,7 @@ def check_configfiles(arguments: Sequence[str]) -> None:
 
 
 def refuse_unreadable(files: Sequence[Path]) -> None:
-    """End with one sentence if one of these YAML or JSON files cannot be read."""
+    """End with one sentence if a YAML or JSON file cannot be read."""
     from shape_of_learning.errors import InputError
     from shape_of_learning.files import read_yaml
 

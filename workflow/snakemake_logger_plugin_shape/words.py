@@ -15,14 +15,17 @@ def read_words(papers: Path) -> dict[str, str]:
     words: dict[str, str] = {}
     for rules in sorted(papers.glob("*/rules.smk")):
         text = rules.with_name("paper.yaml").read_text(encoding="utf-8")
-        with suppress(yaml.YAMLError):  # the workflow itself refuses a wrong file by one sentence
+        with suppress(
+            yaml.YAMLError
+        ):  # the workflow itself refuses an invalid file with one sentence
             content = yaml.safe_load(text)
             jobs = content.get("jobs") if isinstance(content, dict) else None
             words |= jobs if isinstance(jobs, dict) else {}
     return words
 
 
-# The results of a rule's jobs. A rule without words is called by its name and its wildcards.
+# The name of a rule -> the words for the results of its jobs. A rule that is missing here appears with its name and its
+# wildcards.
 WORDS = {
     "fetch_corpus": "download of the text {source}",
     "write_python_topics": "text {source}",
@@ -53,18 +56,18 @@ WORDS = {
     "provenance": "provenance of the results",
     **read_words(PAPERS),
 }
-# Jobs that take minutes before anything is measured: the terminal also shows when they begin.
+# Jobs of these rules take minutes before any measurement, so the terminal also shows when they begin.
 LONG = {"fetch_corpus", "fetch_checkpoint", "pretrain_model", "finetune_model"}
 NAMES = {"two_nn": "TwoNN", "mada": "MADA", "mom": "MOM", "mle": "MLE"}
 
 
 def strip_prefix(rule: str) -> str:
-    """Return the name of a rule in `WORDS`, without a prefix that another workflow has put before it."""
+    """Return the name of a rule in `WORDS`, without a prefix that another workflow puts before it."""
     return next((name for name in WORDS if f"_{rule}".endswith(f"_{name}")), rule)
 
 
 def describe_job(rule: str, wildcards: Mapping[str, str]) -> str:
-    """Describe a job by its results, before they are there."""
+    """Describe a job by the results that it will have."""
     values = {key: re.sub(r"^step(?=\d)", "step ", value) for key, value in wildcards.items()}
     try:
         return WORDS[strip_prefix(rule)].format(**values)
@@ -73,7 +76,7 @@ def describe_job(rule: str, wildcards: Mapping[str, str]) -> str:
 
 
 def describe_outputs(words: str, outputs: Iterable[str]) -> str:
-    """Describe a finished job; if it has measured layers, by the measures and layers in its tables."""
+    """Describe a finished job by its words; if it measured layers, by the measures and layers in its tables."""
     files = [file for output in map(Path, outputs) for file in [output, *output.rglob("*.csv")]]
     layers = {file: int(file.stem[6:]) for file in files if re.fullmatch(r"layer_\d+", file.stem)}
     rows = [row for file in layers for row in file.read_text(encoding="utf-8").splitlines()[1:]]

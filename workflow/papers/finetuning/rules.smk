@@ -58,7 +58,7 @@ rule measure_on_task:
     priority: 1  # like other measures of a checkpoint
     conda:
         "../../../envs/models.yaml"
-    threads: forward_threads
+    threads: count_forward_threads
     resources:
         **request_resources(estimate_task),
         gpu=1,

@@ -54,14 +54,14 @@ def make_edit_job(model):
 def find_edited_weights(wildcards, input):
     """Find the folder of the checkpoint that is edited."""
     revision = RUN.find_last_checkpoint(wildcards.model).name
-    return weights_folder(wildcards.model, revision, input.get("checkpoint", []))
+    return find_weights_folder(wildcards.model, revision, input.get("checkpoint", []))
 
 
 rule edit_blocks:
     """Drop, replace and distil blocks of a decoder, and measure its perplexity on the held-out end each time."""
     input:
         **CLEAN_CORPUS,
-        checkpoint=ask_last_checkpoint(weights_input),
+        checkpoint=ask_last_checkpoint(list_weights_input),
     output:
         edits="<results>/tables/edits/{model}.csv",
         errors="<results>/tables/fit_errors/{model}.csv",
@@ -71,12 +71,12 @@ rule edit_blocks:
         "<benchmarks>/tables/edits/{model}.tsv"
     conda:
         "../../../envs/models.yaml"
-    threads: forward_threads
+    threads: count_forward_threads
     resources:
         **request_resources(estimate_editing),
         gpu=1,
         checkpoint=find_edited_weights,
-        tokenizer=lambda wildcards, input: tokenizer_folder(
+        tokenizer=lambda wildcards, input: find_tokenizer_folder(
             wildcards.model, find_edited_weights(wildcards, input)
         ),
     params:
