@@ -110,7 +110,7 @@ COLUMNS = tuple(AtlasRow.model_fields)
 
 
 def read_atlas(path: Path) -> list[AtlasRow]:
-    """Read the table of a model; InputError, with the line, if it is none."""
+    """Read the table of a model; InputError with the line if the table is damaged."""
     rows = []
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         reader = csv.DictReader(file)
@@ -141,7 +141,7 @@ def update_atlas(
     rows: Iterable[AtlasRow],
     merge: Callable[[Iterable[AtlasRow], Iterable[AtlasRow]], list[AtlasRow]],
 ) -> None:
-    """Merge rows into the table of a model, then write ``atlas.json`` anew."""
+    """Merge rows into the table of a model, then rewrite ``atlas.json``."""
     path = folder / suite / f"{model}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atlas(path, merge(read_atlas(path) if path.exists() else [], rows))
@@ -150,7 +150,7 @@ def update_atlas(
 
 
 def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
-    """Replace rows of old verdicts by rows of new ones; tokens and the addresses of reports stay."""
+    """Replace old rows by new ones, unless the new verdict is unknown; tokens and addresses of reports stay."""
     rows = {(row.repository, row.revision): row for row in old}
     for row in new:
         old_row = rows.get((row.repository, row.revision))
@@ -166,9 +166,9 @@ def merge_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRo
 
 
 def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> list[AtlasRow]:
-    """Add verdicts by published results to the known rows: of unknown steps, and beside the same verdict.
+    """Add verdicts by published results to old rows that are unknown, or that have the same verdict.
 
-    Results that differ show nothing of today's weights, so that `ok` is not added; no other evidence is replaced.
+    Different results show nothing about today's weights, so `ok` is not added. Other evidence is never replaced.
     """
     rows = {(row.repository, row.revision): row for row in old}
     for row in new:
@@ -193,7 +193,7 @@ def merge_published_rows(old: Iterable[AtlasRow], new: Iterable[AtlasRow]) -> li
 
 
 def _is_confirmed(weight_verdict: Verdict, result_verdict: Verdict) -> bool:
-    """Return whether the verdict by results is that by the weights."""
+    """Return whether the verdict by published results agrees with the verdict by weights."""
     if result_verdict.kind is Kind.SAME_RESULTS:
         same = (Kind.SAME_AS_STEP, Kind.SAME_RESULTS)
         return weight_verdict.kind in same and weight_verdict.steps == result_verdict.steps
@@ -239,9 +239,9 @@ def find_row(repository: str, revision: str) -> AtlasRow | None:
 
 
 def list_reported_mistakes(repositories: Collection[str], last_step: int | None) -> list[Mistake]:
-    """List the faults of some repositories in the atlas, as an entry would state them.
+    """List the faults of some repositories in the atlas, in the form of the reports in an entry.
 
-    Missing weights are left out, since the Hub's listing shows them.
+    Missing weights are omitted, since the Hub's listing shows them.
     """
     steps: dict[tuple[str, str, str], list[int]] = {}
     for (repository, _), row in _index_atlas().items():

@@ -1,4 +1,4 @@
-"""The first answer of the Hub: without a network an error comes in seconds, and not after every try."""
+"""The first answer of the Hub: without a network an error comes within seconds, before all tries are over."""
 
 import contextvars
 import logging
@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 FIRST_ANSWER_SECONDS = 10.0  # in which the first answer of this process must come
 SILENCE_SECONDS = 2.0  # after which the log names the server that is slow
-# After a first question without an answer, questions that follow sooner have only a second.
+# If a first question got no answer, questions within this time have only a second.
 NEW_CHANCE_SECONDS = 60.0
 
 Result = TypeVar("Result")
 
 
 class Contact:
-    """The time of the first answer to this process, which decides how long it waits for further answers."""
+    """The time of the first answer to this process, which decides how long the process waits for others."""
 
     def __init__(self) -> None:
         self._answer = threading.Event()
@@ -35,7 +35,7 @@ class Contact:
         self._answer.set()
 
     def listen(self) -> None:
-        """Note answers to the client's session from now on; after an error it may be another session."""
+        """Note the answers to the client's session from now on; after an error the client may have a new session."""
         from huggingface_hub import get_session  # which takes a second
 
         session = get_session()
@@ -50,9 +50,9 @@ class Contact:
     def ask_first(
         self, ask: Callable[[], Result], repository: str, revision: str, where: str
     ) -> Result:
-        """Ask; until something has answered, for a limited time.
+        """Ask a question, with a limit of time until a server has answered any question.
 
-        The question goes on in a thread of its own, since other limits leave out the resolution of a name.
+        The question runs in its own thread, since the client's limits do not cover the resolution of a host name.
         """
         if self._answer.is_set() or constants.is_offline_mode():
             return ask()

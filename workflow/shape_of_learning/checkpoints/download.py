@@ -1,4 +1,4 @@
-"""Downloads of checkpoints from the Hub: the files that are needed, with the bytes that are listed of them."""
+"""Downloads of checkpoints from the Hub: the files that are needed, compared with their listed hashes."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.file_hashes import remember_sha256
 from shape_of_learning.files import atomic_write, compute_git_blob, remove
 
-# Seconds between tries; a download goes on where it broke off.
+# Seconds between tries; a download continues where it broke off.
 DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
 
 
@@ -39,19 +39,20 @@ def fetch(job: DownloadJob, destination: Path) -> None:
     Parameters
     ----------
     job : DownloadJob
-        All bytes must be those that are pinned; where a lock has no hashes of a tokenizer elsewhere, its commit
-        alone is pinned. The shape is compared with ``config.json`` before any weights are downloaded.
+        The lock pins all bytes. If it has no hashes of a tokenizer in another repository, it pins only its commit.
+        The shape is compared with ``config.json`` before any weights are downloaded.
     destination : Path
-        Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. A download that is
-        stopped is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
-        waits, and takes the folder of this one.
+        Folder that appears at the end, when it is complete, with a ``checkpoint.json`` beside the files. An
+        interrupted download stays in ``.{name}.download`` for the next run. Another process that fetches the same
+        checkpoint waits, and takes the folder of this process.
 
     Raises
     ------
     InputError
         If the entry, the lock, the Hub or the network is wrong.
     """
-    where, weights = f"model `{job.model}`", job.weights
+    where = f"model `{job.model}`"
+    weights = job.weights
     if weights is None:
         raise InputError(
             f"{where}: `{job.revision}` cannot be fetched, because the Hub could not be reached when the run was "
@@ -102,7 +103,7 @@ def _describe_commit(revision: LockedRevision) -> dict[str, Any]:
 def _download(
     revision: LockedRevision, paths: Iterable[str], folder: Path, where: str
 ) -> list[Path]:
-    """Bring files of a commit into a folder, with the bytes that are pinned."""
+    """Download pinned files of a commit into a folder, or copy them from the user's cache if offline."""
     pins = {revision.path(name): file.hash for name, file in revision.files.items()}
     pins = {**revision.small_files, **pins}
     hashes = {path: pins.get(path, "") for path in paths}
@@ -122,22 +123,22 @@ def _download(
                 f"{where}: `{revision.repository}` at revision `{revision.revision}` has no {path}; correct "
                 "`repository`, `revision` or `subfolder` in the entry"
             )
-        if is_offline:  # it is in the user's cache
+        if is_offline:  # the file is in the user's cache
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(snapshot / path, folder / path)
     return [folder / path for path in hashes]
 
 
 def download_snapshot(model: str, revision: str) -> Path:
-    """Bring configuration, weights and tokenizer of a revision into the user's cache.
+    """Download configuration, weights and tokenizer of a revision into the user's cache.
 
     Raises
     ------
     InputError
-        If there is no such revision, it has no weights, or as :func:`download_as_listed`.
+        If there is no such revision, the revision has no weights, or as :func:`download_as_listed`.
     """
     where = f"model `{model}`, which is no folder here"
-    # The branch may move between a list and a download.
+    # The branch may move between the listing and the download.
     commit = hub.find_commit(model, revision, where=where) or revision
     files = hub.list_files(model, revision, commit, where=where)
     hashes = {
@@ -169,33 +170,33 @@ def download_as_listed(
     pauses: tuple[float, ...] = hub.QUESTION_PAUSES,
     local_dir: Path | None = None,
 ) -> Path:
-    """Download files of a commit, and compare all with the hashes that are listed of them.
+    """Download files of a commit, and compare them with their listed hashes.
 
-    Files that are there already are compared, too; a file that differs is removed and asked for once more.
+    Files that are already there are compared, too. A file that differs is removed and downloaded once more.
 
     Parameters
     ----------
     place : Place
-        Of the commit, for error messages.
+        The place of the commit, for error messages.
     commit : str
     hashes : mapping of str to str
-        By path, ``sha256:...`` or ``git:...`` as git names a content; empty where nothing is listed.
+        The hash of each path, ``sha256:...`` or git's ``git:...``; empty if no hash is listed.
     where, pauses
-        As :func:`.ask_hub` has them.
+        As for :func:`.ask_hub`.
     source : str
-        Who lists the hashes, for error messages.
+        The source of the hashes, for error messages.
     local_dir : Path, optional
         Folder for the files, in place of the user's cache.
 
     Returns
     -------
     Path
-        The folder of the repository's files; a file that is not listed may be missing.
+        The folder of the repository's files; a file without a listed hash may be missing.
 
     Raises
     ------
     InputError
-        If the Hub cannot be reached, or files stay other ones.
+        If the Hub cannot be reached, or a file still differs from its hash.
     """
     download = partial(
         snapshot_download,
@@ -204,7 +205,7 @@ def download_as_listed(
         allow_patterns=[escape(path) for path in hashes],
         local_dir=local_dir,
     )
-    is_offline = constants.is_offline_mode()  # nothing that is removed would come again
+    is_offline = constants.is_offline_mode()  # a removed file could not be downloaded again
     for _ in range(1 if is_offline else 2):
         folder = Path(
             hub.ask_hub(download, place.repository, place.revision, where=where, pauses=pauses)
@@ -227,7 +228,7 @@ def download_as_listed(
 
 
 def _hash_like(file: Path, listed_hash: str) -> str:
-    """Hash a file in the way of a listed hash."""
+    """Hash a file with the function of a listed hash."""
     if not file.is_file():
         return "no file"
     if listed_hash.startswith("git:"):

@@ -1,4 +1,4 @@
-"""GGUF files: unpacked once into the folder of a checkpoint, if they hold exactly the weights that they state."""
+"""GGUF files: unpacked once into the folder of a checkpoint, if their tensors fit their metadata."""
 
 import logging
 import math
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Folder in the cache. It has another name when files are refused or read in another way than before, since theirs
-# may be there.
+# Folder in the cache. Its number grows when this module refuses other files or reads them differently, since folders
+# of older versions may be there.
 UNPACKED = "gguf-5"
-# What a user must know of an unpacked file, each time that it is used.
+# File with a warning that is shown each time the unpacked file is used.
 WARNING = "warning.txt"
 BLOCK = re.compile(r"(?:^|\.)blk\.(\d+)\.")
-# Keys that transformers replaces by a default where the metadata lack them, and the tensors that need them.
+# Keys that transformers replaces by a default if the metadata lack them, and the tensors that need them.
 NEEDED_KEYS = (
     ("block_count", ""),
     ("embedding_length", ""),
@@ -49,7 +49,7 @@ LLAMA_3_ROPE = {
 
 
 def unpack(file: Path) -> Path:
-    """Write the weights of a GGUF file, quantised ones as floating-point numbers, and its tokenizer to a folder.
+    """Write the weights of a GGUF file, as floating-point numbers, and its tokenizer to a folder.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def unpack(file: Path) -> Path:
     Raises
     ------
     InputError
-        If it cannot be read, or its tensors are not those of the model that its metadata describe.
+        If the file cannot be read, or its tensors do not fit the model in its metadata.
     """
     if not file.is_file():
         raise InputError(f"{file} is missing; correct the path")
@@ -75,7 +75,7 @@ def unpack(file: Path) -> Path:
 
 
 def _unpack_once(file: Path, folder: Path) -> None:
-    for package in ("gguf", "accelerate"):  # transformers needs both, and says so late
+    for package in ("gguf", "accelerate"):  # transformers needs both, but reports it late
         if find_spec(package) is None:
             raise InputError(
                 f"{file} needs the package {package}; install it: `pip install {package}`"
@@ -86,10 +86,10 @@ def _unpack_once(file: Path, folder: Path) -> None:
             model, tokenizer, warning = _load(file)
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # the code of each architecture raises its own
+    except Exception as error:  # the code of each architecture raises its own errors
         raise InputError(
             f"{file} cannot be unpacked ({shorten_error(error)}); take a file of an architecture that "
-            "transformers reads from GGUF, or the folder of the weights that it was made of"
+            "transformers reads from GGUF, or the folder of the original weights"
         ) from error
     with atomic_write(folder) as partial_folder:
         model.save_pretrained(partial_folder)
@@ -100,10 +100,10 @@ def _unpack_once(file: Path, folder: Path) -> None:
 
 @contextmanager
 def _read_header_once() -> Iterator[None]:
-    """Let the library read the header of a file once: it reads it five times, which takes half of the time.
+    """Let the library read the header of a file once. It reads it five times, which takes half of the time.
 
-    Slices of a plain array take a third of the time of those of a memory map, and a header takes millions. The
-    library's bar is shown on a terminal alone.
+    A slice of a plain array takes a third of the time of a slice of a memory map, and a header needs millions of
+    slices. The library's bar is shown only on a terminal.
     """
     import gguf
     import numpy as np
@@ -133,7 +133,7 @@ def _read_header_once() -> Iterator[None]:
 
 
 def _load(file: Path) -> "tuple[PreTrainedModel, Any, str]":
-    """Load the model as from a folder of weights, and its tokenizer; with what a user must know of its text."""
+    """Load the model as from a folder of weights, its tokenizer, and a warning on the tokenizer."""
     import gguf
     import transformers
 
@@ -149,7 +149,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any, str]":
         file.parent,
         dtype="float32",
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # so that it says which differ; they are refused
+        ignore_mismatched_sizes=True,  # lists them in the report, so that they are refused below
         **source,
     )
     if lacking := refuse_other_keys(model, report, {}, file):
@@ -162,7 +162,7 @@ def _load(file: Path) -> "tuple[PreTrainedModel, Any, str]":
 
 
 def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
-    """Refuse metadata that lack a key that decides numbers, or state another number of blocks."""
+    """Refuse metadata that lack a key on which numbers depend, or state another number of blocks."""
     architecture = reader.fields["general.architecture"].contents()
     names = [tensor.name for tensor in reader.tensors]
     for pattern, tensors in NEEDED_KEYS:
@@ -189,7 +189,7 @@ def _refuse_metadata(file: Path, reader: "gguf.GGUFReader") -> None:
 def _refuse_unread_metadata(
     file: Path, reader: "gguf.GGUFReader", config: "PretrainedConfig"
 ) -> None:
-    """Refuse metadata that change hidden states, and in whose place transformers takes another value."""
+    """Refuse metadata that change hidden states if transformers takes another value for them."""
     architecture = reader.fields["general.architecture"].contents()
     used_values = _list_used_values(config)
     keys = {key: f"{architecture}.{key}" for key in used_values}
@@ -208,23 +208,25 @@ def _refuse_unread_metadata(
             is_same = value == used
         if used is not None and not is_same and not isinstance(value, list):
             raise InputError(
-                f"{file} states {cut(value)} for `{cut(keys[key])}`, where transformers takes {cut(used)}; take the "
-                "folder of the weights that it was made of"
+                f"{file} states {cut(value)} for `{cut(keys[key])}`, but transformers takes {cut(used)}; take the "
+                "folder of the original weights"
             )
 
 
 def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
-    """List the features of a model, by the keys of the metadata that state them; None for a feature that it lacks."""
+    """List the features of a model, by their keys in the metadata; None for a feature that the model lacks."""
     values = config.to_dict()
     rope = values.get("rope_parameters") or {}
-    rope = rope.get("full_attention", rope)  # Gemma states the positions of these layers alone
+    rope = rope.get(
+        "full_attention", rope
+    )  # files of Gemma state the positions of these layers only
     rope_type = rope.get("rope_type", "default")
     heads, width = values.get("num_attention_heads"), values.get("hidden_size")
     head = None
     if isinstance(heads, int) and isinstance(width, int) and "global_head_dim" not in values:
         head = values.get("head_dim") or width // heads
     return {
-        # Where attention has a scale of its own, as in Gemma, files state none, and it is that of the length of keys.
+        # Gemma's attention has a separate scale. Files do not state it, so it must be that of the length of keys.
         "attention.key_length": values.get("query_pre_attn_scalar") or head,
         "attention.causal": True,
         "attention.clamp_kqv": 0.0,
@@ -245,7 +247,7 @@ def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
 
 
 def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedModel") -> None:
-    """Refuse tensors that transformers silently leaves out."""
+    """Refuse tensors that transformers leaves out without a message."""
     from transformers.modeling_gguf_pytorch_utils import (
         TENSOR_PROCESSORS,
         TensorProcessor,
@@ -260,14 +262,14 @@ def _refuse_surplus(file: Path, reader: "gguf.GGUFReader", model: "PreTrainedMod
         if name not in known_names and name.rpartition(".")[0] not in known_names:
             raise InputError(
                 f"{file} holds `{cut(name)}`, which transformers leaves out of a model of the type "
-                f"`{model.config.model_type}`; take the folder of the weights that it was made of"
+                f"`{model.config.model_type}`; take the folder of the original weights"
             )
 
 
 def _make_folder_config(
     file: Path, reader: "gguf.GGUFReader", config: "PretrainedConfig"
 ) -> "PretrainedConfig":
-    """Return the configuration without its quantisation, and with the factors of positions in the file."""
+    """Return the configuration without its quantisation and with the position factors of the file."""
     import numpy as np
     import torch
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -290,6 +292,6 @@ def _make_folder_config(
     ):
         raise InputError(
             f"{file}: `{ROPE_FACTORS}` are no factors of Llama 3, and transformers would leave them out; take "
-            "the folder of the weights that it was made of"
+            "the folder of the original weights"
         )
     return scaled_config

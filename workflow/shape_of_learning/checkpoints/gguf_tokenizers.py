@@ -1,4 +1,4 @@
-"""Tokenizers of GGUF files, which find in a text the tokens that the file states."""
+"""Tokenizers of GGUF files, built from the tokens, merges and rules in the file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,15 @@ if TYPE_CHECKING:
     from tokenizers.pre_tokenizers import PreTokenizer
 
 METADATA = "tokenizer.ggml."
-# Types of tokens that are found in text as they are spelled: those of control, and those that a user defined.
+# Types of tokens. Control tokens and user-defined tokens are found in text by their spelling.
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
-# Names that llama.cpp gives to the rule by which GPT-2 cuts text into words, and to the same rule after each digit has
-# become a word of its own.
+# Names in llama.cpp for GPT-2's rule that cuts text into words, and for the same rule with each digit as a word.
 WORDS_OF_GPT_2 = frozenset({"gpt-2", "granite-docling", "jais", "mpt", "olmo", "phi-2", "trillion"})
 WORDS_OF_SINGLE_DIGITS = frozenset({
     "codeshell", "command-r", "exaone", "minerva-7b", "refact", "smollm", "starcoder",
 })  # fmt: skip
-# The patterns of other rules, as they stand in the models' own `tokenizer.json`. llama.cpp spells some in another way,
-# since it knows fewer classes of letters.
+# The patterns of other rules, from the `tokenizer.json` of the models. llama.cpp spells some differently, since it
+# knows fewer classes of letters.
 LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
     r"|[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -59,8 +58,8 @@ GPT_4O = (
     r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-# Rules by which a word that is a token is that token, even where merges do not lead to it. They imply a BOS before each
-# text, in files that do not state whether there is one.
+# Rules by which a word that is a token stays that token, even if no merges lead to it. They imply a BOS before each
+# text in files without a flag for it.
 WORDS_OF_LLAMA_3 = frozenset({
     "falcon-h1", "falcon3", "jina-v5-nano", "lfm2", "llama-bpe", "llama-v3", "llama3", "midm-2.0", "pixtral",
 })  # fmt: skip
@@ -72,14 +71,14 @@ PATTERNS = {
     "tekken": TEKKEN,
     **dict.fromkeys(["gpt-4o", "kanana2", "llama4", "minimax-m2", "talkie"], GPT_4O),
 }
-# Rules of models that compose letters and their accents first.
+# Rules of models that first compose letters and their accents.
 COMPOSED = frozenset({"qwen2", "qwen35"})
 
 
 def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str]:
-    """Load the tokenizer of a file, with the tokens, BOS, EOS and rule of words that its metadata state.
+    """Load the tokenizer of a file, with the tokens, BOS, EOS and rule for words in its metadata.
 
-    Returns a warning with it, which is empty unless the file names no rule by which text is cut into words.
+    A warning follows if the file names no rule that cuts text into words; else an empty text.
     """
     import transformers
 
@@ -95,8 +94,8 @@ def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str
         inner = _build_byte_level(metadata, named_tokens, _choose_words(file, rule))
         if rule == "default" and architecture != "gpt2":
             warning = (
-                "does not say by which rule text is cut into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if "
-                "the model was trained with another, its values are of other tokens"
+                "does not state the rule that cuts text into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if "
+                "the model was trained with another rule, its values are those of other tokens"
             )
     elif kind == "llama":
         inner = _build_sentencepiece(metadata, named_tokens, architecture.startswith("gemma"))
@@ -114,7 +113,7 @@ def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str
 
 
 def _list_named_tokens(metadata: dict[str, Any]) -> dict[str, int]:
-    """List the indices of BOS, EOS and the like, without a token of the text, such as "!", that a file pads with."""
+    """List the indices of special tokens by name, but omit an ordinary token, such as "!", that a file pads with."""
     keys = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     indices = {name: metadata.get(f"{key}_token_id") for name, key in keys.items()}
     types = dict(enumerate(metadata.get("token_type", [])))
@@ -126,7 +125,7 @@ def _list_named_tokens(metadata: dict[str, Any]) -> dict[str, int]:
 
 
 def _choose_words(file: Path, rule: str) -> "PreTokenizer":
-    """Return what cuts text into words by the rule that a file names, or refuse the file."""
+    """Build the pre-tokenizer that cuts text into words by the rule in a file, or refuse the file."""
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
@@ -139,8 +138,8 @@ def _choose_words(file: Path, rule: str) -> "PreTokenizer":
         letters = ByteLevel(add_prefix_space=False, use_regex=False)
         return Sequence([Split(Regex(PATTERNS[rule]), "isolated"), letters])
     raise InputError(
-        f"{file} names the rule `{cut(rule)}` by which text is cut into words (`tokenizer.ggml.pre`), which is not "
-        "known here; take the folder of the weights that it was made of"
+        f"{file} names the rule `{cut(rule)}` that cuts text into words (`tokenizer.ggml.pre`), which is not "
+        "known here; take the folder of the original weights"
     )
 
 
@@ -149,8 +148,8 @@ def _build_byte_level(
 ) -> "Tokenizer":
     """Build a tokenizer of bytes from the tokens and merges of a file.
 
-    transformers does so too, but by rules that differ between its versions, and spells added tokens in GPT-2's letters
-    for bytes, where that of two blanks is another token's name.
+    The tokenizer of transformers follows rules that differ between versions, and spells added tokens in GPT-2's letters
+    for bytes, in which a token of two blanks has the name of another token.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers
 
@@ -171,14 +170,15 @@ def _build_sentencepiece(
 ) -> "Tokenizer":
     """Build a tokenizer that cuts text as SentencePiece does, from the tokens of a file and their scores.
 
-    transformers does so too, but 5.0.0 cuts text of Gemma as if the scores were of a unigram model, and newer versions
-    take a blank at the start of a text for the one that SentencePiece puts before each text, and leave unknown
-    characters out.
+    The tokenizer of transformers 5.0.0 cuts Gemma's text as if the scores were those of a unigram model. Newer versions
+    confuse a blank at the start of a text with the blank that SentencePiece puts there, and omit unknown characters.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers
 
     tokens = metadata["tokens"]
-    if is_gemma:  # whose files spell runs of blanks as they are, and have scores in another order than its merges
+    if (
+        is_gemma
+    ):  # its files spell runs of blanks as blanks, and order scores differently than merges
         tokens = [token if token.strip(" ") else "▁" * len(token) for token in tokens]
     vocabulary = {token: index for index, token in enumerate(tokens)}
     if "merges" in metadata:
@@ -206,7 +206,7 @@ def _build_sentencepiece(
 
 
 def _derive_merges(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
-    """List the pairs of tokens that join to another one, best score first."""
+    """List the pairs of tokens that join to a third token, best score first."""
     pairs = [
         (token[:place], token[place:])
         for token in vocabulary
@@ -219,7 +219,7 @@ def _derive_merges(vocabulary: dict[str, int], scores: list[float]) -> list[tupl
 
 
 def _add_tokens(tokenizer: "Tokenizer", tokens: list[str], types: dict[int, int]) -> "Tokenizer":
-    """Let a tokenizer find tokens of control and of users in text, as the file spells them."""
+    """Let a tokenizer find control tokens and user-defined tokens in text, in the spelling of the file."""
     from tokenizers import AddedToken
 
     def list_tokens(kind: int) -> list[AddedToken]:

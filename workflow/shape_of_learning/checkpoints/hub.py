@@ -58,14 +58,14 @@ SHA256_DIGITS = 64
 # The library under the client: httpx, and from huggingface_hub 2 on httpx2.
 HTTP = import_module(HfHubHTTPError.__mro__[1].__module__.partition(".")[0])
 UNREACHABLE = (HTTP.HTTPError, LocalEntryNotFoundError, ConnectionError)
-# Errors of the client on a response that did not come from the Hub, such as a login page.
+# Errors of the client on a response from another server, such as a login page.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 Result = TypeVar("Result")
 
 
 class MissingError(InputError):
-    """There is no such repository, revision or file, or the Hub does not show it."""
+    """A repository, revision or file does not exist, or the Hub does not show it."""
 
 
 class GatedError(InputError):
@@ -81,9 +81,9 @@ def hub_errors(
     Parameters
     ----------
     repository, revision : str
-        The place that is asked for.
+        The place in the question.
     where, key : str
-        The names of the model's entry and of the key to correct, for the message.
+        The model's entry, and the key to correct in it, for the message.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def hub_errors(
     except InputError:
         raise
     except (OSError, HTTP.HTTPError, *MALFORMED) as error:
-        # The first error of the client, where the last one says that there is no local file either.
+        # The client's last error only says that there is no local file either; its cause is the first error.
         if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
             error = error.__cause__
         if isinstance(error, GatedRepoError):
@@ -115,11 +115,11 @@ def hub_errors(
             ) from error
         if _has_other_size(error):
             raise InputError(
-                f"{where}: a file of {target} came with another size than {host} says "
+                f"{where}: a file of {target} came with another size than {host} states "
                 f"({_read_first_line(error)}); check the network and HF_ENDPOINT and run again"
             ) from error
         if status is None and isinstance(error, OSError) and not isinstance(error, UNREACHABLE):
-            raise  # of the disk
+            raise  # an error of the disk
         answer = f"it answered {status}" if status else _read_first_line(error)
         if constants.is_offline_mode():
             answer = "HF_HUB_OFFLINE forbids to ask for it"
@@ -141,13 +141,13 @@ def ask_hub(
     key: str = "revision",
     pauses: tuple[float, ...] = QUESTION_PAUSES,
 ) -> Result:
-    """Ask the Hub a question, and again where a network or a server may only fail for a while."""
-    # Its warnings show addresses, which may be signed; the error has the rest of them.
+    """Ask the Hub a question, and repeat it if a network or a server may fail only for a while."""
+    # Warnings of the client show addresses, which may be signed; the error states all else.
     huggingface_hub.logging.set_verbosity_error()
 
     def ask() -> Result:
         CONTACT.listen()
-        get_session().timeout = SILENT_SECONDS  # after an error it may be another session
+        get_session().timeout = SILENT_SECONDS  # after an error the client may have a new session
         with hub_errors(repository, revision, where=where, key=key):
             return question()
 
@@ -164,7 +164,7 @@ def ask_hub(
 def list_commits(
     repository: str, *, where: str, pauses: tuple[float, ...] = QUESTION_PAUSES
 ) -> dict[str, str]:
-    """Resolve all branches and tags of a repository: name -> commit; MissingError if there is none."""
+    """Resolve all branches and tags of a repository to commits, by name; MissingError if there is no repository."""
     question = partial(HfApi().list_repo_refs, repository)
     refs = ask_hub(question, repository, MAIN, where=where, key="repository", pauses=pauses)
     return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
@@ -187,7 +187,7 @@ def list_files(
     where: str,
     pauses: tuple[float, ...] = QUESTION_PAUSES,
 ) -> Files:
-    """List the files of a commit, which `revision` stands for in errors: path -> size and hash."""
+    """List size and hash of the files of a commit, by path; `revision` names the commit in errors."""
 
     def list_tree() -> Files:
         files = {}
@@ -201,9 +201,9 @@ def list_files(
 
 
 def ask_for_heads(repository: str, commit: str, paths: Iterable[str]) -> Files:
-    """Ask for the size and the hash of some files of a commit, each by its head; {} if one head has neither.
+    """Ask for the head of some files of a commit, with size and hash; {} if a head lacks one of them.
 
-    The Hub counts these questions apart from listings, and answers more of them.
+    The Hub counts these questions separately from listings, and answers more of them.
     """
     files = {}
     for path in paths:
@@ -222,7 +222,7 @@ def ask_for_heads(repository: str, commit: str, paths: Iterable[str]) -> Files:
 
 
 def read_json(place: Place, commit: str, path: str, *, where: str) -> dict[str, Any]:
-    """Read a small JSON file of a commit that holds an object, by way of the user's cache."""
+    """Read a small JSON file of a commit into an object, through the user's cache."""
 
     def read() -> Any:
         file = hf_hub_download(place.repository, path, revision=commit)
@@ -245,16 +245,16 @@ def resolve(
     Parameters
     ----------
     places : mapping of str to Place
-        By name.
+        The places of the revisions, by name.
     mains : iterable of str
-        Repositories whose main branch is asked for too.
+        Repositories whose main branches are listed, too.
     where : str
         The name of the model's entry, for errors.
 
     Returns
     -------
     dict of str to LockedRevision
-        A revision that does not exist is listed as missing, and so is a repository, if others do exist.
+        A revision that does not exist is listed as missing; so is a repository, unless all are missing.
     dict of str to Listing
         The main branch of each repository, with or without weights.
 
@@ -301,7 +301,7 @@ def read_listed_shape(revision: LockedRevision, *, where: str) -> Shape:
 def lacks_access(repository: str, *, where: str) -> bool:
     """Return whether there is no token, or the Hub refuses a gated repository to it.
 
-    If the Hub cannot be asked, the token is believed.
+    If the Hub cannot be reached, a token counts as accepted.
     """
     if get_token() is None:
         return True
@@ -315,7 +315,7 @@ def lacks_access(repository: str, *, where: str) -> bool:
 
 
 def _list_revision(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
-    """List a revision of a repository that has these branches and tags, None if it is missing."""
+    """List a revision; `commits` are those of all branches and tags, None if the repository is missing."""
     repository, revision, subfolder = place
     commit = None
     if commits is not None:
@@ -345,7 +345,7 @@ def _list_revision(place: Place, commits: Mapping[str, str] | None, where: str) 
 
 
 def _is_temporary(error: BaseException | None) -> bool:
-    """Return whether the same question may get another answer in a while."""
+    """Return whether the same question may succeed later."""
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in (408, 429) or error.response.status_code >= 500
     return isinstance(error, HTTP.TransportError) or _has_other_size(error)

@@ -19,7 +19,7 @@ class PinnedCheckpoint(NamedTuple):
     revision : str
         Its branch, tag or commit on the Hub.
     step, tokens : int or None
-        None where the model has no training curve.
+        None if the model has no training curve.
     commit : str or None
         Empty if the Hub lacks the revision; None if the lock does not pin it.
     files : mapping of str to WeightFile
@@ -52,7 +52,7 @@ class DownloadJob(NamedTuple):
     weights : LockedRevision or None
         The entry of the model's lock; None if the Hub could not be asked for it.
     tokenizer : LockedRevision or None
-        The entry of a tokenizer in another repository; None for one beside the weights.
+        The entry of a tokenizer in another repository; None if the tokenizer is beside the weights.
     shape : Shape
         The shape in the model's entry.
     """
@@ -71,13 +71,13 @@ class CheckpointJudgementJob(NamedTuple):
     ----------
     model : str
     checkpoints : tuple of JudgedCheckpoint
-        All that the model's entry lists, by step, with the verdicts on their files.
+        All checkpoints in the model's entry, by step, with the verdicts on their files.
     measured_names : tuple of str
-        The names of those that are measured, in the order of the tables of their losses and tensors.
+        The names of the measured checkpoints, in the order of the tables of their losses and tensors.
     policy : {"skip", "flag"}
         Key ``bad_checkpoints`` of the configuration.
     is_from_scratch : bool
-        Whether they are of a pretraining and not of a fine-tuning.
+        Whether the training is a pretraining and not a fine-tuning.
     """
 
     model: str

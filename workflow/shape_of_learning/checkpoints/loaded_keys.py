@@ -28,7 +28,7 @@ CONSTANTS = (
     "causal_mask",
     "version",
 )
-MOST_TIMES = 2  # numbers of a model for each number in its files; tied weights may be stored once
+MOST_TIMES = 2  # numbers that a model may have for each number in its files
 MASK_DIMENSIONS = 4  # of a triangular mask: 1 x 1 x positions x positions
 
 

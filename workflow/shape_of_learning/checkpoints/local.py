@@ -12,7 +12,7 @@ from shape_of_learning.files import expand_home
 PACKAGE, GGUF = "package:", ".gguf"
 WITHOUT_MODEL = ("main", "model")  # names of folders, as in `package:NAME/model`
 STEP = re.compile(r"(checkpoint|step)[-_]?\d+")  # names that many trainings have
-REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)  # names that one on the Hub can have
+REPOSITORY = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)  # names that the Hub allows
 
 
 def find_local_checkpoint(path: str) -> Path:
@@ -21,8 +21,8 @@ def find_local_checkpoint(path: str) -> Path:
     Parameters
     ----------
     path : str
-        Of a folder, where ``~`` is the user's home; or of a GGUF file, which is unpacked once into the cache of
-        the Hub's client. ``package:NAME/PATH`` is a path inside an installed package.
+        The path of a folder, in which ``~`` is the user's home; or of a GGUF file, which is unpacked once into the
+        cache of the Hub's client. ``package:NAME/PATH`` is a path inside an installed package.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def find_local_path(path: str) -> Path:
     if path.startswith(PACKAGE):
         name, _, inside = path.removeprefix(PACKAGE).partition("/")
         package = None
-        with suppress(ValueError):  # of __main__, which has none
+        with suppress(ValueError):  # __main__ has no specification
             package = find_spec(name) if name.isidentifier() else None
         if package is None or not package.submodule_search_locations:
             raise InputError(
@@ -50,10 +50,10 @@ def find_local_path(path: str) -> Path:
 
 
 def is_local(model: str) -> bool:
-    """Return whether a name is one of this machine, there or missing, and not one of the Hub.
+    """Return whether a name belongs to this machine, even if it is missing, and not to the Hub.
 
     Names of this machine are paths that exist, GGUF files, parts of packages, and names that no repository can
-    have: they begin with a dot, a slash or a tilde, end with a slash, or have more than one slash.
+    have, because they begin with a dot, a slash or a tilde, end with a slash, or have more than one slash.
     """
     return (
         model.startswith((PACKAGE, "/", "~", "."))
@@ -82,7 +82,7 @@ def find_checkpoint_folder(model: str, revision: str) -> tuple[str, Path]:
 
 
 def name_local(model: str) -> str:
-    """Name a checkpoint on this machine after its folder or file, or after the parent where that names no model.
+    """Name a checkpoint on this machine after its folder or file, or after the parent if that names no model.
 
     Examples
     --------

@@ -135,13 +135,13 @@ class Listing(_Locked):
     commit : str
         The commit of the revision; empty if it is missing.
     problem : {"", "missing", "no weights", "mixed shards"}
-        Why these files cannot be used; empty if they can.
+        The reason why these files cannot be used; empty if they can.
     lacking : str
-        The part that is missing, such as ``shard 2 of 3``; empty where all is.
+        The part that is missing, such as ``shard 2 of 3``; empty if no file or all files are missing.
     files : mapping of str to WeightFile
         The weights to download, without the index of shards.
     other_format : mapping of str to WeightFile
-        The same weights in the other format, where the revision has both.
+        The same weights in the other format, if the revision has both.
     """
 
     commit: Commit | Empty = ""
@@ -151,7 +151,7 @@ class Listing(_Locked):
     other_format: Mapping[FileName, WeightFile] = {}
 
     @model_validator(mode="after")
-    def _is_of_a_commit(self) -> "Listing":
+    def _check_commit(self) -> "Listing":
         if not self.commit and (self.files or not self.problem):
             raise ValueError("it lacks `commit`")
         return self
@@ -203,13 +203,13 @@ class Lock(_Locked):
     shape : Shape
         As ``config.json`` states it.
     chosen : mapping of str to list of str
-        Steps by rule: the rule in words -> the names that it chose.
+        The names of the steps that a rule chose, by the rule in words.
     revisions : mapping of str to LockedRevision
-        By name within the model; also those of earlier plans, so that another choice of steps keeps them.
+        By name within the model, including revisions of earlier plans, which a new choice of steps may need.
     mains : mapping of str to Listing
-        The main branch of each repository whose main branch was asked for, with or without weights.
+        The main branches that the Hub was asked for, by repository, with or without weights.
     tokenizer : LockedRevision or None
-        The repository of the tokenizer, where it is another one.
+        The repository of the tokenizer, if it is another one.
     """
 
     shape: Shape = Shape()
@@ -241,8 +241,8 @@ def list_weights(
         By path in the repository.
     commit, subfolder : str
     read_index : callable, optional
-        Path of an index of shards -> their names, and the bytes of all tensors in them. Without it the numbers
-        in the names of shards tell whether all are there, and nothing is downloaded.
+        Returns the names of the shards in an index, and the bytes of all their tensors. Without it nothing is
+        downloaded, and the numbers in the names of shards tell whether all are there.
     """
     formats = []
     for (whole, index), pattern in zip(WEIGHT_FILES, WEIGHT_FILE_PATTERNS, strict=True):
@@ -289,7 +289,7 @@ def _list_numbered_shards(files: Files, commit: str, subfolder: str, pattern: st
 
 
 def read_lock(path: Path) -> Lock | None:
-    """Read a lock, None if there is none; InputError if it is not what :func:`write_lock` writes."""
+    """Read a lock; None if the file is missing, InputError if :func:`write_lock` cannot have written it."""
     if not path.exists():
         return None
     try:

@@ -1,6 +1,6 @@
 """The manifest of a checkpoint: the digest of each tensor as it was saved, in a file beside the weights.
 
-It shows later, also after copies and uploads, whether a folder holds the weights of its step.
+It shows later, even after copies and uploads, whether a folder holds the weights of its step.
 """
 
 import json
@@ -62,7 +62,7 @@ class ManifestComparison(NamedTuple):
     ----------
     manifest : TensorManifest
     digests : dict of str to TensorDigest
-        Of the tensors that are in the folder now.
+        The digests of the tensors that are in the folder now.
     """
 
     manifest: TensorManifest

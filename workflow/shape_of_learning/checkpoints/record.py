@@ -44,10 +44,10 @@ def describe_file(path: Path) -> dict[str, int | str]:
 
 
 def find_changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1) -> str:
-    """Name a file that is missing, differs from its record or has none; empty if all are as recorded.
+    """Name a file that is missing, differs from its record or has none; empty if all files match the record.
 
-    All are read: a size and a time are soon equal, and a digest costs a tenth of the download. Another file,
-    such as ``added_tokens.json``, changes what transformers loads.
+    All files are read, since sizes and times may be equal by chance, and a digest costs a tenth of the download. An
+    additional file, such as ``added_tokens.json``, changes what transformers loads.
     """
 
     def is_as_recorded(name: str) -> bool:

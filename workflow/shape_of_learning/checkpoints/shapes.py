@@ -20,7 +20,7 @@ WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
-# The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.
+# The first key in a configuration counts: transformers, too, prefers the `n_embed` of old BLOOM revisions.
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers")
 WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim", "emb_dim", "embed_dim")
 # The number of encoder layers of a model with an encoder and a decoder.
@@ -30,13 +30,13 @@ LAYER_LISTS = ("layers_block_type", "layer_types", "hybrid_override_pattern")
 # The configuration of the text model within that of a model of text and something else.
 TEXT_PARTS = ("text_config", "text_encoder", "thinker_config", "vlm_config")
 
-# Larger than any model there is: a plan or a job beyond it would never end.
+# Larger than any existing model; a plan or a job for more layers would never end.
 MOST_LAYERS, MOST_WIDTH = 1_000, 1_000_000
 # Parts within parts of a configuration: Qwen2.5-Omni has two.
 MOST_NESTED = 4
 
 # fmt: off
-# Any of these holds a vocabulary, in the format of one tokenizer library or another.
+# Files that hold a vocabulary, in the formats of several tokenizer libraries.
 VOCABULARIES = frozenset({
     "byte_maps.json", "prophetnet.tokenizer", "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model",
     "spm.model", "spm_char.model", "tokenizer.json", "tokenizer.model", "vocab-src.json", "vocab.json", "vocab.txt",
@@ -61,7 +61,7 @@ DECODERS = frozenset({
 
 
 def is_inside(path: object) -> bool:
-    """Return whether it is a relative path: ``a/b``, without ``..``, ``.``, a drive or a control character."""
+    """Return whether a path is relative, such as ``a/b``, without ``..``, ``.``, a drive or a control character."""
     return (
         isinstance(path, str)
         and not re.search(r"[\x00-\x1f\x7f]", path)
@@ -71,12 +71,12 @@ def is_inside(path: object) -> bool:
 
 
 def is_file_name(name: object) -> bool:
-    """Return whether it names a file of one folder, on any system."""
+    """Return whether a name is that of a file without a folder, on any system."""
     return isinstance(name, str) and is_inside(name) and not re.search(r"[/\\:]", name)
 
 
 def join_path(folder: str, name: str) -> str:
-    """Return the path of a file in a folder of a repository, ``""`` for the top."""
+    """Return the path of a file in a folder of a repository; the folder ``""`` is the top."""
     return f"{folder}/{name}" if folder else name
 
 
@@ -91,7 +91,7 @@ def list_shard_names(index: Any) -> list[str]:
     Raises
     ------
     ValueError
-        If it is no index, or names a file outside the folder of the index.
+        If the content is no index, or names a file outside the folder of the index.
     """
     files_by_tensor = index.get("weight_map") if isinstance(index, dict) else None
     if (
@@ -104,10 +104,10 @@ def list_shard_names(index: Any) -> list[str]:
 
 
 def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
-    """Choose the files of the tokenizer among all of a repository, sorted; empty if there is none.
+    """Choose the files of the tokenizer among the paths of a repository, sorted; empty if there is no tokenizer.
 
-    The checkpoint's own folder goes before the top of its repository, and a folder with a vocabulary before one
-    with settings alone, as a tokenizer of bytes has.
+    A folder with a vocabulary goes before a folder with settings alone (of a tokenizer of bytes), and the checkpoint's
+    own folder before the top of its repository.
     """
     for required_names in (VOCABULARIES, {TOKENIZER_CONFIGURATION}):
         for folder in (subfolder, ""):
@@ -119,12 +119,12 @@ def list_tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Shape:
-    """Role and sizes of a model; an unknown one is empty or 0.
+    """The role and the sizes of a model; an unknown role is empty, an unknown size 0.
 
     Attributes
     ----------
     role : {"encoder", "decoder", "encoder-decoder", ""}
-        Of a model that is to be measured one of the first two; of an encoder-decoder the sizes are the encoder's.
+        A model can be measured as one of the first two. The sizes of an encoder-decoder are those of its encoder.
     layers : int
         Transformer blocks.
     hidden_size, last_hidden_size : int
@@ -154,7 +154,7 @@ def parse_shape(config: Mapping[str, Any], where: str) -> Shape:
     Returns
     -------
     Shape
-        Of a model of text and images it is that of the text model, of an encoder-decoder that of the encoder.
+        The shape of the text model, if the model also reads images; of the encoder, if it is an encoder-decoder.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def refuse_contradiction(entry: Shape, checkpoint: Shape, where: str) -> None:
 
 
 def refuse_quantised(config: Mapping[str, Any], where: str) -> None:
-    """Raise InputError if weights are quantised, which no figure of the workflow would mention."""
+    """Raise InputError if weights are quantised, since figures of the workflow would not mention it."""
     if config.get("quantization_config") is not None:
         raise InputError(
             f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
@@ -259,7 +259,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
                 f"{folder} holds no checkpoint itself; name one in it, such as {inside[-1]}"
             )
         raise InputError(
-            f"{path} is missing or no JSON object, so {folder} is no checkpoint; fetch it anew, or if it is "
+            f"{path} is missing or no JSON object, so {folder} is no checkpoint; fetch it again, or if it is "
             "your own save the whole model there"
         )
     for key in ("dtype", "torch_dtype"):
@@ -366,7 +366,7 @@ def _sees_later_tokens(config: Mapping[str, Any]) -> bool:
 
 
 def _read_count(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
-    """Return the number under the first key that is there; 0 without one."""
+    """Return the number under the first key in a configuration; 0 if it has no key."""
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None:
         return 0

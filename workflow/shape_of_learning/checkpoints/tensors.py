@@ -1,7 +1,7 @@
 """Digests of the tensors of a checkpoint, read from its files without a model.
 
-Two checkpoints whose files differ may hold the same weights: in other shards, in another order or in another
-format. Their tensors tell.
+Two checkpoints with different files may hold the same weights in other shards, another order or another format. Their
+tensors tell.
 """
 
 import hashlib
@@ -71,14 +71,14 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
     ----------
     folder : Path
         Checkpoint in Hugging Face format: ``model.safetensors``, or its shards by their index, or
-        ``pytorch_model.bin`` likewise; the first that is there, which transformers loads too.
+        ``pytorch_model.bin`` likewise; the first of these that is there, as transformers chooses.
     threads : int
         Tensors that are read at the same time.
 
     Returns
     -------
     TensorDigests
-        The same for any format and any shards, but that a ``.bin`` file may hold a tensor, such as tied
+        The same for any format and any shards, except that a ``.bin`` file may hold a tensor, such as tied
         embeddings, twice.
 
     Raises
@@ -99,7 +99,7 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
                 if tensor.ndim > 1 and tensor.dtype in SAMPLED_TYPES and size > best:
                     best, sample = size, TensorDigests({}, name, _sample(tensor))
     if not digests:
-        raise InputError(f"the weights in {folder} hold no tensor; fetch them anew")
+        raise InputError(f"the weights in {folder} hold no tensor; fetch them again")
     return replace(sample, digests=digests)
 
 
@@ -175,13 +175,13 @@ def _read_pickle(path: Path) -> dict[str, torch.Tensor]:
             if problem := describe_layout(tensor):
                 raise ValueError(f"`{cut(name)}` {problem}")
             if tensor.nbytes > tensor.untyped_storage().nbytes():
-                raise ValueError(f"`{cut(name)}` is larger than what is stored of it")
+                raise ValueError(f"`{cut(name)}` is larger than its stored numbers")
             tensors[name] = tensor.detach()
     return tensors
 
 
 def describe_layout(tensor: torch.Tensor) -> str:
-    """Say why a tensor is not one number after another in memory; empty if it is."""
+    """Say why a tensor is no dense array of numbers in memory; empty if it is one."""
     if tensor.layout is not torch.strided:
         return "is sparse; save it dense (`.to_dense()`)"
     if tensor.is_quantized:

@@ -1,14 +1,14 @@
 """Which checkpoints of a training are what their names say, by their files, tensors and losses.
 
-Training changes weights. So of steps with the same weights at most one is what its name says, and a shard or
-tensor that another step holds too was put where it does not belong. Hashes do not say whose equal weights
-are: the last step of training and the published model, the main branch, own theirs, and a report in the
-model's entry may name the owner. Where the owner is unknown, no step of the group is ok. Only at the very start equal
-steps are right: a first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
+Training changes weights. If several steps hold the same weights, at most one of them is what its name says, and a
+shard or tensor that a second step holds, too, is in the wrong place. Hashes do not tell the owner of equal weights. The
+last step of training and the published model, the main branch, own their weights, and a report in the model's entry
+may name another owner. Without a known owner no step of a group is ok. Only at the very start equal steps are right: a
+first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
 
-Files of the same weights may differ; their tensors do not. And while a model trains its loss falls, but for a
-slow start, ripples and spikes. A checkpoint far above those around it is broken, and one that is little above is
-suspicious.
+Files of the same weights may differ, but their tensors do not. While a model trains its loss falls, apart from a slow
+start, ripples and spikes. A checkpoint with a loss far above its neighbours is broken; with a loss a little above them
+it is suspicious.
 """
 
 import math
@@ -46,24 +46,24 @@ COLUMNS = (
     "shown",
     "short_verdict",
 )
-MOST_NAMED = 4  # steps of one verdict; of more, a verdict names the number and the ends
-# So many checkpoints at the end that share a part show that it moves no more; two may be a mistake.
+MOST_NAMED = 4  # steps in one verdict; a verdict on more steps names their number and the ends
+# A part that so many checkpoints at the end share moves no more; two equal checkpoints may be a mistake.
 STANDSTILL = 3
-# Ours: the least share of the elements of all matrices that must be misplaced. Norms and biases are no
-# evidence: rounded to 16 bits, their few numbers may stay as they were, or return.
+# Ours: the smallest share of misplaced elements in all matrices. Norms and biases are no evidence: rounded to 16 bits,
+# their few numbers may stay the same, or return.
 LEAST_SHARE = 0.01
 # Nats. Rounding to 16 bits, another batch size or another machine change a loss less than this.
 DIFFERENT_LOSSES = 0.01
-# Ours: steps in which no training loses its initial values,
-# and distances of weights that have nothing, or much, in common.
+# Ours: the last step at which every training still holds its initial values, and the distances above and below which
+# weights are unrelated and related.
 EARLY, UNRELATED, RELATED = 512, 0.9, 0.5
-# Ours: beyond spikes of 5 nats with their ripples, and far below the factors of 6,000 and more by which the
-# published checkpoints that are known to be broken differ.
+# Ours: above spikes of 5 nats with their ripples, and far below the factors of 6,000 and more of the broken checkpoints
+# that are published.
 MARGIN = math.log(250)
-# Nats; ours. Ripples and batches move a loss by a tenth of it, and an untrained model's lies that much below a
-# guess at most, while the frequencies of tokens, which are learned first, are worth three.
+# Nats; ours. Ripples and batches move a loss by 0.1. The loss of an untrained model lies at most 0.1 below that of a
+# guess; the frequencies of tokens, which a model learns first, lower it by 3.
 UNLIKELY = 1.0
-# Checkpoints on each side of the one that is judged: the median of three bears one that is broken, too.
+# Checkpoints on each side of the judged one: a median of three tolerates one broken checkpoint.
 NEIGHBOURS = 3
 
 Part = TypeVar("Part", bound=Hashable)
@@ -80,8 +80,8 @@ class Kind(StrEnum):
     NOT_YET_MOVED = "not yet moved"
     SAME_AS_STEP = "same weights as step"
     SAME_AS_MAIN = "same weights as main"
-    SAME_AS_OTHERS = "same weights in"  # several steps, and nothing tells whose they are
-    SAME_RESULTS = "same results as step"  # published for both
+    SAME_AS_OTHERS = "same weights in"  # several steps, of unknown owner
+    SAME_RESULTS = "same results as step"  # by published results
     MISSING = lock.MISSING
     NO_WEIGHTS = lock.NO_WEIGHTS
     MIXED_SHARDS = lock.MIXED_SHARDS
@@ -95,7 +95,7 @@ class Kind(StrEnum):
     UNCONFIRMED = "known bad, not yet confirmed"
     UNKNOWN = "unknown"
 
-    # A report of Snakemake would take the `<` of the usual form for the begin of a tag.
+    # A report of Snakemake would read the `<` of the usual form as the start of a tag.
     __repr__ = str.__repr__
 
 
@@ -107,11 +107,11 @@ class Verdict:
     ----------
     kind : Kind
     evidence : str
-        The reason, such as a loss, a missing shard or a report; empty where the kind says all.
+        The reason, such as a loss, a missing shard or a report; empty if the kind is enough.
     steps : tuple of int
-        The step whose weights it holds, or is reported to hold; of `SAME_AS_OTHERS` all steps that hold them.
+        The owner of the weights, also by a report; for `SAME_AS_OTHERS` all steps that hold the weights.
     source : str
-        The place of a report, such as an address; empty for verdicts of our own.
+        The place of a report, such as an address; empty without a report.
     """
 
     kind: Kind
@@ -124,7 +124,7 @@ OK, NOT_YET_MOVED = Verdict(Kind.OK), Verdict(Kind.NOT_YET_MOVED)
 
 
 def format_verdict(verdict: Verdict) -> str:
-    """Write a verdict as the tables of the workflow have it, such as ``same weights as step 9``."""
+    """Write a verdict in the words of the workflow's tables, such as ``same weights as step 9``."""
     if verdict.kind in (Kind.SAME_AS_STEP, Kind.SAME_RESULTS):
         return f"{verdict.kind} {verdict.steps[0]}"
     if verdict.kind is Kind.SAME_AS_OTHERS:
@@ -148,7 +148,7 @@ def format_doubtful_steps(steps: Sequence[int]) -> str:
 
 
 def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
-    """Write the verdict on a step as the atlas has it, such as ``same as step 9``."""
+    """Write the verdict on a step in the words of the atlas, such as ``same as step 9``."""
     if verdict.kind is Kind.SAME_AS_MAIN:
         return f"same as {MAIN}"
     if verdict.kind is Kind.SAME_AS_OTHERS:
@@ -168,7 +168,7 @@ def format_atlas_verdict(verdict: Verdict, step: int | None) -> str:
 
 
 def parse_atlas_verdict(words: str) -> Verdict:
-    """Read a verdict as the atlas has it."""
+    """Parse a verdict from the words of the atlas."""
     if match := re.fullmatch(rf"same as (?:{MAIN}|step (\d+))", words):
         if match[1] is None:
             return Verdict(Kind.SAME_AS_MAIN)
@@ -200,13 +200,13 @@ class Mistake(Section):
 
     @property
     def all_steps(self) -> tuple[int, ...] | range:
-        """The steps that it is about."""
+        """The steps that the report is about."""
         if isinstance(self.steps, dict):
             return range(self.steps["from"], self.steps["to"] + 1)
         return tuple(self.steps)
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> "Mistake":
+    def _check_consistency(self) -> "Mistake":
         if (self.because is None) == (self.same_as is None):
             raise make_validation_error("needs exactly one of `because` or `same_as`")
         if not self.all_steps:
@@ -231,12 +231,12 @@ class JudgedCheckpoint:
     name : str
         Within its model.
     step, tokens : int or None
-        None where there are none.
+        None if unknown.
     verdict : Verdict
     is_last : bool
-        Whether it is the last step of training, which owns its weights.
+        Whether the checkpoint is the last step of training, which owns its weights.
     same_as : int or None
-        The step whose weights it is reported to hold.
+        The step that owns the weights by a report.
     """
 
     name: str
@@ -248,12 +248,12 @@ class JudgedCheckpoint:
 
     @property
     def is_good(self) -> bool:
-        """Whether it is shown: it is ok, or the training has not moved yet."""
+        """Whether figures show the checkpoint: it is ok, or the training has not moved yet."""
         return self.verdict in (OK, NOT_YET_MOVED)
 
     @property
     def is_condemned(self) -> bool:
-        """Whether it is known to be bad; a report that is not yet confirmed does not suffice."""
+        """Whether the checkpoint is known to be bad; an unconfirmed report does not suffice."""
         return not self.is_good and self.verdict.kind is not Kind.UNCONFIRMED
 
 
@@ -272,9 +272,9 @@ def judge_listing(
     Parameters
     ----------
     checkpoints : sequence of Checkpoint
-        Of the training, all or some.
+        All or some checkpoints of the training.
     listings : mapping of str to Listing
-        By name of a checkpoint, without those that the Hub was not asked for.
+        The files of checkpoints, by name; a checkpoint is absent if the Hub was not asked for it.
     mains : mapping of str to Listing
         The main branch of each repository whose other branches are among the checkpoints.
     known_bad : sequence of Mistake
@@ -325,13 +325,13 @@ def judge_listing(
         has_main = len(members) < len(group)
         equals = judge_equals(members, list(whole), has_main=has_main) if members else {}
         judgements = set_verdicts(judgements, equals)
-        # Whoever they belong to, these weights count once where single shards are compared.
+        # The comparison of single shards counts these weights once, whatever their owner.
         right = [name for name in group if name in judgements and judgements[name].verdict == OK]
         once -= set(group) - {right[0] if right else group[-1 if has_main else 0]}
     curve = {name: hash_shards(listing) for name, listing in whole.items() if name in once}
     shard_hashes = {shard_hash for shards in curve.values() for shard_hash in shards.values()}
     for name in once & ends.keys():
-        # All files of main may differ because they were written anew, so a difference shows nothing.
+        # All files of main may differ because they were saved again, so a difference shows nothing.
         main_shards = hash_shards(ends[name]).items()
         curve[name] = {shard: digest for shard, digest in main_shards if digest in shard_hashes}
     misplaced_parts = find_misplaced_parts(curve, {*ends, last.name if last else ""})
@@ -366,7 +366,7 @@ def _find_last_of_training(
 def _judge_alone(
     checkpoint: Checkpoint, listing: Listing | None, known_bad: Sequence[Mistake], is_last: bool
 ) -> JudgedCheckpoint:
-    """Judge a checkpoint by its own listing and the reports on it, without comparing it."""
+    """Judge a checkpoint by its own listing and the reports on it, without comparing it to others."""
     reports = [mistake for mistake in known_bad if checkpoint.step in mistake.all_steps]
     same_as = next((report.same_as for report in reports if report.same_as is not None), None)
     believed_report = next((report for report in reports if report.same_as is None), None)
@@ -384,7 +384,7 @@ def _judge_alone(
 def _add_report(
     checkpoint: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
 ) -> JudgedCheckpoint:
-    """Add a report of another step's weights to a checkpoint that is ok by its hashes."""
+    """Add the report that a checkpoint holds the weights of another step, if it is ok by its hashes."""
     if checkpoint.same_as is None or checkpoint.verdict != OK:
         return checkpoint
     report = next(
@@ -409,7 +409,7 @@ def _add_report(
 def set_verdicts(
     judgements: Mapping[str, JudgedCheckpoint], verdicts: Mapping[str, Verdict]
 ) -> dict[str, JudgedCheckpoint]:
-    """Give some of the checkpoints, by name, another verdict."""
+    """Give some checkpoints, by name, another verdict."""
     changed_judgements = {
         name: replace(judgements[name], verdict=verdict) for name, verdict in verdicts.items()
     }
@@ -453,7 +453,7 @@ def judge_equals(
 
 
 def _find_owner(members: Sequence[JudgedCheckpoint], *, has_main: bool) -> JudgedCheckpoint | None:
-    """Find the last step, unless it is reported to hold another's weights, or the step that reports name."""
+    """Find the owner of equal weights: the last step, unless a report denies it, or the step that reports name."""
     last = next((member for member in members if member.is_last and not member.is_condemned), None)
     steps = {member.step: member for member in members}
     if last is not None and last.same_as not in steps:
@@ -465,13 +465,13 @@ def _find_owner(members: Sequence[JudgedCheckpoint], *, has_main: bool) -> Judge
 
 
 def list_signatures(listing: Listing) -> list[tuple[str, ...]]:
-    """List the hashes of the weights once per format: revisions with one in common hold the same."""
+    """List the hashes of the weights in each format; revisions with a common signature hold the same weights."""
     formats = (listing.files, listing.other_format)
     return [tuple(sorted(file.hash for file in files.values())) for files in formats if files]
 
 
 def hash_shards(listing: Listing) -> dict[str, str]:
-    """Return the hashes of the shards in any format; their names are without the number of shards."""
+    """Return the hashes of the shards in both formats, by their names without the number of shards."""
     hashes = {}
     for files in (listing.files, listing.other_format):
         if len(files) > 1:
@@ -481,7 +481,7 @@ def hash_shards(listing: Listing) -> dict[str, str]:
 
 
 def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
-    """Find the names that hold the same weights: with a signature in common, or linked by other names."""
+    """Group the names that hold the same weights: they share a signature, or other names link them."""
     groups: dict[str, list[str]] = {}
     holder: dict[Hashable, str] = {}
     for name, own_signatures in signatures.items():
@@ -497,26 +497,26 @@ def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[lis
 def find_misplaced_parts(
     curve: Mapping[str, Mapping[Part, str]], ends: Collection[str]
 ) -> dict[str, set[Part]]:
-    """Find parts of the weights, shards or tensors, that are not those of their step.
+    """Find parts of the weights, shards or tensors, that belong to another step.
 
     Parameters
     ----------
     curve : mapping of str to mapping of hashable to str
-        Name of a checkpoint -> the hash of each part, by training step.
+        The hash of each part, by name of the checkpoint, in the order of steps.
     ends : collection of str
-        Names of the last step of training and of the published model: their parts are theirs.
+        Names of the last step of training and of the published model, which own their parts.
 
     Returns
     -------
     dict of str to set of hashable
-        Name of a checkpoint -> parts that it should not hold.
+        The parts that a checkpoint should not hold, by its name.
 
     Notes
     -----
-    A part that changes at fewer than half of the steps mostly stays: a value between two equal ones is
-    wrong. For any other part, a value may be held by a single step, by the first steps in a row (it has not moved
-    yet), or by the last three or more steps in a row (it no longer moves). Any other step that shares a value is
-    misplaced, except an end, and the steps in a row before it if they are three or more.
+    A part that changes at fewer than half of the steps mostly stays: a value between two equal values is wrong. Any
+    other part may have the same value at the first steps in a row (it has not moved yet), or at three or more steps in
+    a row at the end (it no longer moves). Any other step that shares a value has a misplaced part, except an end and
+    the steps directly before it, if they are at least three in all.
     """
     values: dict[Part, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve.items():
@@ -535,7 +535,8 @@ def find_misplaced_parts(
 
 def _find_between_equals(series: Sequence[tuple[str, str]]) -> set[int]:
     last = {value: place for place, (_, value) in enumerate(series)}
-    places, reach = set(), (-1, "")  # the farthest place at which a value comes again
+    places = set()
+    reach = (-1, "")  # the farthest place at which a value returns, and the value
     for place, (_, value) in enumerate(series):
         if reach[0] > place and value != reach[1]:
             places.add(place)
@@ -578,16 +579,16 @@ def write_verdicts(
     path : Path
         ``results/tables/verdicts/{model}.csv``.
     model : str
-        Its name.
+        The name of the model.
     checkpoints : sequence of JudgedCheckpoint
-        All that the model's entry lists, by step.
+        All checkpoints in the model's entry, by step.
     tables : mapping of str to (Path, Path)
-        Name of a measured one -> the tables of its loss and of its tensors.
+        The tables of the loss and of the tensors of each measured checkpoint, by its name.
     policy : {"skip", "flag"}
-        What figures do with a checkpoint that is not good: leave it out (``shown`` is ``no``), or draw it
-        hollow if it has been measured. Suspicious ones are hollow in any case.
+        Whether figures leave out a checkpoint that is not good (``shown`` is ``no``), or draw it hollow if it has
+        been measured. Suspicious checkpoints are hollow in any case.
     is_from_scratch : bool
-        As of :func:`judge_measurements`.
+        As for :func:`judge_measurements`.
 
     Raises
     ------
@@ -628,13 +629,13 @@ def judge_measurements(
     evidence : mapping of str to WeightEvidence
         By name; checkpoints that have not been measured keep their verdicts.
     is_from_scratch : bool
-        Whether step 0 is untrained, as it is not where a fine-tuning begins.
+        Whether step 0 is untrained; in a fine-tuning it is not.
 
     Notes
     -----
-    An infinite loss comes first: the weights are broken, whosesoever they are, and condemn no other. Tensors
-    of equal names, types and shapes decide; without them losses that are equal to the last bit do, so that
-    weights in a wider type are found. A report that was not yet confirmed is replaced by what these say.
+    An infinite loss counts first: the weights are broken, whatever their owner, and condemn no other checkpoint. Then
+    tensors of equal names, types and shapes decide. Without them losses that are equal to the last bit decide, so that
+    copies in a wider type are found. This evidence replaces a report that was not yet confirmed.
     """
     judgements = {checkpoint.name: checkpoint for checkpoint in checkpoints}
     losses = {name: weight_evidence.cross_entropy for name, weight_evidence in evidence.items()}
@@ -669,10 +670,10 @@ def judge_measurements(
 
 
 def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
-    """Return whether two checkpoints hold the same weights; None if the listings do not show it.
+    """Return whether two checkpoints hold the same weights; None if the evidence does not tell.
 
-    Tensors are compared by name, if most of those of the smaller one are also in the other: some formats
-    leave out what can be computed, or write tied tensors twice.
+    Tensors are compared by name, if the checkpoints have at least half of the smaller one's names in common: some
+    formats leave out computed tensors, or write tied tensors twice.
     """
     digests_a, digests_b = a.tensors.digests, b.tensors.digests
     common = digests_a.keys() & digests_b.keys()
@@ -683,14 +684,14 @@ def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
         if any(digests_a[name][:2] == digests_b[name][:2] for name in differing):
             return False
     loss, other = a.cross_entropy, b.cross_entropy
-    difference = abs(loss.loss - other.loss)  # NaN where one of them is, or both are infinite
+    difference = abs(loss.loss - other.loss)  # NaN if a loss is NaN, or both are infinite
     if difference == 0 and loss.predicted_tokens == other.predicted_tokens:
         return True
     return False if DIFFERENT_LOSSES < difference < math.inf else None
 
 
 def distance(a: Sequence[float], b: Sequence[float]) -> float:
-    r"""Relative distance :math:`|a - b| / \sqrt{|a|^2 + |b|^2}`: 0 of equal matrices, near 1 of unrelated ones."""
+    r"""Return the relative distance :math:`|a - b| / \sqrt{|a|^2 + |b|^2}`: 0 if equal, near 1 if unrelated."""
     squares = math.fsum(x * x for x in a) + math.fsum(y * y for y in b)
     difference = math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True))
     return math.sqrt(difference / squares) if squares else 0.0
@@ -707,16 +708,16 @@ def find_broken_losses(losses: Mapping[str, CrossEntropy]) -> dict[str, Verdict]
     Returns
     -------
     dict of str to Verdict
-        By name, of the broken ones only.
+        The verdicts on the broken checkpoints, by name.
 
     Notes
     -----
-    A checkpoint is broken if its loss is more than ``ln(250)`` above the median of the three before it and of
-    the three after it. Before the first a model guesses, with a loss of ``ln(vocabulary)``.
+    A checkpoint is broken if its loss is more than ``ln(250)`` above the median of the three checkpoints before it and
+    of the three after it. Before the first checkpoint a model guesses, with a loss of ``ln(vocabulary)``.
 
-    Not found are wrong weights whose loss is near that of their neighbours or below it, such as those of a
-    neighbour, or of a later step under an early name. A training that diverged for good, or three broken ones
-    in a row, cannot be told from a sound one.
+    A loss near or below those of the neighbours does not reveal wrong weights, such as the weights of a neighbour, or
+    of a later step under an early name. A training that diverged for good, and three broken checkpoints in a row, look
+    like a sound training.
     """
     defined_losses = {name: loss for name, loss in losses.items() if not math.isnan(loss.loss)}
     values = [loss.loss for loss in defined_losses.values()]
@@ -747,8 +748,9 @@ def find_unlikely_losses(
     Returns
     -------
     dict of str to Verdict
-        By name: a loss a nat or more above that of the checkpoint before and of the one after, as in a
-        spike of a single checkpoint; and one a nat or more below a guess, ``ln(vocabulary)``, at step 0.
+        The verdicts on these checkpoints, by name. A loss is unlikely if it is a nat or more above those of the
+        checkpoints before and after it, as in a spike of a single checkpoint, or if it is a nat or more below that of
+        a guess, ``ln(vocabulary)``, at step 0.
     """
     pairs = [(checkpoint, losses[checkpoint.name]) for checkpoint in checkpoints]
     defined_losses = [(checkpoint, loss) for checkpoint, loss in pairs if not math.isnan(loss.loss)]
@@ -758,7 +760,7 @@ def find_unlikely_losses(
         if is_from_scratch and first.step == 0 and guess - loss.loss >= UNLIKELY:
             evidence = f"loss {loss.loss:.1f}, where a guess has {guess:.1f}"
             verdicts[first.name] = Verdict(Kind.SUSPICIOUS, evidence)
-            defined_losses = defined_losses[1:]  # a loss above this one is no spike
+            defined_losses = defined_losses[1:]  # a loss above this wrong one is no spike
     triples = zip(defined_losses, defined_losses[1:], defined_losses[2:], strict=False)
     for (_, loss_before), (checkpoint, loss), (_, loss_after) in triples:
         excess = loss.loss - max(loss_before.loss, loss_after.loss)
@@ -769,7 +771,7 @@ def find_unlikely_losses(
 
 
 def _format_ratio(difference: float) -> str:
-    """Write the exponential of a difference of losses, to two digits, as people write it."""
+    """Write the exponential of a difference of losses to two digits, such as 250, 1,300 or 2e9."""
     ratio = math.exp(min(difference, 700.0))
     if ratio >= 1e9:
         return f"{ratio:.0e}".replace("e+0", "e").replace("e+", "e")
@@ -797,11 +799,11 @@ def _find_strange_start(
 def _find_mixed_checkpoints(
     checkpoints: Sequence[JudgedCheckpoint], evidence: Mapping[str, WeightEvidence]
 ) -> list[str]:
-    """Find the checkpoints with matrices that are not those of their step."""
+    """Find the checkpoints with matrices of other steps."""
     parts = {}
     for checkpoint in checkpoints:
         tensors = evidence[checkpoint.name].tensors.digests.items()
-        # Converted to another type, a matrix is another part: its bytes cannot be compared.
+        # A matrix of another type is another part, since its bytes cannot be compared.
         parts[checkpoint.name] = {
             (name, dtype, shape): digest for name, (dtype, shape, digest) in tensors if "x" in shape
         }

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from shape_of_learning.files import read_rows, write_table
 
-# Type as safetensors writes it, such as F32 or BF16; shape, such as 768x768, empty for a scalar; hexadecimal
-# SHA-256 of the bytes in C order, with one zero.
+# The type as safetensors spells it, such as F32; the shape, such as 768x768, empty for a scalar; the hexadecimal
+# SHA-256 of the bytes in C order, with -0 written as 0.
 TensorDigest = tuple[str, str, str]
 
 
@@ -24,13 +24,12 @@ class CrossEntropy:
     Attributes
     ----------
     loss : float
-        In nats per predicted token. NaN where it is undefined: no language-model head, or nothing
-        to predict. Infinite where a token gets no probability, or the logits are not finite.
+        In nats per predicted token. NaN if it is undefined: no language-model head, or nothing to predict. Infinite if
+        a token gets no probability, or the logits are not finite.
     predicted_tokens : int
-        Number :math:`n`; 0 where the loss is undefined.
+        Number :math:`n`; 0 if the loss is undefined.
     vocabulary : int or None
-        Width of the logits; a model that knows nothing has a loss of its logarithm. None where the
-        loss is undefined.
+        Width of the logits, whose logarithm is the loss of a model that guesses. None if the loss is undefined.
     """
 
     loss: float
@@ -40,13 +39,13 @@ class CrossEntropy:
 
 @dataclass(frozen=True)
 class TensorDigests:
-    """The digest of each tensor by its name, and some values of one matrix.
+    """The digest of each tensor by its name, and a sample of values of the largest matrix.
 
-    The values of the largest one are kept, since their distance tells whether two steps are of one training.
+    The distance between two samples tells whether two steps belong to one training.
     """
 
     digests: Mapping[str, TensorDigest]
-    sampled_name: str = ""  # its name; empty if there is none of a common type
+    sampled_name: str = ""  # the largest matrix; empty if no matrix has a common type
     sample: tuple[float, ...] = ()
 
 
@@ -75,7 +74,7 @@ def read_loss(path: Path) -> CrossEntropy:
 
 
 def write_tensor_digests(path: Path, digests: TensorDigests) -> None:
-    """Write one row per tensor, sorted by name; the row of the sampled matrix has its values."""
+    """Write one row per tensor, sorted by name; the row of the sampled matrix has the sample."""
     sample = " ".join(map(repr, digests.sample))
     rows = [
         (name, *digest, sample if name == digests.sampled_name else "")

@@ -28,8 +28,8 @@ def list_weight_files(folder: Path) -> list[Path]:
     Raises
     ------
     InputError
-        If there are none, an index of shards is damaged or leaves the folder, a file is a pointer of git-lfs, or a
-        pickle is compressed.
+        If there are no weights, an index of shards is damaged or leaves the folder, a file is a pointer of git-lfs, or
+        a pickle is compressed.
     """
     for whole, index in WEIGHT_FILES:
         if (folder / whole).exists():
@@ -38,7 +38,7 @@ def list_weight_files(folder: Path) -> list[Path]:
             return [_check_readable(file) for file in _read_shard_list(folder / index)]
     names = " or ".join(f"`{name}`" for names in WEIGHT_FILES for name in names)
     raise InputError(
-        f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
+        f"{folder} holds no weights: none of {names} is there; fetch the checkpoint again, or save the whole "
         "model there if it is your own"
     )
 
@@ -65,7 +65,7 @@ def list_tokenizer_files(folder: Path) -> list[Path]:
 def unreadable_error(file: Path, reason: str) -> InputError:
     """Build the error for a file of weights that is damaged or unsafe to read."""
     return InputError(
-        f"{file} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
+        f"{file} holds no weights that can be read ({reason}); fetch the checkpoint again, or mend it if "
         "it is your own"
     )
 
@@ -76,12 +76,12 @@ def _read_shard_list(index: Path) -> list[Path]:
         return [index.parent / name for name in list_shard_names(json.loads(index.read_bytes()))]
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{index} is no index of shards ({error}); fetch the checkpoint anew, or mend it if it is your own"
+            f"{index} is no index of shards ({error}); fetch the checkpoint again, or mend it if it is your own"
         ) from error
 
 
 def _check_readable(file: Path) -> Path:
-    """Return a file of weights that may be read."""
+    """Return a file of weights, or refuse it if it is unsafe to read."""
     refuse_odd_file(file)
     if file.suffix == ".safetensors" or not file.is_file():
         return file
@@ -95,5 +95,5 @@ def _check_readable(file: Path) -> Path:
             raise unreadable_error(file, str(error)) from error
         # A compressed entry of a few bytes may fill the memory.
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise unreadable_error(file, "it is compressed, which torch does not undo")
+            raise unreadable_error(file, "it is compressed, and torch reads no compressed files")
     return file
