@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
 
 
 def find_by_last_name(app: Sphinx, env: Any, node: Element, text: Element) -> Element | None:
-    """Find a function that a docstring calls by the name of its module, though users import it from the package."""
+    """Find a function that a docstring names in its module, though users import it from the package."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
     node["refspecific"], name = True, node["reftarget"].rpartition(".")[2]

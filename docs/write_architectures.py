@@ -29,9 +29,9 @@ def read_rows() -> dict[str, tuple[str, str]]:
 
 def read_version() -> str:
     """Read the version of transformers from the page."""
-    found = VERSION.search(PAGE.read_text())
-    assert found is not None
-    return found[1]
+    version = VERSION.search(PAGE.read_text())
+    assert version is not None
+    return version[1]
 
 
 def make_row(outcome: Outcome) -> tuple[str, str]:
@@ -46,7 +46,7 @@ def main() -> int:
         name: examine(kind, model) for name, kind, model in text_types(CONFIG_MAPPING_NAMES)
     }
     if wrong := [name for name, outcome in outcomes.items() if outcome.error > MOST_ERROR]:
-        print(f"hidden states are wrong of {', '.join(wrong)}", file=sys.stderr)
+        print(f"hidden states are wrong for {', '.join(wrong)}", file=sys.stderr)
         return 1
     words = [outcome.word for outcome in outcomes.values()]
     counts = ", ".join(
@@ -60,7 +60,7 @@ def main() -> int:
         *(f"| `{name}` | {' | '.join(make_row(outcomes[name]))} |" for name in sorted(outcomes)),
     ]
     old = PAGE.read_text()
-    new = TABLE.sub(lambda found: found[1] + "\n".join(lines) + found[2], old)
+    new = TABLE.sub(lambda match: match[1] + "\n".join(lines) + match[2], old)
     if "--check" in sys.argv and new != old:
         print(f"{PAGE} is out of date; run `python docs/write_architectures.py`", file=sys.stderr)
         return 1

@@ -1,7 +1,7 @@
 """Write the tables of the reference that come from the code, and the schemas for editors: `make reference`.
 
 Types, defaults, bounds and words stand in plan/settings.py, plan/entries.py, tasks/entry.py, training/recipe.py and
-checkpoints/verdict.py; those of a paper's sections stand in its settings.py.
+checkpoints/verdict.py; for a paper's sections, they stand in its settings.py.
 """
 
 import json
@@ -92,7 +92,7 @@ def describe_measure(measure: Measure) -> tuple[str, ...]:
     description = measure.description or measure.label
     if measure.rows:
         description += "; " + ", ".join(
-            f"`{key}: {chosen}`" for key, chosen in measure.rows.items()
+            f"`{key}: {option}`" for key, option in measure.rows.items()
         )
     warnings = []
     if measure.depends_on_n:

@@ -2,8 +2,8 @@
 
     uv tool run --from frictionless==5.21.0 python docs/write_data.py demo results
 
-The package (https://datapackage.org) says of each column what it holds and of which type it is. Their meanings come
-from docs/reference/tables.md. Without arguments, the script describes what is there.
+The package (https://datapackage.org) gives the meaning and the type of each column. The meanings come from
+docs/reference/tables.md. Without arguments, the script describes the tables that are there.
 """
 
 import re
@@ -27,7 +27,7 @@ COPIED = {
     "changes": "differences of checkpoints with their intervals",
     "massive": "how many tokens are massive, and the share of the variance that they hold",
 }
-ALL_ROWS = 1_000_000  # the type of a column is that of all its rows
+ALL_ROWS = 1_000_000  # all rows decide the type of a column
 
 
 def main(*arguments: str) -> None:
@@ -70,7 +70,7 @@ def describe_table(path: Path) -> Resource:
 
 
 def read_meanings(table: str) -> dict[str, str]:
-    """Read the meanings of the columns of a table, and of those that most tables have, from the reference."""
+    """Read the meanings of a table's columns, and of the columns of most tables, from the reference."""
     sections = re.split(r"^## ", TABLES.read_text(encoding="utf-8"), flags=re.MULTILINE)
     meanings: dict[str, str] = {}
     for section in sections:

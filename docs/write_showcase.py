@@ -25,7 +25,7 @@ def main(*arguments: str) -> None:
     """Copy the results and write the page, or compare the page with the copies."""
     if arguments == ("--check",):
         if PAGE.read_text(encoding="utf-8") != write_page():
-            sys.exit(f"{PAGE} is not what {KEPT} says; run `make docs/showcase.md`")
+            sys.exit(f"{PAGE} differs from the copies in {KEPT}; run `make docs/showcase.md`")
         return
     keep_results()
     PAGE.write_text(write_page(), encoding="utf-8")
@@ -45,21 +45,21 @@ def keep_results() -> None:
     choices.write_text(f"# Choices\n\n{choices.read_text('utf-8')}", encoding="utf-8")
     for paper in list_papers():
         for name in list_drawings(paper):
-            if (drawn := RESULTS / f"figures/{name}.png").exists():
-                publish_image(drawn, KEPT / drawn.name)
-                shutil.copy(drawn.with_suffix(".md"), KEPT / f"{name}.caption.txt")
+            if (image := RESULTS / f"figures/{name}.png").exists():
+                publish_image(image, KEPT / image.name)
+                shutil.copy(image.with_suffix(".md"), KEPT / f"{name}.caption.txt")
         for name in paper.tables:
             if (table := RESULTS / f"tables/{name}.md").exists():
                 shutil.copy(table, KEPT / f"{name}.table.txt")
 
 
-def publish_image(drawn: Path, published: Path) -> None:
+def publish_image(source: Path, target: Path) -> None:
     """Shrink an image without a palette, which would merge the blue of one line with the green of another."""
-    image = PIL.Image.open(drawn)
+    image = PIL.Image.open(source)
     share = DPI / image.info["dpi"][0]
     size = round(image.width * share), round(image.height * share)
     small = image.convert("RGB").resize(size, PIL.Image.Resampling.LANCZOS)
-    small.save(published, optimize=True)
+    small.save(target, optimize=True)
 
 
 def write_page() -> str:
