@@ -31,7 +31,7 @@ from shape_of_learning.figures.scales import (
 from shape_of_learning.figures.style import THEME, use_theme
 from shape_of_learning.figures.tables import select_averages
 from shape_of_learning.metrics.suspects import Conditions
-from shape_of_learning.plan.entries import Printed, read_entry
+from shape_of_learning.plan.entries import PrintedText, read_entry
 
 PROFILES, HEAT_MAPS = "curves:profiles_by_step", "curves:heat_maps"
 PAPER = "papers.shape_of_learning.figures"
@@ -491,7 +491,7 @@ def test_a_broken_checkpoint_is_no_point_of_the_loss_and_an_infinite_loss_is_a_g
 
 # Words and axes
 
-PRINTED = Printed.__metadata__[0].metadata[0].pattern
+PRINTED = PrintedText.__metadata__[0].metadata[0].pattern
 HARD = ["$x$", "$\\frac{", r"\alpha_{i}^2 {n} %s #1 & ~", "{models} {0} {", "a $b"]
 HARD += ["100 % 'of' \"it\" `id` <b>|</b>", "Größe é Ωж ≤ ∞ …", "W" * 60]
 REFUSED = ["", " ", "a ", "-a", "=1+1", "@a", "a\nb", "a\tb", "a\x1b[2J", "a\u00a0", "a\u200bb"]
