@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.plan import jobs as identity
-from shape_of_learning.plan.jobs import digest_code, list_files
+from shape_of_learning import code_digest as identity
+from shape_of_learning.code_digest import digest_code, list_files
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 FORMULA = '''
@@ -48,7 +48,7 @@ def digest(tmp_path, monkeypatch):
             digest_code,
             identity._parse_file,
             identity._dump_syntax,
-            identity._list_imports,
+            identity.list_imports,
         ):
             cached.cache_clear()
         return digest_code("do", *modules)

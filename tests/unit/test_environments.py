@@ -13,8 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
+from shape_of_learning.code_digest import WORKFLOW, list_files, list_imports
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.plan.jobs import WORKFLOW, _list_imports, list_files
 from shape_of_learning.plan.papers import collect_figures, collect_tables, read_papers
 
 REPOSITORY = WORKFLOW.parent
@@ -55,7 +55,7 @@ def imported(script: str) -> set[str]:
         drawn = [figure.draw for figure in collect_figures(papers).values()]
         written = [table.write for table in collect_tables(papers).values()]
         chosen = {function.partition(":")[0] for function in (*drawn, *written)}
-    names = {name for file in list_files(script, *chosen) for name in _list_imports(file)}
+    names = {name for file in list_files(script, *chosen) for name in list_imports(file)}
     ours = {"shape_of_learning", "papers"}
     return {name.split(".")[0] for name in names} - sys.stdlib_module_names - ours
 
@@ -148,7 +148,7 @@ def test_an_extra_asks_for_all_that_its_entry_points_import(extra):
     measures = {measure.function.partition(":")[0] for measure in MEASURES.values()}
     files = list_files(*ENTRIES[extra], *(measures if extra else ()))
     assert files
-    names = {name.split(".")[0] for file in files for name in _list_imports(file)}
+    names = {name.split(".")[0] for file in files for name in list_imports(file)}
     ours = {path.stem for path in WORKFLOW.iterdir()} | {
         path.stem for path in WORKFLOW.glob("*/*.py")
     }

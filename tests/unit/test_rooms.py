@@ -5,7 +5,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from shape_of_learning.plan.jobs import WORKFLOW, _find_file, _list_imports
+from shape_of_learning.code_digest import WORKFLOW, find_file, list_imports
 
 PACKAGE = WORKFLOW / "shape_of_learning"
 SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
@@ -13,7 +13,7 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 # A room imports from lower floors only, so not from another one of its floor.
 FLOORS = (
     ("errors", "machine", "random_streams"),
-    ("files", "job", "validation", "words", "estimators"),
+    ("code_digest", "files", "job", "validation", "words", "estimators"),
     ("file_hashes",),
     ("metrics", "corpus", "checkpoints", "console"),
     ("tasks", "findings"),
@@ -36,7 +36,7 @@ FILES = sorted([*PACKAGE.rglob("*.py"), *SCRIPTS.rglob("*.py"), *PAPERS.rglob("*
 
 def imported_files(file: Path) -> set[Path]:
     """Files of ours that a file imports; the rooms' own hold no more than a docstring."""
-    found = {_find_file(name) for name in _list_imports(file)} - {None}
+    found = {find_file(name) for name in list_imports(file)} - {None}
     return {each for each in found if each.stem != "__init__" or each.parent == PACKAGE}
 
 
@@ -73,7 +73,7 @@ def test_nobody_imports_scripts_and_a_paper_imports_no_other_one():
     wrong = [
         f"{shown(file)} imports {name}"
         for file in FILES
-        for name in _list_imports(file)
+        for name in list_imports(file)
         if name.split(".")[0] in private
         and not f"{name}.".startswith(".".join(file.relative_to(WORKFLOW).parts[:2]) + ".")
     ]

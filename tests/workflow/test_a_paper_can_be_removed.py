@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from checkouts import REPOSITORY, UNWANTED, Checkout, check_out
+from shape_of_learning.code_digest import list_imports
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.jobs import _list_imports
 from shape_of_learning.plan.papers import read_papers
 
 PAPERS = {paper.name: paper for paper in read_papers(REPOSITORY / "workflow/papers")}
@@ -69,6 +69,6 @@ def test_without_a_paper_the_others_are_planned(name, tmp_path):
 def test_tests_of_other_rooms_import_no_paper():
     files = [file for file in (REPOSITORY / "tests").rglob("*.py") if "papers" not in file.parts]
     importing = [
-        file for file in files if any(name.startswith("papers.") for name in _list_imports(file))
+        file for file in files if any(name.startswith("papers.") for name in list_imports(file))
     ]
     assert importing == []

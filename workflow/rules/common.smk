@@ -17,6 +17,7 @@ from pathlib import Path
 from snakemake.logging import logger
 
 import shape_of_learning
+from shape_of_learning.code_digest import digest_code
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
 from shape_of_learning.job import hide_bars
@@ -24,7 +25,7 @@ from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.entries import FolderEntry
-from shape_of_learning.plan.jobs import digest_code, digest_measures, escape_for_report
+from shape_of_learning.plan.jobs import digest_measures, escape_for_report
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.run import (
     CHECKPOINT_TABLES,

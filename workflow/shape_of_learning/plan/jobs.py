@@ -1,17 +1,13 @@
-"""Make the parameters of jobs: a digest of the code, descriptions of figures and tables, text for reports."""
+"""Make the parameters of jobs that draw and describe: figures, tables, the explorer, findings and reports."""
 
-import ast
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from shape_of_learning.claims.claim import Claim
+from shape_of_learning.code_digest import digest_code
 from shape_of_learning.errors import InputError
 from shape_of_learning.explorer.job import (
     ExplorerJob,
@@ -317,97 +313,9 @@ def _describe_claim(run: Run, claim: Claim) -> ShownClaim:
     )
 
 
-WORKFLOW = Path(__file__).resolve().parents[2]
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-@cache
-def digest_code(script: str, *modules: str) -> str:
-    """Return a digest of all code that a script runs.
-
-    Parameters
-    ----------
-    script : str
-        Name of a file in ``workflow/scripts`` without its suffix, or a module such as
-        ``"papers.linear.edit_blocks"``.
-    *modules : str
-        Modules that the script chooses at run time, such as ``"shape_of_learning.estimators.dimension"`` or
-        ``"papers.linear.figures"``. Of another package's module all files beside and below it count.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits.
-    """
-    digest = hashlib.sha256()
-    own_modules = [name for name in modules if _find_file(name)]
-    for file in list_files(script if "." in script else f"scripts.{script}", *own_modules):
-        digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_dump_syntax(file)}\0".encode())
-    for name in sorted(set(modules) - set(own_modules)):
-        digest.update("".join(map(_dump_syntax, _list_foreign_files(name))).encode())
-    return digest.hexdigest()[:16]
-
-
 def digest_measures(script: str, measures: Iterable[Measure]) -> str:
     """Return a digest of a script and of the modules of its measures."""
     return digest_code(script, *sorted({measure.module for measure in measures}))
-
-
-def list_files(*modules: str) -> list[Path]:
-    """List the files of modules, and of all modules of this project that they import, also in functions."""
-    files: set[Path] = set()
-    queue = [_find_file(name) for name in modules]
-    while queue:
-        file = queue.pop()
-        if file is not None and file not in files:
-            files.add(file)
-            queue.extend(map(_find_file, _list_imports(file)))
-    return sorted(files)
-
-
-def _find_file(name: str) -> Path | None:
-    """Find the file of a module of this project; None for other names, such as an imported function."""
-    path = WORKFLOW.joinpath(*name.split("."))
-    candidates = (path.with_suffix(".py"), path / "__init__.py")
-    return next((candidate for candidate in candidates if candidate.exists()), None)
-
-
-def _list_foreign_files(name: str) -> list[Path]:
-    try:
-        spec = find_spec(name)
-    except ImportError:
-        spec = None
-    if spec is None or not str(spec.origin).endswith(".py"):
-        raise InputError(
-            f"a measure or a figure names the Python module {name}, which does not exist; correct the name"
-        )
-    file = Path(str(spec.origin))
-    return sorted(file.parent.rglob("*.py")) if file.with_name("__init__.py").exists() else [file]
-
-
-@cache
-def _parse_file(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-@cache
-def _dump_syntax(file: Path) -> str:
-    tree = _parse_file(file)
-    for node in ast.walk(tree):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-    return ast.dump(tree)
-
-
-@cache
-def _list_imports(file: Path) -> list[str]:
-    modules: list[str] = []
-    for node in ast.walk(_parse_file(file)):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            modules += [alias.name for alias in node.names]
-    return modules
 
 
 class ReportText(str):
