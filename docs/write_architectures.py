@@ -13,7 +13,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
-from architectures import Outcome, examine, text_types  # noqa: E402 (beside the tests)
+from architectures import Outcome, examine, find_text_types  # noqa: E402 (beside the tests)
 
 PAGE = ROOT / "docs/reference/architectures.md"
 TABLE = re.compile(r"(<!-- table -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -43,7 +43,7 @@ def main() -> int:
     """Measure all types, and write or compare the page."""
     transformers.logging.set_verbosity_error()
     outcomes = {
-        name: examine(kind, model) for name, kind, model in text_types(CONFIG_MAPPING_NAMES)
+        name: examine(kind, model) for name, kind, model in find_text_types(CONFIG_MAPPING_NAMES)
     }
     if wrong := [name for name, outcome in outcomes.items() if outcome.error > MOST_ERROR]:
         print(f"hidden states are wrong for {', '.join(wrong)}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""A small random model of any type of the installed transformers, and what comes of measuring it.
+"""Build a small random model of any type of the installed transformers, and measure it.
 
-Nothing here names a type: numbers of a configuration are made small by the names that they have in many types.
+No type is named here: the numbers of a configuration are made small by their names, which many types share.
 """
 
 import inspect
@@ -21,7 +21,7 @@ from shape_of_learning.errors import InputError
 
 LAYERS, WIDTH, HEADS, VOCABULARY, POSITIONS, MOST_WEIGHTS = 4, 64, 4, 300, 512, 6_000_000
 HEAD = WIDTH // HEADS
-# The first pattern that fits the name of a number decides.
+# Sizes by pattern of the name of a number; the first pattern that fits decides.
 SIZES = {
     r".*vocab_size.*|.*_vocab|ngram_vocab_size_base": VOCABULARY,
     r"(num|n)_(hidden_|encoder_|decoder_)?(layers?|blocks?)|(encoder|decoder)_layers|L_layers": LAYERS,
@@ -46,7 +46,7 @@ SIZES = {
     r".*_(id|index)": 1,
 }  # fmt: skip
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
-# What some types ask for besides, tried in this order; of each those fields that the type has.
+# Fields that some types need, tried in this order; a type gets the fields that it has.
 AMENDMENTS: list[dict[str, Any]] = [
     {},
     {"num_key_value_heads": HEADS},
@@ -67,10 +67,10 @@ AMENDMENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def text_types(names: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each type whose base model reads text alone, its configuration class and that of the model.
+def find_text_types(names: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each type whose base model reads text alone, with its classes of configuration and model.
 
-    A model of several modalities is measured by its text part, which is a type of its own.
+    A model of several modalities is measured by its text part, which has its own type.
     """
     for name in names:
         try:
@@ -87,7 +87,7 @@ def text_types(names: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
 
 
 def shrink(values: dict[str, Any]) -> dict[str, Any]:
-    """Make the numbers of a configuration small, and its lists of layers as short as it then has layers."""
+    """Make the numbers of a configuration small, and shorten its lists to the new number of layers."""
     keys = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
     counts = [values[key] for key in keys if values.get(key)]
     small: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def shrink(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def choose_layers(values: list[Any]) -> list[Any]:
-    """Choose as many entries as there are layers, with each kind among them if they have room."""
+    """Choose one entry for each layer, so that every kind occurs if there is room."""
     if not isinstance(values[0], str):
         return [min(n, 4 * WIDTH) if isinstance(n, int) else n for n in values[:LAYERS]]
     kinds = list(dict.fromkeys(values))
@@ -113,14 +113,14 @@ def choose_layers(values: list[Any]) -> list[Any]:
 
 
 def build(kind: Any, model: Any) -> Any:
-    """Build a small random model that runs; ValueError, which says why, if there is none."""
+    """Build a small random model that runs; raise ValueError with the reason if no size works."""
     values, reasons = kind().to_dict(), []
-    small, tried = shrink(values), []
+    small, amendments = shrink(values), []
     for amendment in AMENDMENTS:
         more = {key: value for key, value in amendment.items() if key in values}
-        if more in tried:
+        if more in amendments:
             continue
-        tried.append(more)
+        amendments.append(more)
         try:
             config = kind(**small | more)
             with torch.device("meta"):
@@ -128,25 +128,25 @@ def build(kind: Any, model: Any) -> Any:
             if weights > MOST_WEIGHTS:
                 raise ValueError(f"it has {weights:,} weights")
             torch.manual_seed(0)
-            made = stir(model(config).eval().requires_grad_(False))
-            run_alone(made, np.arange(5, 25))
-            return made
-        except Exception as error:  # whatever a type says to sizes that it does not admit
+            base = stir(model(config).eval().requires_grad_(False))
+            run_alone(base, np.arange(5, 25))
+            return base
+        except Exception as error:  # types refuse sizes with errors of many classes
             reasons.append(" ".join(f"{error}".split()) or type(error).__name__)
     raise ValueError(reasons[0])
 
 
 def stir(model: Any) -> Any:
-    """Move the weights away from what they are initialised to, so that no norm or bias does nothing."""
+    """Move the weights away from their initial values, so that every norm and bias has an effect."""
     for name, weight in model.named_parameters():
         if weight.ndim == 1:
             weight.add_(torch.randn_like(weight) / 5)
-        elif "A_log" not in name:  # rates of decay, which must stay small
+        elif "A_log" not in name:  # rates of decay must stay small
             weight.mul_(1.5)
     return model
 
 
-def windows(base: Any) -> list[TokenisedWindow]:
+def draw_windows(base: Any) -> list[TokenisedWindow]:
     """Draw windows of several lengths from the vocabulary of a model, the shortest in the middle."""
     random = np.random.default_rng(0)
     end = (
@@ -157,8 +157,8 @@ def windows(base: Any) -> list[TokenisedWindow]:
     return [TokenisedWindow(ids, np.zeros(len(ids), bool)) for ids in texts]
 
 
-class Kept:
-    """A store of hidden states, window by window."""
+class StateArrays:
+    """A store of hidden states as arrays."""
 
     device = "cpu"
 
@@ -168,21 +168,21 @@ class Kept:
         ]
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Keep them."""
+        """Store the values of some rows of a state."""
         self.states[state][rows] = values
 
 
 class Outcome(NamedTuple):
-    """What comes of measuring a type.
+    """The outcome of measuring a type.
 
     Attributes
     ----------
     word : str
         ``measured``, ``refused`` or ``not tried``.
     remark : str
-        How, or why not.
+        How the type is measured, or the reason why it is not.
     error : float
-        Of what is measured the largest distance of a hidden state from what each window alone has, by its length.
+        The largest distance of a measured hidden state from that of each window alone, relative to its length.
     """
 
     word: str
@@ -194,7 +194,7 @@ TWO_STACKS = "an encoder and a decoder: measure one of them (`model.get_encoder(
 
 
 def examine(kind: Any, model: Any) -> Outcome:
-    """Build a small model of a type, measure its windows, and compare them with the library and own hooks."""
+    """Build a small model of a type, measure it, and compare its states with those of the library and of hooks."""
     if getattr(kind(), "is_encoder_decoder", False):
         return Outcome("refused", TWO_STACKS)
     try:
@@ -202,36 +202,36 @@ def examine(kind: Any, model: Any) -> Outcome:
     except ValueError:
         return Outcome("not tried")
     try:
-        forward, states = measured_states(base)
+        forward, states = measure_states(base)
     except InputError as refusal:
         start = f"the architecture `{base.config.model_type}` cannot be measured: "
         return Outcome("refused", re.sub(r" \(by .*?\)|;.*", "", str(refusal).removeprefix(start)))
-    library, last = library_alone(base)
-    blocks = blocks_alone(base)
+    library, last = run_library_alone(base)
+    blocks = run_blocks_alone(base)
     expected = [*(library if blocks is None else blocks)[:-1], last]
-    *states, before = states
+    *states, final_input = states
     if len(states) != len(expected):
         return Outcome("measured", "another number of states is expected", np.inf)
     error = max(map(distance, states, expected))
     if blocks is not None and forward.final_norm is not None:
-        # What the norm is given is the last block's output, or made of several ones'.
+        # The norm gets the output of the last block, or a combination of several outputs.
         with torch.no_grad():
-            after = forward.final_norm(torch.from_numpy(before)).numpy()
-        error = max(error, min(distance(before, blocks[-1]), distance(after, last)))
+            final_output = forward.final_norm(torch.from_numpy(final_input)).numpy()
+        error = max(error, min(distance(final_input, blocks[-1]), distance(final_output, last)))
     shape = parse_shape(base.config.to_dict(), kind.model_type)
-    listed = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
+    widths = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
     remarks = [
-        "at its blocks, the library's list being another" * (not is_library(blocks, library)),
+        "at its blocks, the library's list being another" * (not equals_library(blocks, library)),
         "each window alone" * forward.needs_windows_alone([], 0),
     ]
-    if shape.layers and shape.hidden_size and [state.shape[1] for state in states] != listed:
-        sizes = f"{len(states)} hidden states, {len(listed)} by its configuration"
+    if shape.layers and shape.hidden_size and [state.shape[1] for state in states] != widths:
+        sizes = f"{len(states)} hidden states, {len(widths)} by its configuration"
         remarks.append(f"in Python alone ({sizes})")
     return Outcome("measured", "; ".join(filter(None, remarks)), error)
 
 
-def is_library(blocks: Any, library: list[np.ndarray]) -> bool:
-    """Whether the library's list is that of the blocks, but for the last state."""
+def equals_library(blocks: Any, library: list[np.ndarray]) -> bool:
+    """Return whether the states of the library are those of the blocks, except for the last one."""
     if blocks is None:
         return True
     same = map(np.array_equal, library[:-1], blocks[:-1])
@@ -239,36 +239,37 @@ def is_library(blocks: Any, library: list[np.ndarray]) -> bool:
 
 
 def distance(states: np.ndarray, expected: np.ndarray) -> float:
-    """The distance of two matrices, by the length of the second."""
+    """Return the distance of two matrices relative to the length of the second."""
     if states.shape != expected.shape:
         return np.inf
     return float(np.linalg.norm(states - expected) / np.linalg.norm(expected))
 
 
-def measured_states(base: Any) -> tuple[ForwardPass, list[np.ndarray]]:
-    """Run the windows through a base model as the command, the workflow and Python do; InputError if refused."""
-    texts = windows(base)
-    # As the command does, before the state before the final norm is asked for, too.
+def measure_states(base: Any) -> tuple[ForwardPass, list[np.ndarray]]:
+    """Run the windows through a base model as the command, the workflow and Python do; raise InputError if refused."""
+    texts = draw_windows(base)
+    # The command first runs a window without the state before the final norm.
     ForwardPass(base, None, last_layer="after_final_norm").compute_hidden_states(texts[:1], 0)
     forward = ForwardPass(base, None, last_layer="both")
     forward.refuse_unsuitable(texts, "a folder")
     states, _ = forward.compute_hidden_states(texts[:1], 0)
     widths = [state.shape[-1] for state in states]
     sample = SampleRun(forward, "a folder", texts, None, 0, len(widths) - 2, widths)
-    kept = Kept(sample)
-    sample.store_states(kept)
-    return forward, kept.states
+    store = StateArrays(sample)
+    sample.store_states(store)
+    return forward, store.states
 
 
-def library_alone(base: Any) -> tuple[list[np.ndarray], np.ndarray]:
-    """Run each window alone: the hidden states as the library returns them, and the last one."""
+def run_library_alone(base: Any) -> tuple[list[np.ndarray], np.ndarray]:
+    """Run each window alone and return the hidden states of the library, and the last one."""
     library, last = [], []
-    for window in windows(base):
+    for window in draw_windows(base):
         output = run_alone(base, window.ids)
         library.append([state[0].numpy() for state in output.get("hidden_states") or []])
         state = output.get("last_hidden_state")
         last.append(library[-1][-1] if state is None else state[0].numpy())
-    return [np.concatenate(each) for each in zip(*library, strict=True)], np.concatenate(last)
+    layers = [np.concatenate(states) for states in zip(*library, strict=True)]
+    return layers, np.concatenate(last)
 
 
 def run_alone(base: Any, ids: np.ndarray) -> Any:
@@ -279,23 +280,23 @@ def run_alone(base: Any, ids: np.ndarray) -> Any:
         return base(input_ids=text, attention_mask=mask, output_hidden_states=True, use_cache=False)
 
 
-def blocks_alone(base: Any) -> list[np.ndarray] | None:
-    """Run each window alone, and record by hooks what the first block is given and what each block returns.
+def run_blocks_alone(base: Any) -> list[np.ndarray] | None:
+    """Run each window alone and record by hooks the input of the first block and the output of each block.
 
-    The blocks are the outermost list with as many modules as the configuration has layers. None if there is none, if
-    its modules are not run once each, or if they see something else than one vector for each token.
+    The blocks are the outermost list with as many modules as the configuration has layers. Return None if there is no
+    such list, if its modules are not run once each, or if they get something else than one vector for each token.
     """
     layers = getattr(base.config.get_text_config(), "num_hidden_layers", None)
     lists = [m for m in base.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == layers]
     if not lists:
         return None
-    joined: list[list[np.ndarray]] = []
-    for window in windows(base):
+    states_by_window: list[list[np.ndarray]] = []
+    for window in draw_windows(base):
         calls: list[tuple[Any, Any, Any]] = []
 
         def note(block: Any, args: Any, options: Any, output: Any, calls: Any = calls) -> None:
-            given = args[0] if args else options.get("hidden_states")
-            calls.append((block, given, output[0] if isinstance(output, tuple) else output))
+            input_states = args[0] if args else options.get("hidden_states")
+            calls.append((block, input_states, output[0] if isinstance(output, tuple) else output))
 
         hooks = [block.register_forward_hook(note, with_kwargs=True) for block in lists[0]]
         run_alone(base, window.ids)
@@ -303,11 +304,10 @@ def blocks_alone(base: Any) -> list[np.ndarray] | None:
             hook.remove()
         if [block for block, *_ in calls] != list(lists[0]):
             return None
-        states = [calls[0][1], *(returned for *_, returned in calls)]
+        states = [calls[0][1], *(output for *_, output in calls)]
         if any(getattr(state, "shape", ())[:2] != (1, len(window.ids)) for state in states):
             return None
-        chained = [one[2].equal(two[1]) for one, two in itertools.pairwise(calls)]
-        if not any(chained):
+        if not any(call[2].equal(following[1]) for call, following in itertools.pairwise(calls)):
             return None
-        joined.append([state[0].numpy() for state in states])
-    return [np.concatenate(each) for each in zip(*joined, strict=True)]
+        states_by_window.append([state[0].numpy() for state in states])
+    return [np.concatenate(states) for states in zip(*states_by_window, strict=True)]

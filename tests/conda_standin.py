@@ -4,9 +4,9 @@
 
 makes the folder in which conda itself would be installed. Its command answers what Snakemake 9.27 asks of conda
 and makes each environment an isolated virtual environment with just the packages that the file lists, from PyPI
-and at the versions of the pip lock. So a rule whose file forgets a package fails here as it would there. What it
-cannot show: that conda-forge has these packages, that they can be installed together, and that its builds use a
-GPU.
+and at the versions of the pip lock. So a rule whose file forgets a package fails here as it would there. The
+stand-in cannot show that conda-forge has these packages, that they can be installed together, or that its builds
+use a GPU.
 """
 
 import json
@@ -36,28 +36,32 @@ fi
 export CONDA_PREFIX="$1" CONDA_DEFAULT_ENV="$1" PATH="$1/bin:$PATH"
 hash -r
 """
-# What pip and an import call a package, where that is not what conda calls it.
+# Names of packages for pip and for imports, where they differ from the names for conda.
 PIP_NAMES = {
-    **{"huggingface_hub": "huggingface-hub", "matplotlib-base": "matplotlib"},
+    "huggingface_hub": "huggingface-hub",
+    "matplotlib-base": "matplotlib",
     "pytorch": "torch",
 }
 MODULES = {
-    **{"matplotlib-base": "matplotlib", "pytorch": "torch", "pyyaml": "yaml"},
-    **{"pydantic-core": "pydantic_core", "scikit-learn": "sklearn"},
+    "matplotlib-base": "matplotlib",
+    "pytorch": "torch",
+    "pyyaml": "yaml",
+    "pydantic-core": "pydantic_core",
+    "scikit-learn": "sklearn",
     "vl-convert-python": "vl_convert",
 }
 
 
 @dataclass(frozen=True)
 class EnvironmentFile:
-    """Python's version, and that of each package by its conda name; all are major.minor."""
+    """The versions of Python and of each package by its conda name, all as major.minor."""
 
     python: str
     packages: dict[str, str]
 
 
 def read_environment_file(path: Path) -> EnvironmentFile:
-    """Read one; conda's many other ways to write it are refused, so that all files look alike."""
+    """Read a file; refuse other notations of conda, so that all files look alike."""
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     if content.keys() != {"channels", "dependencies"} or content["channels"] != CHANNELS:
         sys.exit(f"{path}: it must have the channels {', '.join(CHANNELS)} and dependencies")
@@ -72,7 +76,7 @@ def lay_out(base: Path) -> None:
     """Make the folder `base`, whose `bin` is to be on the PATH."""
     binaries = base / "bin"
     binaries.mkdir(parents=True, exist_ok=True)
-    # Without the hashes: pip and uv then want one of each package.
+    # Without hashes: with one, pip and uv would require one for each package.
     pins = [
         line.split()[0] for name in LOCKS for line in (REPOSITORY / name).open() if "==" in line
     ]
@@ -83,18 +87,18 @@ def lay_out(base: Path) -> None:
     (binaries / "conda").chmod(0o755)
 
 
-def make_environment(prefix: Path, wanted: EnvironmentFile, constraints: Path) -> None:
-    """Make the folder `prefix`: Python, the packages that are listed, and what these need."""
+def make_environment(prefix: Path, environment: EnvironmentFile, constraints: Path) -> None:
+    """Make the folder `prefix` with Python, the listed packages, and their requirements."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    # The demo's text is the documentation of Python, which another patch release changes.
-    is_running = platform.python_version().startswith(f"{wanted.python}.")
-    python = sys.executable if is_running else wanted.python
+    # The demo's text is the documentation of Python, and changes with each patch release.
+    is_running = platform.python_version().startswith(f"{environment.python}.")
+    python = sys.executable if is_running else environment.python
     make = ["venv", "--quiet", "--no-project", "--no-python-downloads", "--python", python]
     subprocess.run([uv, *make, prefix], check=True)
-    packages = [f"{PIP_NAMES.get(name, name)}=={v}.*" for name, v in wanted.packages.items()]
+    packages = [f"{PIP_NAMES.get(name, name)}=={v}.*" for name, v in environment.packages.items()]
     options = ["--python", prefix / "bin/python", "--constraint", constraints]
     for option in ("index-url", "extra-index-url", "find-links"):
-        options += [word for told in told_to_pip(option) for word in (f"--{option}", told)]
+        options += [word for value in read_pip_setting(option) for word in (f"--{option}", value)]
     # As pip does: the best version of all indexes, and not that of the first index.
     install = [uv, "pip", "install", "--quiet", "--index-strategy", "unsafe-best-match"]
     subprocess.run([*install, *options, *packages], check=True)
@@ -102,17 +106,17 @@ def make_environment(prefix: Path, wanted: EnvironmentFile, constraints: Path) -
     (prefix / "conda-meta" / "history").touch()
 
 
-def told_to_pip(option: str) -> list[str]:
-    """A setting of pip's; `uv` does not read them."""
-    told = os.environ.get(f"PIP_{option.upper().replace('-', '_')}")
-    if told is None:
+def read_pip_setting(option: str) -> list[str]:
+    """Read a setting of pip, since `uv` does not read them."""
+    value = os.environ.get(f"PIP_{option.upper().replace('-', '_')}")
+    if value is None:
         ask = [sys.executable, "-m", "pip", "config", "get", f"global.{option}"]
-        told = subprocess.run(ask, capture_output=True, text=True).stdout  # empty if it is not set
-    return told.split()
+        value = subprocess.run(ask, capture_output=True, text=True).stdout  # empty if it is not set
+    return value.split()
 
 
 def main(base: Path, arguments: list[str]) -> None:
-    """Answer one call."""
+    """Answer one call of the command."""
     match arguments:
         case []:
             lay_out(base)

@@ -1,4 +1,4 @@
-"""What tests of more than one folder share."""
+"""Fixtures that tests of several folders share."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ from filelock import FileLock
 from hypothesis import settings
 
 from checkouts import REPOSITORY, Checkout, check_out
-from hub_server import OLAH, olah_environment
+from hub_server import OLAH, install_olah
 
-# A machine that is slow or busy is no fault.
+# A slow or busy machine must not fail a test.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
@@ -27,7 +27,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.fixture
 def windows_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Set how many windows go through a model together on a CPU."""
+    """A function that sets how many windows go through a model together on a CPU."""
     constant = "shape_of_learning.embeddings.run.WINDOWS_ON_A_CPU"
     return lambda number: monkeypatch.setattr(constant, number)
 
@@ -43,10 +43,10 @@ def real_text() -> Path:
 @pytest.fixture(scope="session")
 def hub_program(pytestconfig: pytest.Config) -> Path:
     """The server program of a Hub on loopback, in an environment that is made once and kept."""
-    kept = os.environ.get("OLAH_ENVIRONMENT")
-    folder = Path(kept) if kept else Path(pytestconfig.cache.mkdir("olah"))
+    path = os.environ.get("OLAH_ENVIRONMENT")
+    folder = Path(path) if path else Path(pytestconfig.cache.mkdir("olah"))
     try:
         with FileLock(folder.with_name(f".{folder.name}.lock")):
-            return olah_environment(folder)
+            return install_olah(folder)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"pip cannot install {OLAH}, the Hub of these tests: {error.stderr[-300:]}")

@@ -26,13 +26,13 @@ NAMES = {
 
 
 def save_llama(folder: Path) -> Path:
-    """Save the Llama that files are made of, in a folder."""
+    """Save the Llama from which the tests make files."""
     tiny.save_tiny_model(folder, "llama", head=True)
     return folder
 
 
 def save_with_tokenizer(llama: Path, tokenizer: Tokenizer, folder: Path) -> Path:
-    """Save a Llama with another tokenizer, in a folder."""
+    """Save a Llama with another tokenizer."""
     model = hf.LlamaForCausalLM.from_pretrained(llama)
     model.resize_token_embeddings(tokenizer.get_vocab_size())
     model.save_pretrained(folder)
@@ -51,12 +51,12 @@ def write_gguf(
 ) -> Path:
     """Write a Llama of a folder as llama.cpp does.
 
-    `words` names the rule by which text is cut into words, or "" for a file without; `kind` is that of the tokenizer,
-    whose own metadata `tokenizer` replaces. `metadata` replace those of the model, and None leaves one out.
+    `words` names the rule that cuts text into words, or is "" for a file without a rule; `kind` is the kind of the
+    tokenizer. `tokenizer` replaces metadata of the tokenizer, `metadata` those of the model; None leaves a key out.
     """
     model = hf.LlamaForCausalLM.from_pretrained(folder)
     config = model.config
-    stated = {
+    model_metadata = {
         "context_length": config.max_position_embeddings,
         "embedding_length": config.hidden_size,
         "block_count": config.num_hidden_layers,
@@ -68,23 +68,23 @@ def write_gguf(
         **metadata,
     }
     writer = gguf.GGUFWriter(str(file), "llama")
-    add_metadata(writer, "llama", stated)
+    add_metadata(writer, "llama", model_metadata)
     settings = json.loads((folder / "tokenizer.json").read_text())
-    bpe, added = settings["model"], settings["added_tokens"]
-    places = {**bpe["vocab"], **{token["content"]: token["id"] for token in added}}
+    bpe, added_tokens = settings["model"], settings["added_tokens"]
+    places = {**bpe["vocab"], **{token["content"]: token["id"] for token in added_tokens}}
     tokens = sorted(places, key=lambda token: places[token])
     types = dict.fromkeys(tokens, gguf.TokenType.NORMAL)
     kinds = {True: gguf.TokenType.CONTROL, False: gguf.TokenType.USER_DEFINED}
-    types |= {token["content"]: kinds[token["special"]] for token in added}
+    types |= {token["content"]: kinds[token["special"]] for token in added_tokens}
     writer.add_tokenizer_model(kind)
-    own = {"bos_token_id": 0, "eos_token_id": 0, **(tokenizer or {})}
-    add_metadata(writer, "tokenizer.ggml", own)
+    tokenizer_metadata = {"bos_token_id": 0, "eos_token_id": 0, **(tokenizer or {})}
+    add_metadata(writer, "tokenizer.ggml", tokenizer_metadata)
     if words:
         writer.add_tokenizer_pre(words)
     writer.add_token_list(tokens)
     writer.add_token_types(list(types.values()))
     writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in bpe["merges"]])
-    for name, tensor in change(_tensors(model)).items():
+    for name, tensor in change(_name_tensors(model)).items():
         writer.add_tensor(name, tensor)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -96,7 +96,7 @@ def write_gguf(
 def add_metadata(
     writer: gguf.GGUFWriter, architecture: str, metadata: Mapping[str, object]
 ) -> None:
-    """State values of an architecture in a file; None leaves one out."""
+    """Write metadata of an architecture; leave out those that are None."""
     kinds: dict[type, Callable] = {
         bool: writer.add_bool,
         str: writer.add_string,
@@ -108,12 +108,12 @@ def add_metadata(
             kinds[type(value)](f"{architecture}.{key}", value)
 
 
-def _tensors(model: hf.LlamaForCausalLM) -> Tensors:
+def _name_tensors(model: hf.LlamaForCausalLM) -> Tensors:
     heads = {"q_proj": model.config.num_attention_heads, "k_proj": model.config.num_key_value_heads}
     tensors: Tensors = {}
     for name, weight in model.state_dict().items():
         kind = name.split(".")[-2]
-        if kind in heads:  # whose halves of each head are interleaved
+        if kind in heads:  # llama.cpp interleaves the halves of each head
             halves = weight.reshape(heads[kind], 2, -1, weight.shape[1])
             weight = halves.swapaxes(1, 2).reshape(weight.shape)
         name = name.removesuffix(".weight")

@@ -1,4 +1,7 @@
-"""Models for a Hub on loopback, and processes that ask it: its client reads its settings once."""
+"""Models for a Hub on loopback, and processes that ask it.
+
+Each test asks in a process of its own, since the client reads its settings once.
+"""
 
 import json
 import os
@@ -11,8 +14,8 @@ import transformers
 
 LAYERS, WIDTH = 2, 16
 WORKFLOW = Path(__file__).parents[1] / "workflow"
-# Pauses last a hundredth of their time.
-HURRIED = """
+# The program of a process, with pauses that are a hundred times as short.
+PROGRAM = """
 import json, sys, time
 from pathlib import Path
 from shape_of_learning.checkpoints import contact
@@ -51,7 +54,7 @@ except InputError as error:
 def save_model(
     folder: Path, *, seed: int, form: str, hidden_size: int = WIDTH, shard_size: str = "15KB"
 ) -> Path:
-    """Save a random model as `safetensors`, in `shards` of these, as `bin`, or `both` whole."""
+    """Save a random model in a form: `safetensors`, `shards` of these, `bin`, or `both` in one file each."""
     torch.manual_seed(seed)
     model = transformers.GPTNeoXForCausalLM(
         transformers.GPTNeoXConfig(
@@ -72,8 +75,8 @@ def save_model(
     return folder
 
 
-def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
-    """No settings of the user's own; the Hugging Face cache is in `folder`."""
+def make_environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
+    """Return variables without the user's settings; the Hugging Face cache is in `folder`."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     settings = {
         "HF_ENDPOINT": endpoint,
@@ -85,11 +88,11 @@ def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
     return variables | settings | more
 
 
-def ask(endpoint: str, folder: Path, task: str, arguments: dict, **settings: str):
-    """What a process makes of a Hub, as JSON, or the sentence that refuses; no process shows its token."""
+def ask_hub(endpoint: str, folder: Path, task: str, arguments: dict, **settings: str):
+    """Run a task in a process and return its JSON, or the sentence that refuses; the token must not be printed."""
     process = subprocess.run(
-        [sys.executable, "-c", HURRIED, json.dumps([task, arguments])],
-        env=environment(endpoint, folder, **settings),
+        [sys.executable, "-c", PROGRAM, json.dumps([task, arguments])],
+        env=make_environment(endpoint, folder, **settings),
         capture_output=True,
         text=True,
         timeout=120,
@@ -103,7 +106,7 @@ def ask(endpoint: str, folder: Path, task: str, arguments: dict, **settings: str
     return json.loads(process.stdout.splitlines()[-1])
 
 
-def resolved(endpoint: str, folder: Path, *place: str, mains=(), **settings: str):
-    """The revision and the main branches, or the sentence that refuses."""
+def resolve_on_hub(endpoint: str, folder: Path, *place: str, mains=(), **settings: str):
+    """Return the revision and the main branches, or the sentence that refuses."""
     arguments = {"place": place, "mains": list(mains)}
-    return ask(endpoint, folder, "resolve", arguments, **settings)
+    return ask_hub(endpoint, folder, "resolve", arguments, **settings)

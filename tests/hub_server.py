@@ -1,8 +1,7 @@
 """A Hugging Face Hub on loopback.
 
-The server is the PyPI package `olah` over git repositories that the tests make, whose branches are
-the revisions. What it never does, such as to refuse or to stall, a proxy
-before it does, as networks and gates do: `Proxy`.
+The server is the PyPI package `olah` over git repositories that the tests make; their branches are
+the revisions. `olah` never refuses or fails; `Proxy`, before it, does so as networks and gates do.
 """
 
 import hashlib
@@ -22,19 +21,22 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mirrors import serving
+from mirrors import serve
 
 OLAH = "olah==0.5.4"
-# What git lets a user's own settings change must not change a test.
+# The user's own settings of git must not change a test.
 SETTINGS = (
-    *("user.name=tests", "user.email=tests@localhost", "commit.gpgsign=false"),
-    *("core.autocrlf=false", "core.hooksPath=/dev/null"),
+    "user.name=tests",
+    "user.email=tests@localhost",
+    "commit.gpgsign=false",
+    "core.autocrlf=false",
+    "core.hooksPath=/dev/null",
 )
 GIT = ["git", *(word for setting in SETTINGS for word in ("-c", setting))]
 
 
-def olah_environment(folder: Path) -> Path:
-    """Make, once, a virtual environment of `olah` and return its program.
+def install_olah(folder: Path) -> Path:
+    """Install `olah` in a virtual environment, once, and return its program.
 
     Raises `subprocess.CalledProcessError` if pip cannot install it.
     """
@@ -69,12 +71,10 @@ class HubRepository:
         for old in self.folder.iterdir():
             if old.name != ".git":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        known = self._git("branch", "--list", branch)
-        self._git(
-            *("symbolic-ref", "HEAD", f"refs/heads/{branch}")
-            if known
-            else ("checkout", "--quiet", "--orphan", branch)
-        )
+        if self._git("branch", "--list", branch):
+            self._git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        else:
+            self._git("checkout", "--quiet", "--orphan", branch)
         shutil.copytree(files, self.folder, dirs_exist_ok=True)
         for name in large:
             self._store_large(self.folder / name)
@@ -83,31 +83,31 @@ class HubRepository:
         return self._git("rev-parse", "HEAD")
 
     def branch(self, name: str, commit: str) -> None:
-        """Let another branch be at a commit."""
+        """Make a branch at a commit."""
         self._git("branch", name, commit)
 
     def _store_large(self, path: Path) -> None:
         content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
-        stored = self.folder / ".git" / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        stored.write_bytes(content)
+        object_path = self.folder / ".git" / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
+        object_path.parent.mkdir(parents=True, exist_ok=True)
+        object_path.write_bytes(content)
         path.write_text(
             "version https://git-lfs.github.com/spec/v1\n"
             f"oid sha256:{digest}\nsize {len(content)}\n"
         )
 
     def _git(self, *arguments: str) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             [*GIT, *arguments], cwd=self.folder, check=True, capture_output=True, text=True
         )
-        return done.stdout.strip()
+        return process.stdout.strip()
 
 
 @contextmanager
-def served(root: Path, program: Path) -> Iterator[str]:
+def serve_hub(root: Path, program: Path) -> Iterator[str]:
     """Serve the repositories under `root` and yield the endpoint."""
-    port = free_port()
+    port = find_free_port()
     settings = root / "olah.toml"
     settings.write_text(
         f"""
@@ -151,7 +151,7 @@ def _wait_for(server: subprocess.Popen, port: int, log: Path) -> None:
     raise RuntimeError(f"olah does not answer:\n{log.read_text()[-2000:]}")
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -159,40 +159,42 @@ def free_port() -> int:
 
 @dataclass
 class Proxy:
-    """What the proxy does, and what it has seen.
+    """A proxy that refuses, damages and breaks off, and that lists its requests.
 
     Attributes
     ----------
     upstream : str
         Endpoint of the Hub.
     token : str, optional
-        Makes every model gated: files are for those who show it.
-    damaged : str
+        Makes every model gated: only requests with this token get files.
+    damaged_file : str
         Name of the file that arrives with one bit turned.
     damages : int
-        How many more downloads of it do; by default all.
-    resized : dict of str to int
+        How many more downloads of this file are damaged; by default all.
+    surplus : dict of str to int
         File -> how many more downloads of it have a byte more than the Hub says.
-    cut : dict of str to int
-        File -> how many more downloads of it break off after half of what was asked for.
-    failing : dict of str to int
+    cuts : dict of str to int
+        File -> how many more downloads of it break off half-way.
+    failures : dict of str to int
         Last part of a path -> how many more requests for it are answered with `status`.
-    asked : list of str
+    status : int
+        Status of these answers.
+    requests : list of str
         The last part of the path of each GET request so far.
     """
 
     upstream: str
     token: str | None = None
-    damaged: str = ""
+    damaged_file: str = ""
     damages: int = 1_000_000
-    resized: dict[str, int] = field(default_factory=dict)
-    cut: dict[str, int] = field(default_factory=dict)
-    failing: dict[str, int] = field(default_factory=dict)
+    surplus: dict[str, int] = field(default_factory=dict)
+    cuts: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
     status: int = 503
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def counts_down(self, counter: dict[str, int], name: str) -> bool:
+    def count_down(self, counter: dict[str, int], name: str) -> bool:
         with self._lock:
             counter[name] = counter.get(name, 0) - 1
             return counter[name] >= 0
@@ -206,21 +208,23 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_GET(self) -> None:
-        self.proxy.asked.append(self._name())
+        self.proxy.requests.append(self._read_name())
         self._answer()
 
-    def _name(self) -> str:
+    def _read_name(self) -> str:
         return urlsplit(self.path).path.rpartition("/")[2]
 
     def _answer(self) -> None:
-        proxy, shown = self.proxy, self.headers.get("Authorization")
-        is_gated = "/resolve/" in self.path or self._name() == "auth-check"
-        if proxy.token and is_gated and shown != f"Bearer {proxy.token}":
-            # The Hub: 401 for nobody, 403 for somebody who has not accepted the licence.
-            self._start(403 if shown else 401, {"X-Error-Code": "GatedRepo", "Content-Length": "0"})
-        elif proxy.token and self._name() == "auth-check":  # of which olah knows nothing
+        proxy = self.proxy
+        authorisation = self.headers.get("Authorization")
+        is_gated = "/resolve/" in self.path or self._read_name() == "auth-check"
+        if proxy.token and is_gated and authorisation != f"Bearer {proxy.token}":
+            # As the Hub: 401 without a token, 403 for a user who has not accepted the licence.
+            status = 403 if authorisation else 401
+            self._start(status, {"X-Error-Code": "GatedRepo", "Content-Length": "0"})
+        elif proxy.token and self._read_name() == "auth-check":  # `olah` does not have this page
             self._start(200, {"Content-Length": "0"})
-        elif proxy.counts_down(proxy.failing, self._name()):
+        elif proxy.count_down(proxy.failures, self._read_name()):
             self._start(proxy.status, {"Content-Length": "0"})
         else:
             self._forward()
@@ -232,48 +236,48 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _forward(self) -> None:
-        status, headers, body = self._upstream()
-        name = self._name()
-        if name == self.proxy.damaged and body and self.proxy.damages > 0:
+        status, headers, body = self._ask_upstream()
+        name = self._read_name()
+        if name == self.proxy.damaged_file and body and self.proxy.damages > 0:
             body, self.proxy.damages = bytes([body[0] ^ 1]) + body[1:], self.proxy.damages - 1
-        if self.command == "GET" and self.proxy.counts_down(self.proxy.resized, name):
+        if self.command == "GET" and self.proxy.count_down(self.proxy.surplus, name):
             body += b"!"
         if self.command == "GET":  # a chunked body is whole now
-            status, body, part = self._range(status, body)
+            status, body, part = self._cut_range(status, body)
             headers |= {"content-length": str(len(body))} | part
         self._start(status, headers)
         if self.command == "GET":
-            if self.proxy.counts_down(self.proxy.cut, name):
+            if self.proxy.count_down(self.proxy.cuts, name):
                 body = body[: len(body) // 2]
                 self.close_connection = True
             self.wfile.write(body)
 
-    def _upstream(self) -> tuple[int, dict[str, str], bytes]:
+    def _ask_upstream(self) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection(urlsplit(self.proxy.upstream).netloc, timeout=30)
         try:
             headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "range")}
             connection.request(self.command, self.path, headers=headers)
             answer = connection.getresponse()
-            kept = {k.lower(): v for k, v in answer.getheaders()}
+            answer_headers = {k.lower(): v for k, v in answer.getheaders()}
             for hop_by_hop in ("transfer-encoding", "connection"):
-                kept.pop(hop_by_hop, None)
-            return answer.status, kept, answer.read()
+                answer_headers.pop(hop_by_hop, None)
+            return answer.status, answer_headers, answer.read()
         finally:
             connection.close()
 
-    def _range(self, status: int, body: bytes) -> tuple[int, bytes, dict[str, str]]:
-        """The part that was asked for; `olah` itself always sends the whole of its own files."""
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        if status != 200 or not asked:
+    def _cut_range(self, status: int, body: bytes) -> tuple[int, bytes, dict[str, str]]:
+        """Cut out the requested part; `olah` itself always sends the whole of its own files."""
+        requested_range = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if status != 200 or not requested_range:
             return status, body, {}
-        start, total = int(asked[1]), len(body)
+        start, total = int(requested_range[1]), len(body)
         if start >= total:
             return 416, b"", {"content-range": f"bytes */{total}"}
         return 206, body[start:], {"content-range": f"bytes {start}-{total - 1}/{total}"}
 
 
 @contextmanager
-def proxied(proxy: Proxy, port: int = 0) -> Iterator[str]:
+def serve_proxy(proxy: Proxy, port: int = 0) -> Iterator[str]:
     """Serve the proxy and yield its endpoint."""
-    with serving(type("Handler", (_Handler,), {"proxy": proxy}), port) as address:
+    with serve(type("Handler", (_Handler,), {"proxy": proxy}), port) as address:
         yield address

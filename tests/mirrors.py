@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 @dataclass
 class Mirror:
-    """One file at any path; what it does at each request is set here.
+    """A server of one file at any path, and how it misbehaves.
 
     Attributes
     ----------
@@ -21,25 +21,25 @@ class Mirror:
         Answers to the first requests, instead of the file.
     stall : Event, optional
         Hangs half-way through each download until it is set.
-    stalled : Event
+    has_stalled : Event
         Set when it hangs for the first time.
-    asked : int
+    request_count : int
         Requests so far.
     authorisation : str, optional
-        What the last of them had for a password.
+        The header `Authorization` of the last request.
     """
 
     content: bytes
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     stall: Event | None = None
-    stalled: Event = field(default_factory=Event)
-    asked: int = 0
+    has_stalled: Event = field(default_factory=Event)
+    request_count: int = 0
     authorisation: str | None = None
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
+def serve(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
     """Serve on loopback, without a line for each request, and yield the address."""
     handler.log_message = lambda *arguments: None
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
@@ -53,12 +53,12 @@ def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[st
 
 
 @contextmanager
-def served(mirror: Mirror) -> Iterator[str]:
-    """Serve a mirror; yields the URL of its file."""
+def serve_mirror(mirror: Mirror) -> Iterator[str]:
+    """Serve a mirror and yield the URL of its file."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            mirror.asked += 1
+            mirror.request_count += 1
             mirror.authorisation = self.headers["Authorization"]
             if mirror.statuses:
                 self.send_error(mirror.statuses.pop(0))
@@ -71,11 +71,11 @@ def served(mirror: Mirror) -> Iterator[str]:
             self.wfile.write(sent[:half])
             if mirror.stall:
                 self.wfile.flush()
-                mirror.stalled.set()
+                mirror.has_stalled.set()
                 mirror.stall.wait(300)
-            with suppress(ConnectionError):  # whoever asked was killed, as planned
+            with suppress(ConnectionError):  # the test may have killed the client
                 self.wfile.write(sent[half:])
             self.close_connection = True
 
-    with serving(Handler) as address:
+    with serve(Handler) as address:
         yield f"{address}/corpus.zip"

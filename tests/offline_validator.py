@@ -1,9 +1,8 @@
-"""rocrate-validator without a network; run by ``uv``, in an environment that has it.
+"""Run rocrate-validator without a network; ``uv`` runs this file in an environment that has it.
 
     python offline_validator.py CRATE CONTEXT CACHE
 
-validates a crate, with what the file CONTEXT says in the place of its JSON-LD context: the validator finds it
-in its HTTP cache.
+validates a crate with the file CONTEXT as its JSON-LD context, which the validator finds in its HTTP cache.
 """
 
 import subprocess
@@ -18,13 +17,13 @@ URL = "https://w3id.org/ro/crate/1.1/context"
 
 def main(crate: str, context: str, cache: str) -> int:
     """Fill the cache, validate, and return the exit status of the validator."""
-    accepted = {"Accept": "application/ld+json, application/json, */*;q=0.1"}
+    headers = {"Accept": "application/ld+json, application/json, */*;q=0.1"}
     with CachedSession(cache, backend="sqlite", expire_after=-1) as session:
-        asked = session.prepare_request(requests.Request("GET", URL, headers=accepted))
+        request = session.prepare_request(requests.Request("GET", URL, headers=headers))
         answer = CachedResponse(status_code=200, url=URL, content=Path(context).read_bytes())
         answer.headers["Content-Type"] = "application/ld+json"
-        session.cache.save_response(answer, session.cache.create_key(asked))
-    # The least severity that counts is REQUIRED: what the specification says MUST be.
+        session.cache.save_response(answer, session.cache.create_key(request))
+    # By default only severity REQUIRED counts: the MUSTs of the specification.
     options = ("--offline", "--cache-path", cache, "--no-paging", "--verbose")
     command = ("rocrate-validator", "--no-interactive", "validate", *options, crate)
     return subprocess.run(command, check=False).returncode

@@ -1,4 +1,4 @@
-"""Repositories of published trainings on a Hub on loopback: real names, and files that stand for their hashes."""
+"""Repositories of published trainings on a Hub on loopback, with real names and made-up files."""
 
 import hashlib
 import subprocess
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from hub_server import GIT
 
-# Every Pythia has these revisions.
+# Steps of the revisions of every Pythia.
 PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 144_000, 1000)]
-# EleutherAI/pythia#205: what main is, and what another file with the same embeddings is.
+# EleutherAI/pythia#205: steps with the weights of main, and steps with those of a second file.
 ROUND = [70_000, 80_000, 90_000, 100_000, 103_000, 110_000, 120_000, 130_000, 140_000]
 OF_MAIN = {*PYTHIA[:11], *range(1000, 54_000, 1000), 55_000, 60_000, 65_000, *ROUND}
 SECOND = {54_000, *range(56_000, 60_000, 1000), *range(61_000, 65_000, 1000), 143_000}
 
 
-def large(content: str) -> str:
-    """What git stores of a large file."""
+def make_pointer(content: str) -> str:
+    """Return the text that git stores for a large file."""
     digest = hashlib.sha256(content.encode()).hexdigest()
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(content)}\n"
 
@@ -26,7 +26,7 @@ def publish(
 ) -> Path:
     """Make a repository whose branches, or tags besides `main`, hold these files: path -> content.
 
-    Files of weights are stored as large ones.
+    Files of weights are stored as large files.
     """
     folder = root / "models" / name
     folder.mkdir(parents=True)
@@ -37,8 +37,8 @@ def publish(
         message = f"commit refs/{kind}/{branch}\ncommitter t <t@l> 1 +0000\ndata {len(branch)}\n{branch}\ndeleteall\n"
         for path, content in files.items():
             is_large = path.endswith((".bin", ".safetensors"))
-            stored = large(content) if is_large else content
-            message += f"M 644 inline {path}\ndata {len(stored.encode())}\n{stored}\n"
+            blob = make_pointer(content) if is_large else content
+            message += f"M 644 inline {path}\ndata {len(blob.encode())}\n{blob}\n"
         stream.append(message)
     subprocess.run(
         [*GIT, "fast-import", "--quiet"], cwd=folder, check=True, input="\n".join(stream).encode()
@@ -46,32 +46,32 @@ def publish(
     return folder
 
 
-def one_file(weights: str) -> dict[str, str]:
+def make_one_file(weights: str) -> dict[str, str]:
     return {"config.json": "{}", "model.safetensors": weights}
 
 
-def in_shards(*weights: str) -> dict[str, str]:
+def make_shards(*weights: str) -> dict[str, str]:
     return {"config.json": "{}"} | {
         f"pytorch_model-{number:05}-of-{len(weights):05}.bin": content
         for number, content in enumerate(weights, 1)
     }
 
 
-def pythia_2_8b() -> dict[str, dict[str, str]]:
-    """As EleutherAI/pythia#205 describes it."""
+def make_pythia_2_8b() -> dict[str, dict[str, str]]:
+    """Return the branches that EleutherAI/pythia#205 describes."""
 
     def weights(step: int) -> str:
         return "main" if step in OF_MAIN else "second" if step in SECOND else f"step {step}"
 
-    steps = {f"step{step}": one_file(weights(step)) for step in PYTHIA}
-    return {"main": one_file("main"), **steps}
+    steps = {f"step{step}": make_one_file(weights(step)) for step in PYTHIA}
+    return {"main": make_one_file("main"), **steps}
 
 
-def pythia_12b() -> dict[str, dict[str, str]]:
-    """As EleutherAI/pythia#206 describes it."""
+def make_pythia_12b() -> dict[str, dict[str, str]]:
+    """Return the branches that EleutherAI/pythia#206 describes."""
 
     def weights(step: int) -> dict[str, str]:
         first = "first" if step in (50_000, 58_000, 143_000) else f"first {step}"
-        return in_shards(first, f"second {step}", f"third {step}")
+        return make_shards(first, f"second {step}", f"third {step}")
 
     return {"main": weights(143_000)} | {f"step{step}": weights(step) for step in PYTHIA}

@@ -1,4 +1,4 @@
-"""Tiny checkpoints on a few windows, their hidden states kept in memory as they come."""
+"""Runs of tiny checkpoints on a few windows, whose hidden states stay in memory."""
 
 import json
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ WINDOWS = [
 
 
 @dataclass
-class Kept:
-    """A store of hidden states: arrays by layer, and the loss."""
+class StoredStates:
+    """A store of hidden states as arrays by layer, with the loss."""
 
     device = "cpu"
     sample: SampleRun
@@ -37,8 +37,8 @@ class Kept:
         self.states[state][rows] = values
 
 
-def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", **options):
-    """The windows and the checkpoint, in the role it says itself."""
+def load_sample(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", **options):
+    """Load a checkpoint and its windows, by default in the role that its configuration states."""
     configuration = checkpoint / "config.json"
     if role is None and configuration.exists():
         role = read_role(json.loads(configuration.read_text()))
@@ -54,12 +54,12 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
 
 
 def run(checkpoint, name, windows=WINDOWS, **options):
-    """Run a tiny model of that architecture; what is kept of it."""
-    kept = Kept(sample_of(checkpoint, WIDTHS.get(name, [32] * 4), windows, **options))
-    kept.loss = kept.sample.store_states(kept)
-    return kept
+    """Run a tiny model of an architecture and return its states and loss."""
+    store = StoredStates(load_sample(checkpoint, WIDTHS.get(name, [32] * 4), windows, **options))
+    store.loss = store.sample.store_states(store)
+    return store
 
 
-def loss_of(checkpoint, name, windows=WINDOWS, **options):
-    """The cross-entropy of a tiny model."""
+def compute_loss(checkpoint, name, windows=WINDOWS, **options):
+    """Return the cross-entropy of a tiny model."""
     return run(checkpoint, name, windows, **options).loss

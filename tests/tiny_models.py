@@ -1,4 +1,4 @@
-"""Small models of the paper's architectures with random weights, saved as any checkpoint is."""
+"""Small models of the paper's architectures with random weights, saved as checkpoints."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ TEXT = ["the shape of what a model learns", "Layers, tokens; windows of text.", 
 
 
 def save_tokenizer(folder: Path, *, special=False, text=TEXT * 10, vocabulary=VOCABULARY) -> None:
-    """Byte-level BPE of a text; with `special`, [CLS] x [SEP], padding and mask as encoders have them."""
+    """Save a byte-level BPE of a text; with `special` it has [CLS], [SEP], padding and mask, as encoders have."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -32,7 +32,7 @@ def save_tokenizer(folder: Path, *, special=False, text=TEXT * 10, vocabulary=VO
     hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
-# Sizes are the same everywhere; what differs is how each library class names them and what its hidden states mean.
+# All models have the same sizes; each class of the library has its own names for them.
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2)
 USUAL = {**SIZES, "intermediate_size": 64, "max_position_embeddings": 128}
 GROUPED = USUAL | {"num_attention_heads": 4, "num_key_value_heads": 2}
@@ -60,12 +60,12 @@ WIDTHS = {name: [32, 32, 32, 32] for name in CONFIGURATIONS} | {"opt_projected":
 def save_tiny_model(
     folder: Path, name: str, *, head: bool = False, seed: int = 0, layers: int = 3
 ) -> Path:
-    """Save a random model of that architecture, with a tokenizer, and return `folder`.
+    """Save a random model of an architecture with a tokenizer, and return `folder`.
 
     With `head` it is the language model of its role, otherwise the base model alone.
     """
     torch.manual_seed(seed)
-    kind, config = with_head(name) if head else hf.AutoModel, CONFIGURATIONS[name]()
+    kind, config = choose_class_with_head(name) if head else hf.AutoModel, CONFIGURATIONS[name]()
     config.num_hidden_layers = layers
     kind.from_config(config).save_pretrained(folder)
     save_tokenizer(folder, special=name in ENCODERS)
@@ -73,9 +73,9 @@ def save_tiny_model(
 
 
 def save_stirred_model(folder: Path, name: str, config: hf.PretrainedConfig | None = None) -> Path:
-    """Save one with a head, whose biases, scales and logits are far from zero, so that each counts."""
+    """Save a model with a head whose biases, scales and logits are far from zero, so that each has an effect."""
     torch.manual_seed(0)
-    model = with_head(name).from_config(config or CONFIGURATIONS[name]())
+    model = choose_class_with_head(name).from_config(config or CONFIGURATIONS[name]())
     with torch.no_grad():
         for weight in model.parameters():
             weight.copy_(3 * weight if weight.ndim > 1 else weight + torch.randn_like(weight) / 5)
@@ -84,6 +84,6 @@ def save_stirred_model(folder: Path, name: str, config: hf.PretrainedConfig | No
     return folder
 
 
-def with_head(name: str) -> type:
+def choose_class_with_head(name: str) -> type:
     """Return the class that loads an architecture with its language-model head."""
     return hf.AutoModelForMaskedLM if name in ENCODERS else hf.AutoModelForCausalLM

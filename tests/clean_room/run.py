@@ -23,7 +23,7 @@ from pages import Block, Place, read_blocks, show_last_value
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests"))
-from hub_server import HubRepository, olah_environment, served  # noqa: E402
+from hub_server import HubRepository, install_olah, serve_hub  # noqa: E402
 
 README, DEMO = "README.md", "docs/tutorial/demo.md"
 NOTEBOOK = "docs/tutorial/notebook.ipynb"
@@ -324,7 +324,7 @@ def bare_variables(room: Room) -> dict[str, str]:
     }
 
 
-def serve_hub(room: Room, stack: ExitStack) -> None:
+def serve_models(room: Room, stack: ExitStack) -> None:
     """Serve the encoder of the demo and random models under names of the pages; save one in the reader's home."""
     models, root = room.folder / "models", room.folder / "hub"
     script = REPOSITORY / "tests/clean_room/make_models.py"
@@ -338,8 +338,8 @@ def serve_hub(room: Room, stack: ExitStack) -> None:
     HubRepository(root, f"sentence-transformers/{minilm.name.partition('__')[2]}").commit(
         "main", minilm, large=("model.safetensors",)
     )
-    program = olah_environment(room.folder / "olah")
-    room.variables["HF_ENDPOINT"] = stack.enter_context(served(root, program))
+    program = install_olah(room.folder / "olah")
+    room.variables["HF_ENDPOINT"] = stack.enter_context(serve_hub(root, program))
 
 
 def read_all() -> list[Block]:
@@ -430,7 +430,7 @@ def main() -> None:
                         print(f"    looked: {sight}", flush=True)
             if number == 0:
                 with room.timed("a Hub on loopback"):
-                    serve_hub(room, stack)
+                    serve_models(room, stack)
         print("\n--- pip install . alone")
         with room.timed("pip install . alone"):
             for sight in try_extra_alone(room):

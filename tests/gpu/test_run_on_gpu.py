@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from runs import Kept, run, sample_of
+from runs import StoredStates, load_sample, run
 from shape_of_learning.embeddings import run as module
 from shape_of_learning.embeddings.run import StatesInMemory
 from tiny_models import CONFIGURATIONS, VOCABULARY, WIDTHS, save_stirred_model, save_tiny_model
@@ -58,7 +58,7 @@ def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
     checkpoint = save_stirred_model(tmp_path, name, WIDE[name]())
     monkeypatch.setattr(module, "TOKENS_ON_A_GPU", tokens)
     options = {"device": "cuda:0", "precision": precision}
-    kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, **options))
+    kept = StoredStates(load_sample(checkpoint, [1024] * 4, OF_ALL_LENGTHS, **options))
     kept.sample.store_states(kept)
     first = kept.sample.rows["positions"] == 0
     assert first.sum() == len(OF_ALL_LENGTHS)
@@ -88,7 +88,7 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog, monke
 
 def test_states_that_are_measured_on_the_gpu_are_those_of_the_cpu_and_stay_there(tmp_path):
     checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
-    sample = sample_of(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
+    sample = load_sample(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
     assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
     states = StatesInMemory(sample)
     sample.store_states(states)

@@ -9,7 +9,7 @@ import yaml
 
 from checkouts import Checkout
 from hub_fetching import save_model
-from hub_server import HubRepository, Proxy, proxied, served
+from hub_server import HubRepository, Proxy, serve_hub, serve_proxy
 from tiny_models import save_tokenizer
 
 BIN, LOCK = "pytorch_model.bin", "config/locks/mine.yaml"
@@ -31,7 +31,7 @@ def hub(tmp_path: Path, hub_program: Path) -> Iterator[SimpleNamespace]:
     repository.commit("main", sources / "step8", large=(BIN,))
     save_tokenizer(sources / "words")
     HubRepository(root, "org/words").commit("main", sources / "words")
-    with served(root, hub_program) as endpoint:
+    with serve_hub(root, hub_program) as endpoint:
         yield SimpleNamespace(endpoint=endpoint)
 
 
@@ -64,12 +64,12 @@ def weights(checkout: Checkout) -> list[str]:
 
 def test_revisions_are_pinned_judged_fetched_measured_and_removed(checkout, hub):
     proxy = Proxy(hub.endpoint)
-    with proxied(proxy) as endpoint:
+    with serve_proxy(proxy) as endpoint:
         said = run(checkout, endpoint, "--dry-run", JUDGED)
         assert "NOTE: model `mine` is not pinned yet" in said
         assert not (checkout.folder / "config/locks").exists()
         run(checkout, endpoint, LISTED)
-        assert BIN not in proxy.asked
+        assert BIN not in proxy.requests
         lock = yaml.safe_load((checkout.folder / LOCK).read_text())
         assert lock["shape"] == {**SHAPE, "last_hidden_size": 32}
         assert list(lock["mains"]) == ["org/model"]
@@ -77,10 +77,10 @@ def test_revisions_are_pinned_judged_fetched_measured_and_removed(checkout, hub)
         verdicts = {step: row["verdict"] for step, row in table.items()}
         assert verdicts == {"0": "ok", "1": "not yet moved", "2": "ok", **WRONG}
         # What a lock answers is not asked, and a job of a cluster asks nobody.
-        proxy.asked.clear()
+        proxy.requests.clear()
         run(checkout, endpoint, "resolve")
         run(checkout, endpoint, LISTED, "--mode", "subprocess", "--force")
-        assert proxy.asked == []
+        assert proxy.requests == []
     said = run(checkout, hub.endpoint, JUDGED)
     assert "2 of 5 revisions are left out" in said
     shown = {step: (row["verdict"], row["shown"]) for step, row in rows(checkout, JUDGED).items()}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hub_fetching import resolved
-from mirrors import serving
+from hub_fetching import resolve_on_hub
+from mirrors import serve
 
 COMMIT, DIGEST = "a" * 40, "b" * 64
 
@@ -46,8 +46,8 @@ def lying(answers: dict[str, object], seen: list[str | None]) -> type[BaseHTTPRe
 
 def asked(folder: Path, answers: dict[str, object]):
     """What is listed of `step1`, or the sentence that refuses, without a secret in it."""
-    with serving(lying(answers, [])) as address:
-        found = resolved(address, folder, "org/model", "step1", HF_TOKEN="hf_secret")
+    with serve(lying(answers, [])) as address:
+        found = resolve_on_hub(address, folder, "org/model", "step1", HF_TOKEN="hf_secret")
     return found if isinstance(found, str) else found[0]
 
 
@@ -78,7 +78,7 @@ def test_paths_that_lead_out_of_a_repository_are_not_listed(tmp_path, path):
 
 def test_the_token_is_not_shown_to_another_host(tmp_path):
     seen: list[str | None] = []
-    with serving(lying({}, seen)) as other:
+    with serve(lying({}, seen)) as other:
         elsewhere = f"{other.replace('127.0.0.1', 'localhost')}/elsewhere"
         asked(tmp_path, {"refs": elsewhere})
     assert seen, "nobody followed"

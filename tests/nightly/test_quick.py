@@ -12,7 +12,7 @@ import transformers as hf
 import yaml
 
 from checkouts import Checkout
-from hub_server import HubRepository, served
+from hub_server import HubRepository, serve_hub
 from shape_of_learning.plan.steps import choose
 from tiny_models import save_tokenizer
 
@@ -66,7 +66,7 @@ def endpoint(
     ):
         HubRepository(root, name).commit("main", folder, large=("model.safetensors",))
     shutil.rmtree(sources)
-    with served(root, hub_program) as address:
+    with serve_hub(root, hub_program) as address:
         yield address
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers as hf
 
-from hub_server import GIT, HubRepository, served
+from hub_server import GIT, HubRepository, serve_hub
 from tiny_models import save_tokenizer
 
 VOCABULARY = 2000
@@ -66,7 +66,7 @@ def endpoint(tmp_path_factory, hub_program, real_text):
                     subprocess.run(
                         [*GIT, *command], cwd=repository.folder, check=True, capture_output=True
                     )
-    with served(root, hub_program) as address:
+    with serve_hub(root, hub_program) as address:
         yield address
 
 

@@ -1,4 +1,4 @@
-"""A small explorer of made-up numbers, by the script that draws the real one, and its page in a browser."""
+"""A small explorer of made-up numbers, drawn by the script of the workflow, and its page in a browser."""
 
 import csv
 import json
@@ -13,7 +13,14 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import draw_explorer
-from figure_tables import SUSPECT, VERDICT_HEADER, rows_of_model, undefined, verdicts_on, write_rows
+from figure_tables import (
+    SUSPECT,
+    VERDICT_HEADER,
+    clear_value,
+    make_model_rows,
+    make_verdicts,
+    write_rows,
+)
 from shape_of_learning.explorer.job import (
     ExplorerJob,
     ShownClaim,
@@ -27,35 +34,44 @@ from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 STEPS = (0, 1, 8, 64, 512)
 TUNED_STEPS = (0, 8, 24)
 CHOICES = ("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips")
-SPECIFIED = (
-    *("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n"),
-    *("token_types", "centring", "because"),
+SPECIFICATION_COLUMNS = (
+    "claim",
+    "rank",
+    "is_reference",
+    "verdict",
+    "estimate",
+    "low",
+    "high",
+    "n",
+    "token_types",
+    "centring",
+    "because",
 )
 MEASURED = ("anisotropy", "average_cosine", "two_nn")
-# Of an element, a script, a template and a formula of Vega.
+# A label that would break an element, a script, a template and a formula of Vega.
 HOSTILE = "</script><b onclick=alert(1)>\"'${x}%%STYLE%% datum.x"
 LABELS = {"one": HOSTILE, "two": "Model two", "still": "Without steps"}
 TUNED = ShownModel("tuned", "Fine-tuned", "fine-tuning")
 FINDINGS = ("Model two: nothing stands out.",)
 
 
-def scaled(row: dict, factor: float) -> dict:
-    """The value of a row and its interval, so many times as large."""
+def scale_row(row: dict, factor: float) -> dict:
+    """Return the value of a row and its interval times a factor."""
     return {key: factor * row[key] for key in ("value", "low", "high")}
 
 
-def shown(*names: str) -> tuple:
-    """Measures of the page."""
+def make_measures(*names: str) -> tuple:
+    """Return measures of the page."""
     return make_shown_measures(MEASURES[name].configure(name, {}) for name in names)
 
 
-def shown_claim(view: str, *, measures=(), tables=()) -> ShownClaim:
+def make_shown_claim(view: str, *, measures=(), tables=()) -> ShownClaim:
     return ShownClaim(measures, tables, view, ("Figure 3",))
 
 
 JOB = ExplorerJob(
     models=tuple(ShownModel(name, label) for name, label in LABELS.items()),
-    measures=shown(*MEASURED),
+    measures=make_measures(*MEASURED),
     sample="48 windows of 512 characters of a text",
     papers=(
         ShownPaper("paper_a", "A & B", ("one",), ("two_nn",)),
@@ -64,43 +80,43 @@ JOB = ExplorerJob(
         ),
     ),
     claims={
-        ("paper_b", "growth"): shown_claim("step", measures=("anisotropy",)),
-        ("paper_b", "fall"): shown_claim("layer", measures=("two_nn",)),
-        ("paper_b", "structure"): shown_claim("step", tables=("finetuning_structure",)),
-        ("paper_b", "probes"): shown_claim("step", tables=("finetuning_probes",)),
+        ("paper_b", "growth"): make_shown_claim("step", measures=("anisotropy",)),
+        ("paper_b", "fall"): make_shown_claim("layer", measures=("two_nn",)),
+        ("paper_b", "structure"): make_shown_claim("step", tables=("finetuning_structure",)),
+        ("paper_b", "probes"): make_shown_claim("step", tables=("finetuning_probes",)),
     },
     notes=("These numbers are made up.",),
     curves={"finetuning_structure": {"estimator": "quantity", "selection": "sample"}},
 )
 
 
-def made_rows() -> list[dict]:
-    """Two models with steps, one of them with a selection of its own, and one without steps."""
-    rows = rows_of_model("one", layers=4, steps=STEPS, estimators=MEASURED)
-    rows += rows_of_model("two", layers=6, steps=STEPS[1:], estimators=MEASURED)
-    rows += rows_of_model("still", layers=3, estimators=MEASURED[:1])
+def make_rows() -> list[dict]:
+    """Return rows of two models with steps, one with a selection of its own, and of a model without steps."""
+    rows = make_model_rows("one", layers=4, steps=STEPS, estimators=MEASURED)
+    rows += make_model_rows("two", layers=6, steps=STEPS[1:], estimators=MEASURED)
+    rows += make_model_rows("still", layers=3, estimators=MEASURED[:1])
     rows += [
         row | {"selection": "without_first_token", "value": row["value"] * 1.1}
-        for row in rows_of_model("two", layers=6, steps=STEPS[1:], estimators=MEASURED[:1])
+        for row in make_model_rows("two", layers=6, steps=STEPS[1:], estimators=MEASURED[:1])
     ]
     for row in rows:
         if row["model"] == "two" and row["estimator"] == "two_nn" and row["layer"] == 2:
             row |= SUSPECT
         if row["estimator"] == "average_cosine" and row["layer"] == 0:
             row |= {key: 100 * row[key] for key in ("value", "low", "high")}
-    at = next(n for n, row in enumerate(rows) if row["step"] == 64 and row["layer"] == 3)
-    rows[at] = undefined(rows[at])
+    place = next(n for n, row in enumerate(rows) if row["step"] == 64 and row["layer"] == 3)
+    rows[place] = clear_value(rows[place])
     return rows
 
 
-def made_claim(claim: str, verdict: str, **others: object) -> dict[str, object]:
+def make_claim_row(claim: str, verdict: str, **cells: object) -> dict[str, object]:
     sentence = f"Claimed: {claim} & <i>more</i>"
     common = {"where": "figure 2", "because": "one of one models"}
-    return {"claim": claim, "sentence": sentence, "verdict": verdict, **common, **others}
+    return {"claim": claim, "sentence": sentence, "verdict": verdict, **common, **cells}
 
 
 SUMMARY = "Anisotropy is 0.1 at step 0 and 0.35 at step 64, so it grows."
-# As wide as that of a real claim.
+# As wide as the criterion of a real claim.
 CRITERION = [
     "mean linearity of the encoder less that of the decoder, over the blocks of both",
     "A decoder of 1.4B (4 bits) / An encoder, fine-tuned",
@@ -111,8 +127,8 @@ CRITERION = [
 ]
 
 
-def made_specifications() -> list[dict[str, object]]:
-    """A claim under four combinations of choices, of which the last one has no estimate."""
+def make_specifications() -> list[dict[str, object]]:
+    """Return a claim under four combinations of choices; the last one has no estimate."""
     cells = [
         ("yes", "supported", 0.1, -0.1, 0.25, "all", "anisotropy"),
         ("no", "supported", 0.25, 0.2, 0.5, "all", "anisotropy_uncentered"),
@@ -128,9 +144,11 @@ def made_specifications() -> list[dict[str, object]]:
 
 
 def draw_with_fine_tuning(folder: Path) -> Path:
-    """Write a page of all models and a fine-tuning, which counts its steps anew."""
-    tuned = rows_of_model("tuned", layers=4, steps=TUNED_STEPS, estimators=MEASURED[:1])
-    return draw(folder, JOB._replace(models=(*JOB.models, TUNED)), rows=made_rows() + tuned)
+    """Write a page of all models and a fine-tuning, whose steps begin at 0 again."""
+    finetuning_rows = make_model_rows("tuned", layers=4, steps=TUNED_STEPS, estimators=MEASURED[:1])
+    return draw(
+        folder, JOB._replace(models=(*JOB.models, TUNED)), rows=make_rows() + finetuning_rows
+    )
 
 
 def draw(
@@ -142,28 +160,34 @@ def draw(
 ) -> Path:
     """Write the tables and the page."""
     folders = {name: folder / name for name in ("verdicts", "claims", "finetuning_structure")}
-    for each in folders.values():
-        each.mkdir(parents=True, exist_ok=True)
-    estimates = write_rows(folder / "estimates.csv", made_rows() if rows is None else rows)
-    flagged = {8: ("same weights as step64", "hollow"), 64: ("broken: loss", "no")}
-    of_two = verdicts_on("two", STEPS[1:])
-    of_two[0]["loss"] = ""
+    for table_folder in folders.values():
+        table_folder.mkdir(parents=True, exist_ok=True)
+    estimates = write_rows(folder / "estimates.csv", make_rows() if rows is None else rows)
+    faults = {8: ("same weights as step64", "hollow"), 64: ("broken: loss", "no")}
+    two_verdicts = make_verdicts("two", STEPS[1:])
+    two_verdicts[0]["loss"] = ""
     verdicts = [
-        write_rows(folders["verdicts"] / f"{of[0]['model']}.csv", of, VERDICT_HEADER)
-        for of in (verdicts_on("one", STEPS, flagged), of_two)
+        write_rows(
+            folders["verdicts"] / f"{model_rows[0]['model']}.csv", model_rows, VERDICT_HEADER
+        )
+        for model_rows in (make_verdicts("one", STEPS, faults), two_verdicts)
     ]
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two"}
     growth |= {"summary": SUMMARY, "criteria": json.dumps([CRITERION])}
-    besides = "also without massive tokens: undecided", "two_nn: supported", "beyond untrained: no"
-    growth |= {"besides": ";".join((*besides, "also held out: not measured"))}
+    other_verdicts = (
+        "also without massive tokens: undecided",
+        "two_nn: supported",
+        "beyond untrained: no",
+    )
+    growth |= {"besides": ";".join((*other_verdicts, "also held out: not measured"))}
     endless = {"estimate": 0.5, "low": -inf, "high": inf, "models": "still"}
-    judged = [
-        made_claim("fall", "not measured"),
-        made_claim("growth", growth_verdict, **growth, selections="all"),
-        made_claim("structure", "undecided", **endless),
-        made_claim("probes", "undecided", models="still", because="`still` lacks `two_nn`."),
+    claim_rows = [
+        make_claim_row("fall", "not measured"),
+        make_claim_row("growth", growth_verdict, **growth, selections="all"),
+        make_claim_row("structure", "undecided", **endless),
+        make_claim_row("probes", "undecided", models="still", because="`still` lacks `two_nn`."),
     ]
-    claims = write_rows(folders["claims"] / "paper_b.csv", judged, CLAIM_COLUMNS)
+    claims = write_rows(folders["claims"] / "paper_b.csv", claim_rows, CLAIM_COLUMNS)
     common = {"model": "still", "sample": "topic", "quantity": "share_between_types", "n": 900}
     shares = [
         {**common, "revision": f"step{s}", "step": s, "layer": i, "value": 0.1 * i + 0.01 * s}
@@ -186,7 +210,9 @@ def draw(
         ],
         CHOICES,
     )
-    curve = write_rows(folder / "specification_growth.csv", made_specifications(), SPECIFIED)
+    curve = write_rows(
+        folder / "specification_growth.csv", make_specifications(), SPECIFICATION_COLUMNS
+    )
     findings = folder / "findings.txt"
     findings.write_text("".join(f"{sentence}\n" for sentence in FINDINGS))
     inputs = estimates, findings, verdicts, [structure], [claims], [choices, curve]
@@ -201,8 +227,8 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
 )
 DESKTOP = {"width": 1280, "height": 900}
-# What is drawn, what is said of it, and the address, once both are there.
-SEEN = """async () => {
+# Returns the picture and its summary, once the page is no longer busy.
+VIEW = """async () => {
     const chart = document.getElementById("chart");
     let frames = 0; // a page that has failed stays busy
     do await new Promise(requestAnimationFrame); while (chart.ariaBusy === "true" && ++frames < 600);
@@ -212,7 +238,7 @@ SEEN = """async () => {
 
 
 @contextmanager
-def launched() -> Iterator[Browser]:
+def launch_browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Chromium refuses its sandbox to root, as whom continuous integration runs; the page is ours.
         browser = playwright.chromium.launch(
@@ -222,61 +248,62 @@ def launched() -> Iterator[Browser]:
         browser.close()
 
 
-class Opened:
-    """A page of the explorer, which must be silent and ask for nothing."""
+class OpenPage:
+    """An open page of the explorer, which must write no message and request nothing."""
 
     def __init__(self, browser: Browser, file: Path, address: str = "", **options: object) -> None:
         options = {"viewport": DESKTOP, "accept_downloads": True, **options}
         self.context = browser.new_context(**options)
         self.page: Page = self.context.new_page()
-        self.said: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        # Of the page itself, downloads and pictures that it has made.
-        own = (file.as_uri(), "blob:", "data:")
+        self.messages: list[str] = []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        # The page may request itself, and downloads and pictures that it has made.
+        own_addresses = (file.as_uri(), "blob:", "data:")
         self.page.on(
-            "request", lambda r: None if r.url.startswith(own) else self.said.append(r.url)
+            "request",
+            lambda r: None if r.url.startswith(own_addresses) else self.messages.append(r.url),
         )
         self.page.goto(f"{file.as_uri()}{address}")
-        self.seen()
+        self.read_view()
 
-    def seen(self) -> tuple[str, str]:
-        drawn, said = self.page.evaluate(SEEN)
-        return drawn, said
+    def read_view(self) -> tuple[str, str]:
+        picture, summary = self.page.evaluate(VIEW)
+        return picture, summary
 
     def click(self, selector: str) -> None:
         self.page.locator(selector).click()
 
     def slide_to(self, stop: int) -> None:
-        self.seen()  # its stops follow from what is drawn
+        self.read_view()  # its stops depend on the picture
         self.page.locator("#position").fill(str(stop))
 
-    def address(self) -> str:
-        # It is written when nothing has changed for a while.
+    def read_address(self) -> str:
+        # The page writes its address a while after the last change.
         self.page.wait_for_timeout(500)
         return self.page.evaluate("location.hash")
 
-    def saved(self, kind: str) -> bytes:
-        self.seen()
+    def save(self, kind: str) -> bytes:
+        self.read_view()
         with self.page.expect_download() as download:
             self.click(f"[data-save={kind}]")
         assert download.value.suggested_filename.endswith(("all.csv", f".{kind}"))
         return Path(download.value.path()).read_bytes()
 
-    def rows(self) -> list[dict[str, str]]:
-        return list(csv.DictReader(self.saved("csv").decode().splitlines()))
+    def read_rows(self) -> list[dict[str, str]]:
+        return list(csv.DictReader(self.save("csv").decode().splitlines()))
 
 
 @contextmanager
-def silent_pages(browser: Browser) -> Iterator[Callable[..., Opened]]:
-    """What opens pages; in the end all are closed, and none may have said anything."""
-    opened: list[Opened] = []
+def open_silent_pages(browser: Browser) -> Iterator[Callable[..., OpenPage]]:
+    """Yield a function that opens pages; close them in the end, and check that they wrote no message."""
+    pages: list[OpenPage] = []
 
-    def opens(file: Path, address: str = "", **options: object) -> Opened:
-        opened.append(Opened(browser, file, address, **options))
-        return opened[-1]
+    def open_page(file: Path, address: str = "", **options: object) -> OpenPage:
+        pages.append(OpenPage(browser, file, address, **options))
+        return pages[-1]
 
-    yield opens
-    for each in opened:
-        each.context.close()
-    assert [said for each in opened for said in each.said] == []
+    yield open_page
+    for page in pages:
+        page.context.close()
+    assert [message for page in pages for message in page.messages] == []

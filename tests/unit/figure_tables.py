@@ -25,8 +25,8 @@ LABELS = {"anisotropy": "Anisotropy", "two_nn": "TwoNN", "mada": "MADA", "mom": 
 NO_INTERVAL = {"standard_error": "", "low": "", "high": ""}
 
 
-def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=ALL, n=4096):
-    """Rows of one model as dictionaries: every layer and estimator, and the averages over layers 1 to L."""
+def make_model_rows(model, *, role="decoder", layers=3, steps=(None,), estimators=ALL, n=4096):
+    """Return rows of a model as dictionaries: each layer and estimator, and the averages over layers 1 to L."""
     numbers = random.Random(f"{model} {steps}")
     rows = []
     for step in steps:
@@ -44,14 +44,14 @@ def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=
             values = [numbers.uniform(top / 4, top) for _ in range(layers + 1)]
             places = [{"layer": i, "depth": i / layers} for i in range(layers + 1)]
             for place, value in zip(places, values, strict=True):
-                rows.append(common | place | with_interval(value, top / 50))
-            over = {"layer": "", "depth": ""}
-            rows.append(common | over | with_interval(fmean(values[1:]), top / 90))
+                rows.append(common | place | make_interval(value, top / 50))
+            mean_place = {"layer": "", "depth": ""}
+            rows.append(common | mean_place | make_interval(fmean(values[1:]), top / 90))
     return rows
 
 
-def with_interval(value, error):
-    """The columns of a value and its interval."""
+def make_interval(value, error):
+    """Return the columns of a value and its interval."""
     half = 2.131 * error
     return {"value": value, "standard_error": error, "low": value - half, "high": value + half}
 
@@ -59,28 +59,29 @@ def with_interval(value, error):
 SUSPECT = {"suspect": "yes", "reason": "copies"}
 
 
-def undefined(row):
-    """A row without a value."""
+def clear_value(row):
+    """Return a row without its value."""
     return row | NO_INTERVAL | {"value": "", "batch_sd": ""}
 
 
-def verdicts_on(model, steps, flagged=None, *, losses=None, vocabulary=100):
-    """Verdicts on one model's checkpoints, ``ok`` and shown but for `flagged`.
+def make_verdicts(model, steps, faults=None, *, losses=None, vocabulary=100):
+    """Return verdicts on the checkpoints of a model, ``ok`` and shown except for `faults`.
 
-    `flagged` has a step's (verdict, shown), `losses` its loss where that is not 2.
+    `faults` maps a step to (verdict, shown), `losses` a step to its loss, by default 2.
     """
-    rows, counts = [], {"predicted_tokens": 1000, "vocabulary": vocabulary}
+    rows = []
+    counts = {"predicted_tokens": 1000, "vocabulary": vocabulary}
     for step in steps:
-        verdict, shown = (flagged or {}).get(step, ("ok", "yes"))
+        verdict, is_shown = (faults or {}).get(step, ("ok", "yes"))
         checkpoint = {
             "model": model,
             "revision": f"step{step}",
             "step": step,
             "tokens": step * 2048,
         }
-        judged = {"loss": (losses or {}).get(step, 2.0), "verdict": verdict, "shown": shown}
-        judged["short_verdict"] = verdict
-        rows.append(checkpoint | counts | judged)
+        judgement = {"loss": (losses or {}).get(step, 2.0), "verdict": verdict, "shown": is_shown}
+        judgement["short_verdict"] = verdict
+        rows.append(checkpoint | counts | judgement)
     return rows
 
 
@@ -89,14 +90,14 @@ def write_rows(path: Path, rows, header=HEADER) -> Path:
     return path
 
 
-def models_named(names, labels=(), families=(), role="decoder"):
-    """Models of a figure at ``main``, labelled by their names and each its own family if not said."""
-    named = zip(names, labels or names, families or names, strict=True)
-    return [DrawnModel(*model, role, "main") for model in named]
+def make_models(names, labels=(), families=(), role="decoder"):
+    """Return models of a figure at ``main``; label and family are by default the name."""
+    models = zip(names, labels or names, families or names, strict=True)
+    return [DrawnModel(*model, role, "main") for model in models]
 
 
-def measures_named(*names):
-    """Measures of a figure."""
+def make_measures(*names):
+    """Return measures of a figure."""
     return [
         DrawnMeasure(
             name,
@@ -108,24 +109,24 @@ def measures_named(*names):
     ]
 
 
-def table_of(kind, rows, header):
-    """Rows as a figure reads them from a file."""
+def make_table(kind, rows, header):
+    """Return rows as a figure reads them from a file."""
     return read_tables({kind: [StringIO(pd.DataFrame(rows, columns=header).to_csv(index=False))]})
 
 
-def inputs_of(models, *measures, rows=(), verdicts=None, **tables) -> FigureInputs:
-    """What a figure is given; models and measures by name or as they are. Without verdicts all is `ok`."""
+def make_inputs(models, *measures, rows=(), verdicts=None, **tables) -> FigureInputs:
+    """Return the inputs of a figure; models and measures may be names. Without verdicts all checkpoints are `ok`."""
     if verdicts is None and any(row["step"] != "" for row in rows):
         steps = {(row["model"], row["step"]): row for row in rows}
-        verdicts = [each for model, step in steps for each in verdicts_on(model, [step])]
-    for kind, of_kind, header in (
+        verdicts = [verdict for model, step in steps for verdict in make_verdicts(model, [step])]
+    for kind, kind_rows, header in (
         ("estimates", rows, HEADER),
         ("verdicts", verdicts, VERDICT_HEADER),
     ):
-        tables |= table_of(kind, of_kind, header) if of_kind else {}
-    models = models_named(models) if isinstance(models[0], str) else models
+        tables |= make_table(kind, kind_rows, header) if kind_rows else {}
+    models = make_models(models) if isinstance(models[0], str) else models
     if measures and isinstance(measures[0], str):
-        measures = measures_named(*measures)
+        measures = make_measures(*measures)
     return FigureInputs(models, measures, "Protocol.", tables)
 
 
@@ -139,23 +140,23 @@ def draw(function: str, inputs: FigureInputs, **options) -> Drawing:
     return drawing
 
 
-def words_of(drawing: Drawing) -> str:
-    """The caption, and what stands below the panels."""
+def read_words(drawing: Drawing) -> str:
+    """Return the caption and the notes below the panels."""
     notes = [text.get_text() for text in drawing.figure.texts if text.get_gid() == "footnote"]
     return " ".join(" ".join([drawing.caption, *notes]).split())
 
 
-def words_of_legends(drawing: Drawing) -> list[str]:
-    """The names in all legends of a figure."""
+def read_legends(drawing: Drawing) -> list[str]:
+    """Return the names in all legends of a figure."""
     return [text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()]
 
 
-def named_lines(drawing: Drawing, panel=0):
-    """The lines of a panel by their labels, without those that are no curves."""
+def find_curves(drawing: Drawing, panel=0):
+    """Return the curves of a panel by their labels, without other lines."""
     lines = drawing.figure.axes[panel].get_lines()
     return {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
 
 
-def lines_labelled(drawing: Drawing, label, panel=0):
-    """Those that are no curves: such as marks of suspect points."""
+def find_lines(drawing: Drawing, label, panel=0):
+    """Return the lines with a label, for example marks of suspect points."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]

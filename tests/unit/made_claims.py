@@ -1,4 +1,4 @@
-"""A claim that tests change, those of the papers, and evidence that is made for them."""
+"""A claim that tests change, the claims of the papers, and evidence made for them."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
 
 
 class Claims(dict[str, Claim]):
-    """The claims of all papers; a test of one whose paper has been removed is skipped."""
+    """The claims of all papers; a test is skipped if the paper of its claim has been removed."""
 
     def __missing__(self, name: str) -> Claim:
         pytest.skip(f"no paper has the claim `{name}`", allow_module_level=True)
@@ -34,46 +34,50 @@ CLAIM = {
 }
 
 
-def curve(by_step, spread=0.0, near=0.0):
-    """Values of layers from 1 on, by step; their standard error is `spread` times sqrt(15)."""
-    values = np.array(list(by_step.values()), float)
-    around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
+def make_curve(values_by_step, spread=0.0, near=0.0):
+    """Make the values of layers 1 onwards by step; their standard error is `spread` times sqrt(15)."""
+    values = np.array(list(values_by_step.values()), float)
+    deviations = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
     return LayerValues(
-        [f"step{step}" for step in by_step],
-        np.array(list(by_step), float),
+        [f"step{step}" for step in values_by_step],
+        np.array(list(values_by_step), float),
         "all",
         np.arange(values.shape[1]) + 1,
-        values[..., None] + around,
+        values[..., None] + deviations,
         np.broadcast_to(near, values.shape),
         np.full(len(values), 4096.0),
     )
 
 
-def judged(curves, claim=None, tables=None, models=(), **others):
-    """The judgement on one decoder `d` of two layers, whose curves of the claim's estimators are given."""
-    known = {m.name: m for m in (*models, EvidenceModel("d", "decoder", 2, warmup_steps=2))}
-    of = Claim(**{"name": "c"} | CLAIM | (claim or {}))
-    given = {("d", name): each for name, each in zip(of.estimators, curves, strict=False)}
+def judge_decoder(curves, claim=None, tables=None, models=(), **options):
+    """Judge a claim on one decoder `d` of two layers, given its curves of the claim's estimators."""
+    models_by_name = {
+        model.name: model for model in (*models, EvidenceModel("d", "decoder", 2, warmup_steps=2))
+    }
+    judged_claim = Claim(**{"name": "c"} | CLAIM | (claim or {}))
+    curves_by_estimator = {
+        ("d", name): values for name, values in zip(judged_claim.estimators, curves, strict=False)
+    }
     tables = {kind: pd.DataFrame(rows) for kind, rows in (tables or {}).items()}
-    return judge(of, Evidence(known, given, tables, **others))
+    return judge(judged_claim, Evidence(models_by_name, curves_by_estimator, tables, **options))
 
 
-def judged_models(values, conditions, near=None, **others):
-    """The judgement on decoders each of which has one layer of a value."""
+def judge_models(values, conditions, near=None, **options):
+    """Judge a claim on decoders with one layer each, given the value of each decoder."""
     curves = {
-        (name, "linearity"): curve({0: [value]}, 1e-3, (near or {}).get(name, 0))
+        (name, "linearity"): make_curve({0: [value]}, 1e-3, (near or {}).get(name, 0))
         for name, value in values.items()
     }
-    known = {name: EvidenceModel(name, "decoder", 1) for name in values}
-    return judge(Claim(name="c", **CLAIM | conditions), Evidence(known, curves, **others))
+    models = {name: EvidenceModel(name, "decoder", 1) for name in values}
+    return judge(Claim(name="c", **CLAIM | conditions), Evidence(models, curves, **options))
 
 
-def conditions(supported, contradicted):
-    """When a claim is supported and when it is contradicted, as claims.yaml has it."""
+def read_conditions(supported, contradicted):
+    """Read the conditions under which a claim is supported and contradicted, as in claims.yaml."""
     return {"supported": read_condition(supported), "contradicted": read_condition(contradicted)}
 
 
-def numbers(judgement):
-    """Estimates of the numbers of the only unit."""
+def read_numbers(judgement):
+    """Return the estimates of the numbers of the only unit."""
     assert judgement.verdict != "not measured", judgement.because
     return {number.name: number.estimate for number in judgement.numbers}

@@ -1,4 +1,4 @@
-"""Made hidden states, as they are in memory after a run."""
+"""Hidden states made for tests, in memory as after a run."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ TOKEN_TYPES = 700
 class MadeStates:
     """States of windows of equal length; the first of every fifty tokens is a special one."""
 
-    def __init__(self, *states, windows=20, before_final_norm=False):
+    def __init__(self, *states, windows=20, has_state_before_norm=False):
         self.states = [state.astype(np.float32) for state in states]
-        self.layers = len(states) - 1 - before_final_norm
+        self.layers = len(states) - 1 - has_state_before_norm
         tokens = np.arange(len(states[0]))
         self.rows = {
             "positions": tokens % 50,

@@ -17,28 +17,39 @@ CONFIG = REPOSITORY / "config"
 MODELS = CONFIG / "models"
 PAPERS = read_papers(REPOSITORY / "workflow/papers")
 RECIPE = {
-    **{"architecture": "gpt_neox", "attention_heads": 2, "vocabulary": 300, "context": 16},
-    **{"batch_size": 8, "learning_rate": 0.01, "warmup_steps": 2, "last_step": 10, "threads": 1},
+    "architecture": "gpt_neox",
+    "attention_heads": 2,
+    "vocabulary": 300,
+    "context": 16,
+    "batch_size": 8,
+    "learning_rate": 0.01,
+    "warmup_steps": 2,
+    "last_step": 10,
+    "threads": 1,
 }
 SIZE = {"role": "decoder", "layers": 2, "hidden_size": 32}
 PLAIN = {**SIZE, "pretraining": RECIPE}
 TUNING = {
-    **{"task": "topic", "learning_rate": 0.1, "batch_size": 4, "epochs": 3, "seed": 0},
-    **{"threads": 1},
+    "task": "topic",
+    "learning_rate": 0.1,
+    "batch_size": 4,
+    "epochs": 3,
+    "seed": 0,
+    "threads": 1,
 }
 
 
-def twin(**changes: object) -> dict:
-    given = {"twin_of": "plain", "regulariser": "mse", "strength": 1, **changes}
-    return {**SIZE, "pretraining": {**RECIPE, **given}}
+def make_twin(**changes: object) -> dict:
+    twin = {"twin_of": "plain", "regulariser": "mse", "strength": 1, **changes}
+    return {**SIZE, "pretraining": {**RECIPE, **twin}}
 
 
-def tuned(of: str, **changes: object) -> dict:
-    return {"finetuning": {"of": of, **TUNING, **changes}}
+def make_finetuning(origin: str, **changes: object) -> dict:
+    return {"finetuning": {"of": origin, **TUNING, **changes}}
 
 
-def run_of(given: Any, folder: Path | None = None, entries: Any = None, **options: Any) -> Run:
-    """Read a configuration that is laid over the demo, with entries of one's own in a folder."""
+def make_run(changes: Any, folder: Path | None = None, entries: Any = None, **options: Any) -> Run:
+    """Read changes of the demo's configuration, with further entries in a folder."""
     folders = [MODELS]
     if folder is not None and entries is not None:
         text = entries if isinstance(entries, str) else yaml.safe_dump(entries)
@@ -46,15 +57,15 @@ def run_of(given: Any, folder: Path | None = None, entries: Any = None, **option
         folders.append(folder)
     demo = add_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
     options = {"papers": PAPERS, "is_closed": lambda model: True, **options}
-    run = read_run(merge_settings(demo, given), *folders, **options)
+    run = read_run(merge_settings(demo, changes), *folders, **options)
     SpecificationGrid(run.settings)
     return run
 
 
-def refusal(*arguments: Any, **options: Any) -> str:
-    """What a refused configuration is told, in one line."""
+def catch_refusal(*arguments: Any, **options: Any) -> str:
+    """Return the message, of one line, that refuses a configuration."""
     with pytest.raises(InputError) as caught:
-        run_of(*arguments, **options)
+        make_run(*arguments, **options)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
     return str(caught.value)

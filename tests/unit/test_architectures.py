@@ -10,7 +10,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "docs")]
 import write_architectures as page
 
-from architectures import examine, text_types
+from architectures import examine, find_text_types
 
 pytestmark = pytest.mark.long
 PARTS = 12  # so that several processes can share the work
@@ -19,7 +19,7 @@ PARTS = 12  # so that several processes can share the work
 @pytest.mark.parametrize("part", range(PARTS))
 def test_states_are_those_of_the_blocks_and_of_each_window_alone_as_the_table_says(part):
     names = list(CONFIG_MAPPING_NAMES)[part::PARTS]
-    outcomes = {name: examine(kind, model) for name, kind, model in text_types(names)}
+    outcomes = {name: examine(kind, model) for name, kind, model in find_text_types(names)}
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome.error > page.MOST_ERROR}
     assert not wrong
     assert sum(outcome.word == "measured" for outcome in outcomes.values()) > len(outcomes) / 2

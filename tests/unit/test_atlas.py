@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 from safetensors.numpy import load_file
 
-from hub_fetching import environment
-from hub_server import HubRepository, served
+from hub_fetching import make_environment
+from hub_server import HubRepository, serve_hub
 from published_trainings import OF_MAIN, PYTHIA, SECOND
 from shape_of_learning.checkpoints import atlas, find
 from shape_of_learning.checkpoints.atlas import AtlasRow, merge_rows, read_atlas
@@ -232,11 +232,11 @@ def test_from_pretrained_loads_a_sound_revision_of_a_hub_and_refuses_a_copy(tmp_
     page = (ROOT / "docs/how_to/use_the_atlas.md").read_text()
     (recipe,) = re.findall(r"## transformers\n\n```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "recipe.py").write_text(recipe)
-    with served(root, hub_program) as endpoint:
+    with serve_hub(root, hub_program) as endpoint:
         process = subprocess.run(
             [sys.executable, "-c", RECIPE_ON_A_HUB],
             cwd=tmp_path,
-            env=environment(endpoint, tmp_path / "home"),
+            env=make_environment(endpoint, tmp_path / "home"),
             capture_output=True,
             text=True,
         )

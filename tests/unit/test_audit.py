@@ -10,9 +10,9 @@ from collections import Counter
 import pytest
 
 import published_trainings as published
-from hub_fetching import environment, save_model
-from hub_server import Proxy, proxied, served
-from published_trainings import OF_MAIN, PYTHIA, SECOND, in_shards, one_file
+from hub_fetching import make_environment, save_model
+from hub_server import Proxy, serve_hub, serve_proxy
+from published_trainings import OF_MAIN, PYTHIA, SECOND, make_one_file, make_shards
 from shape_of_learning.checkpoints.atlas import read_atlas
 
 NAMES = {
@@ -41,17 +41,17 @@ HONEST = 1000
 
 def of_names(names):
     """A branch of its own weights for each name, and a main."""
-    return {"main": one_file("main")} | {name: one_file(name) for name in names}
+    return {"main": make_one_file("main")} | {name: make_one_file(name) for name in names}
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory, hub_program):
     root = tmp_path_factory.mktemp("hub")
-    published.publish(root, "EleutherAI/pythia-2.8b", published.pythia_2_8b())
-    published.publish(root, "EleutherAI/pythia-12b", published.pythia_12b())
+    published.publish(root, "EleutherAI/pythia-2.8b", published.make_pythia_2_8b())
+    published.publish(root, "EleutherAI/pythia-12b", published.make_pythia_12b())
     for name, names in NAMES.items():
         published.publish(root, f"org/{name}", of_names(names), tags=name == "ettin")
-    honest = {f"step{n}": in_shards(f"a{n}", f"b{n}") for n in range(HONEST)}
+    honest = {f"step{n}": make_shards(f"a{n}", f"b{n}") for n in range(HONEST)}
     honest["main"] = honest[f"step{HONEST - 1}"]
     published.publish(root, "org/honest", honest)
     published.publish(root, "org/planted", planted())
@@ -60,65 +60,72 @@ def hub(tmp_path_factory, hub_program):
     for seed in (0, 1):
         for step in (0, 20, 40):
             published.publish(
-                root, f"org/bert-seed_{seed}-step_{step}k", {"main": one_file(f"{seed} {step}")}
+                root,
+                f"org/bert-seed_{seed}-step_{step}k",
+                {"main": make_one_file(f"{seed} {step}")},
             )
     for name, branches in hard().items():
         published.publish(root, name, branches)
-    with served(root, hub_program) as endpoint:
+    with serve_hub(root, hub_program) as endpoint:
         yield endpoint
 
 
 def hard():
     """Repositories that are easily misread."""
-    distinct_steps = {f"step{n}": one_file(f"{n}") for n in range(12)}
-    shard = in_shards("a", "b")
+    distinct_steps = {f"step{n}": make_one_file(f"{n}") for n in range(12)}
+    shard = make_shards("a", "b")
     both = {
-        f"step{n}": {**in_shards(f"a{n}", f"b{n}"), "model.safetensors": f"w{n}"} for n in range(6)
+        f"step{n}": {**make_shards(f"a{n}", f"b{n}"), "model.safetensors": f"w{n}"}
+        for n in range(6)
     }
     safetensors_steps = {
         name: {
             p.replace("pytorch_model", "model").replace(".bin", ".safetensors"): c
             for p, c in files.items()
         }
-        for name, files in {f"step{n}": in_shards(f"a{n}", f"b{n}") for n in range(6)}.items()
+        for name, files in {f"step{n}": make_shards(f"a{n}", f"b{n}") for n in range(6)}.items()
     }
     del safetensors_steps["step5"]["model-00002-of-00002.safetensors"]
     safetensors_steps["step5"]["pytorch_model.bin"] = "whole"
     stages = {
-        f"stage{s}-step{n}-tokens{n}B": one_file(f"{s} {n}") for s in (1, 2) for n in (1, 2, 3)
+        f"stage{s}-step{n}-tokens{n}B": make_one_file(f"{s} {n}") for s in (1, 2) for n in (1, 2, 3)
     }
     stages["stage2-step2-tokens2B"] = stages["stage2-step3-tokens3B"]
     return {
         # The last step holds an earlier one's weights, and main the true ones.
-        "org/latest": {"main": one_file("11"), **distinct_steps, "step11": distinct_steps["step4"]},
+        "org/latest": {
+            "main": make_one_file("11"),
+            **distinct_steps,
+            "step11": distinct_steps["step4"],
+        },
         # The second has the files of the first in one format and those of the third in the other.
         "org/linked": {
-            "main": one_file("x"),
-            "step1": one_file("p"),
-            "step2": {**one_file("p"), "pytorch_model.bin": "q"},
+            "main": make_one_file("x"),
+            "step1": make_one_file("p"),
+            "step2": {**make_one_file("p"), "pytorch_model.bin": "q"},
             "step3": {"config.json": "{}", "pytorch_model.bin": "q"},
-            "step4": one_file("own"),
+            "step4": make_one_file("own"),
         },
         # As DataDecide: several seeds in one repository.
         "org/decide": of_names(f"step{n}-seed-{seed}" for n in (0, 1250) for seed in (0, 1)),
         "org/formats": {"main": both["step5"], **both},
         "org/preferred": {"main": safetensors_steps["step4"], **safetensors_steps},
-        "org/stages": {"main": one_file("x"), **stages},
+        "org/stages": {"main": make_one_file("x"), **stages},
         "org/renamed": {
             "main": {},
             **{f"step{n}": {"consolidated.00.pth.bin": f"{n}"} for n in (1, 2)},
         },
-        "org/shard": {"main": shard, "step2": shard, "step1": in_shards("a2", "b2")},
+        "org/shard": {"main": shard, "step2": shard, "step1": make_shards("a2", "b2")},
         "EleutherAI/pythia-410m-seed2": {
-            "main": one_file("m"),
-            **{f"step{n}": one_file(f"{n}") for n in (0, 111_000)},
+            "main": make_one_file("m"),
+            **{f"step{n}": make_one_file(f"{n}") for n in (0, 111_000)},
         },
     }
 
 
 def planted():
     """Forty steps of three shards: a copy, two of main, a swapped shard, one missing shard, no weights, no file."""
-    steps = {n: in_shards(*(f"{part}{n}" for part in "abc")) for n in range(40)}
+    steps = {n: make_shards(*(f"{part}{n}" for part in "abc")) for n in range(40)}
     steps[1] = steps[0]
     steps[12] = steps[30]
     steps[20] = steps[21] = steps[39]
@@ -132,7 +139,7 @@ def planted():
 def run(endpoint, folder, *arguments, **settings):
     """The command, in a process of its own; its rows, what it printed and its exit code."""
     rows, page = folder / "audit.json", folder / "audit.md"
-    variables = environment(endpoint, folder, **settings) | {"COLUMNS": "200"}
+    variables = make_environment(endpoint, folder, **settings) | {"COLUMNS": "200"}
     files = ("--json", str(rows), "--csv", str(folder / "audit.csv"), "--markdown", str(page))
     process = subprocess.run(
         [sys.executable, "-m", "shape_of_learning", "audit", *arguments, *files],
@@ -152,9 +159,9 @@ def run(endpoint, folder, *arguments, **settings):
 
 def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
     proxy = Proxy(hub)
-    with proxied(proxy) as endpoint:
+    with serve_proxy(proxy) as endpoint:
         rows, output, code = run(endpoint, tmp_path, "EleutherAI/pythia-2.8b")
-    assert (code, len(rows), len(proxy.asked) <= 320) == (1, 154, True)
+    assert (code, len(rows), len(proxy.requests) <= 320) == (1, 154, True)
     for step in PYTHIA:
         verdict = rows[f"step{step}"]["verdict"]
         late_verdict = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
@@ -201,13 +208,13 @@ def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
 @pytest.mark.long
 def test_a_thousand_honest_revisions_give_no_alarm_and_are_asked_for_once(hub, tmp_path):
     proxy = Proxy(hub)
-    with proxied(proxy) as endpoint:
+    with serve_proxy(proxy) as endpoint:
         rows, output, code = run(endpoint, tmp_path, "org/honest")
         assert (code, Counter(row["verdict"] for row in rows.values())) == (0, {"ok": HONEST})
         assert "about" in output
-        questions = len(proxy.asked)
+        questions = len(proxy.requests)
         rows, _, code = run(endpoint, tmp_path, "org/honest")
-        assert (code, len(rows), len(proxy.asked) - questions <= 2) == (0, HONEST, True)
+        assert (code, len(rows), len(proxy.requests) - questions <= 2) == (0, HONEST, True)
 
 
 def test_a_copy_under_the_last_name_condemns_no_other(hub, tmp_path):
@@ -289,8 +296,8 @@ def test_a_memory_that_is_damaged_is_made_anew(hub, tmp_path):
 
 
 def test_a_server_that_is_asked_too_much_is_waited_for(hub, tmp_path):
-    proxy = Proxy(hub, failing={"refs": 2}, status=429)
-    with proxied(proxy) as endpoint:
+    proxy = Proxy(hub, failures={"refs": 2}, status=429)
+    with serve_proxy(proxy) as endpoint:
         rows, _, code = run(endpoint, tmp_path, "org/crfm")
     assert (code, len(rows)) == (0, 2)
 
@@ -397,9 +404,9 @@ def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program
         folder = save_model(tmp_path / name, seed=seed, form=form)
         large = tuple(p.name for p in folder.iterdir() if p.suffix in (".bin", ".safetensors"))
         repository.commit(name, folder, large=large)
-    with served(root, hub_program) as hub:
+    with serve_hub(root, hub_program) as hub:
         proxy = Proxy(hub)
-        with proxied(proxy) as endpoint:
+        with serve_proxy(proxy) as endpoint:
             # Where a listing of each is too much, files are asked for one by one, and the etag is the hash.
             few = "from shape_of_learning.audit import listings; listings.QUESTIONS = 3"
             process = subprocess.run(
@@ -414,13 +421,13 @@ def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program
                     "--json",
                     f"{tmp_path}/few.json",
                 ],
-                env=environment(endpoint, tmp_path / "few"),
+                env=make_environment(endpoint, tmp_path / "few"),
                 capture_output=True,
                 text=True,
             )
             assert process.returncode == 0, process.stderr
             commits = {row["commit"] for row in json.loads((tmp_path / "few.json").read_text())}
-            assert len(commits & {*proxy.asked}) < len(commits)
+            assert len(commits & {*proxy.requests}) < len(commits)
         endpoint = hub
         rows, _, code = run(endpoint, tmp_path, "org/anew")
         assert (code, {row["verdict"] for row in rows.values()}) == (0, {"ok"})

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from made_claims import CLAIM
-from plans import MODELS, PLAIN, RECIPE, SIZE, refusal, run_of, tuned, twin
+from plans import MODELS, PLAIN, RECIPE, SIZE, catch_refusal, make_finetuning, make_run, make_twin
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan.entries import read_entries
@@ -101,28 +101,28 @@ ENTRIES = [
     ({**SIZE, "pretraining": {**RECIPE, "architecture": "bert"}}, "the role `encoder`"),
     ({**PLAIN, "training": {"steps": [0, 3]}}, "asks for 3, but the recipe saves only the steps 0, 1,"),
     ({**PLAIN, "training": {"steps": "all", "last_step": 4}}, "`training.last_step`"),
-    (twin(twin_of="plane"), "`pretraining.twin_of`: unknown model `plane`; did you mean `plain`?"),
-    (twin(batch_size=4), "whose `batch_size` differs"),
-    (twin(twin_of="a-twin"), "`pretraining.twin_of` is `a-twin`"),
+    (make_twin(twin_of="plane"), "`pretraining.twin_of`: unknown model `plane`; did you mean `plain`?"),
+    (make_twin(batch_size=4), "whose `batch_size` differs"),
+    (make_twin(twin_of="a-twin"), "`pretraining.twin_of` is `a-twin`"),
     ({**SIZE, "pretraining": {**RECIPE, "twin_of": "plain"}}, "this would be the same model"),
-    (tuned("plane"), "`finetuning.of`: unknown model `plane`; did you mean `plain`"),
-    (tuned("plain@step9"), "unknown revision of model `plain` `step9`; did you mean `step"),
-    (tuned("mine"), "leads in a circle, `mine` -> `mine`"),
-    ({**tuned("plain"), "layers": 3}, "for `layers`"),
-    (tuned("plain", task="topics"), "`finetuning.task`: unknown task `topics`; did you mean `topic`"),
-    (tuned("plain", task="mrpc"), "has pairs of texts, but `plain` is a decoder; name a task of single texts"),
+    (make_finetuning("plane"), "`finetuning.of`: unknown model `plane`; did you mean `plain`"),
+    (make_finetuning("plain@step9"), "unknown revision of model `plain` `step9`; did you mean `step"),
+    (make_finetuning("mine"), "leads in a circle, `mine` -> `mine`"),
+    ({**make_finetuning("plain"), "layers": 3}, "for `layers`"),
+    (make_finetuning("plain", task="topics"), "`finetuning.task`: unknown task `topics`; did you mean `topic`"),
+    (make_finetuning("plain", task="mrpc"), "has pairs of texts, but `plain` is a decoder; name a task"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("given", CONFIGURATIONS)
 def test_a_bad_configuration_is_refused_in_one_sentence(given):
-    assert CONFIGURATIONS[given] in refusal(yaml.safe_load(given))
+    assert CONFIGURATIONS[given] in catch_refusal(yaml.safe_load(given))
 
 
 @pytest.mark.parametrize(("entry", "sentence"), ENTRIES)
 def test_a_bad_entry_is_refused_in_one_sentence(tmp_path, entry, sentence):
-    entries = {"mine": entry, "plain": PLAIN, "a-twin": twin()}
-    said = refusal({"models": ["mine"]}, tmp_path, entries)
+    entries = {"mine": entry, "plain": PLAIN, "a-twin": make_twin()}
+    said = catch_refusal({"models": ["mine"]}, tmp_path, entries)
     assert sentence in said
     assert said.startswith("model `mine`")
 
@@ -131,7 +131,7 @@ def test_numbers_with_an_exponent_are_numbers(tmp_path):
     """The YAML that Snakemake reads takes 1e-4 for text, and 1.0e-4 for a number."""
     recipe = {**RECIPE, "learning_rate": "1e-4"}
     changes = {"models": ["mine"], "sampling": {"vectors_per_dimension": "2E-5"}}
-    run = run_of(changes, tmp_path, {"mine": {**SIZE, "pretraining": recipe}})
+    run = make_run(changes, tmp_path, {"mine": {**SIZE, "pretraining": recipe}})
     assert run.models["mine"].recipe["learning_rate"] == 1e-4
     assert run.settings["sampling"]["vectors_per_dimension"] == 2e-5
 
@@ -142,7 +142,7 @@ def test_a_folder_whose_number_is_no_step_is_refused(tmp_path):
     (folder / "config.json").write_text("{}")
     path = str(tmp_path / "checkpoint-{step}")
     entry = {"path": path, "training": {"steps": "all"}}
-    said = refusal({"models": ["mine"]}, tmp_path, {"mine": entry})
+    said = catch_refusal({"models": ["mine"]}, tmp_path, {"mine": entry})
     assert f"{folder} is beyond 1e+12" in said
 
 
@@ -155,7 +155,7 @@ def test_a_folder_whose_number_is_no_step_is_refused(tmp_path):
     ],
 )
 def test_a_file_of_entries_that_is_none_is_refused(tmp_path, entries, sentence):
-    assert sentence in refusal({"models": ["mine"]}, tmp_path, entries)
+    assert sentence in catch_refusal({"models": ["mine"]}, tmp_path, entries)
 
 
 FIGURE = {

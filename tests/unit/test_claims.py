@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 import judge_claims
-from made_claims import CLAIM, CLAIMS, conditions, curve, judged, judged_models, numbers
+from made_claims import (
+    CLAIM,
+    CLAIMS,
+    judge_decoder,
+    judge_models,
+    make_curve,
+    read_conditions,
+    read_numbers,
+)
 from shape_of_learning.claims import bounds, evidence
 from shape_of_learning.claims.claim import Claim, ClaimsJob, EvidenceModel, read_condition
 from shape_of_learning.claims.criteria import find_needed_weight, is_shown
@@ -19,13 +27,13 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.tidy import GROUPS, JACKKNIFE_COLUMNS, TIDY_COLUMNS
 
-SIGNS = conditions({"above": 0}, {"below": 0})
+SIGNS = read_conditions({"above": 0}, {"below": 0})
 TRAINING = {
     "statistic": "change_over_training",
     "paper": "linear",
     "checkpoints": "training",
     "arguments": {"back": 0.5},
-    **conditions({"number": "linearity", "above": 0}, {"number": "linearity", "below": 0}),
+    **read_conditions({"number": "linearity", "above": 0}, {"number": "linearity", "below": 0}),
 }
 
 
@@ -83,34 +91,34 @@ def test_a_rule_names_numbers_that_the_statistic_has_and_holds_in_all_units():
         "arguments": {"share": 0.25},
     }
     with pytest.raises(InputError, match="`growth`"):
-        judged([curve({1: [1], 2: [2], 3: [2]})], growing | SIGNS)
+        judge_decoder([make_curve({1: [1], 2: [2], 3: [2]})], growing | SIGNS)
     assert (
-        judged_models({"a": 1, "b": -1}, SIGNS).verdict == "undecided"
+        judge_models({"a": 1, "b": -1}, SIGNS).verdict == "undecided"
     )  # in all, if nothing is said
-    assert judged_models({"a": 1}, SIGNS).verdict == "supported"
+    assert judge_models({"a": 1}, SIGNS).verdict == "supported"
 
 
 def test_a_number_of_models_is_not_shown_by_fewer():
-    rule = conditions({"in": 3, "above": 0}, {"in": "any", "below": 0})
-    few = judged_models({"a": 1}, rule)
+    rule = read_conditions({"in": 3, "above": 0}, {"in": "any", "below": 0})
+    few = judge_models({"a": 1}, rule)
     assert (few.verdict, few.estimate) == ("undecided", 1)
     assert np.isnan([few.low, few.high, few.smallest_visible]).all()
-    assert judged_models({"a": -1}, rule).verdict == "contradicted"
+    assert judge_models({"a": -1}, rule).verdict == "contradicted"
 
 
 def test_what_is_not_shown_beyond_a_bound_adds_to_a_condition_and_not_to_its_estimate():
     both = {"in": 0.75, "all_of": [{"below": 0}, {"not_above": 0, "in": "all"}]}
-    rule = conditions(both, {"in": 0.5, "above": 0})
-    near = judged_models({"a": -1, "b": -1, "c": -0.5, "d": 0.001}, rule)
+    rule = read_conditions(both, {"in": 0.5, "above": 0})
+    near = judge_models({"a": -1, "b": -1, "c": -0.5, "d": 0.001}, rule)
     assert (near.verdict, near.estimate) == ("supported", -0.5)
     assert near.low < -0.5 < near.high < 0
-    far = judged_models({"a": -1, "b": -1, "c": -0.5, "d": 1}, rule)
+    far = judge_models({"a": -1, "b": -1, "c": -0.5, "d": 1}, rule)
     assert (far.verdict, far.estimate) == ("undecided", -0.5)
 
 
 def test_an_interval_decides_and_not_the_value():
     def at(value):
-        return judged([curve({0: [value] * 2}, spread=0.001)])
+        return judge_decoder([make_curve({0: [value] * 2}, spread=0.001)])
 
     # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
     half = 2.131449545559323 * 0.001 * np.sqrt(15)
@@ -123,11 +131,11 @@ def test_an_interval_decides_and_not_the_value():
 
 
 def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
-    rule = conditions({"number": "height", "above": 0}, {"number": "height", "below": 0})
+    rule = read_conditions({"number": "height", "above": 0}, {"number": "height", "below": 0})
 
     def rising_from(first, spread):
-        of = curve({1: [first], 2: [0.3], 3: [0.2], 6: [0.1]})
-        of.values[0] = curve({1: [first]}, spread).values[0]
+        of = make_curve({1: [first], 2: [0.3], 3: [0.2], 6: [0.1]})
+        of.values[0] = make_curve({1: [first]}, spread).values[0]
         with np.errstate(invalid="ignore"):
             claim = {
                 "statistic": "rise_then_fall",
@@ -135,65 +143,70 @@ def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
                 **rule,
                 "arguments": {"dip": 0.5},
             }
-            return judged([of], TRAINING | claim)
+            return judge_decoder([of], TRAINING | claim)
 
     assert rising_from(0.01, 0.0001).verdict == "supported"
     assert "`height` of `d` is undefined" in rising_from(-0.1, 0.001).because
     # Without some groups the first value is negative, and the rise from it has no logarithm.
     assert rising_from(0.01, 0.02).verdict == "undecided"
-    without_windows_in_every_group = curve({0: [1, 1]})
+    without_windows_in_every_group = make_curve({0: [1, 1]})
     without_windows_in_every_group.values[..., 1:] = np.nan
-    found = judged([without_windows_in_every_group])
+    found = judge_decoder([without_windows_in_every_group])
     assert (found.verdict, found.estimate) == ("undecided", 1)
     assert "16 groups" in found.because
 
 
 def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does():
-    rule = conditions({"in": 0.75, "above": 0}, {"in": "any", "below": 0.9})
+    rule = read_conditions({"in": 0.75, "above": 0}, {"in": "any", "below": 0.9})
 
     def of(**near):
-        return judged_models(
+        return judge_models(
             dict.fromkeys("abcd", 1), rule, near, near_duplicate_limits={"linearity": 0.1}
         )
 
     assert of(c=0.2, d=0.1).models == ("a", "b", "d")
     assert "by `linearity` `c` (1 of 1, left out)" in of(c=0.2).because
-    named = judged([curve({0: [1, 1]}, near=0.2)], near_duplicate_limits={"linearity": 0.1})
+    named = judge_decoder(
+        [make_curve({0: [1, 1]}, near=0.2)], near_duplicate_limits={"linearity": 0.1}
+    )
     assert (named.verdict, named.estimate) == ("undecided", 1)
     assert "decide nothing alone" in named.because
-    one_of_four = curve({0: [1] * 4})
+    one_of_four = make_curve({0: [1] * 4})
     one_of_four = replace(one_of_four, near_duplicates=np.array([[0.2, 0, 0, 0]]))
-    assert judged([one_of_four], near_duplicate_limits={"linearity": 0.1}).verdict == "supported"
+    assert (
+        judge_decoder([one_of_four], near_duplicate_limits={"linearity": 0.1}).verdict
+        == "supported"
+    )
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
-    found = judged([curve({1: [1, 1, 1, 5], 2: [2, 2, 2, np.nan]})], TRAINING)
-    assert (found.verdict, numbers(found)["linearity"]) == ("supported", 1)
+    found = judge_decoder([make_curve({1: [1, 1, 1, 5], 2: [2, 2, 2, np.nan]})], TRAINING)
+    assert (found.verdict, read_numbers(found)["linearity"]) == ("supported", 1)
     assert "Left out as undefined: 1 layer" in found.because
 
 
 def test_a_mean_over_the_defined_half_of_the_layers_decides_nothing():
-    found = judged([curve({1: [1, 1, 1, 5], 2: [2, 2, np.nan, np.nan]})], TRAINING)
-    assert (found.verdict, numbers(found)["linearity"]) == ("undecided", 1)
+    found = judge_decoder([make_curve({1: [1, 1, 1, 5], 2: [2, 2, np.nan, np.nan]})], TRAINING)
+    assert (found.verdict, read_numbers(found)["linearity"]) == ("undecided", 1)
     assert "2 of 4 layers" in found.because
 
 
 @pytest.mark.parametrize("layers", [[3], [2, 3], [0, 1, 2, 3]])
 def test_a_layer_whose_interval_is_withheld_counts_in_the_mean_which_decides_nothing(layers):
     """A layer that a few windows decide has a value, and no interval: the mean is that of all layers."""
-    withheld = curve({1: [1, 1, 1, 5], 2: [2, 2, 2, 9]})
+    withheld = make_curve({1: [1, 1, 1, 5], 2: [2, 2, 2, 9]})
     few = np.zeros((2, 4), bool)
     few[1, layers] = True
     withheld.values[few, 1:] = np.nan
-    found = judged([replace(withheld, few_windows=few)], TRAINING)
-    assert (found.verdict, numbers(found)["linearity"]) == ("undecided", 1.75)
+    found = judge_decoder([replace(withheld, few_windows=few)], TRAINING)
+    assert (found.verdict, read_numbers(found)["linearity"]) == ("undecided", 1.75)
     assert f"{len(layers)} of 8 values" in found.because
     assert "a few windows decide" in found.because
     assert "undefined" not in found.because
     claim = Claim(name="c", **CLAIM | TRAINING)
     assert "a few windows decide" in describe_finding(claim, found)
     without_one_group = replace(withheld, few_windows=None)
-    assert "16 groups" in judged([without_one_group], TRAINING).because
+    assert "16 groups" in judge_decoder([without_one_group], TRAINING).because
 
 
 def test_what_has_no_interval_hides_nothing_that_has_one():
@@ -225,14 +238,14 @@ def test_tables_say_which_values_a_few_windows_decide(tmp_path):
 def test_no_other_layer_stands_for_an_undefined_last_one():
     claim = {"statistic": "difference_of_estimators", "estimators": ["linearity", "other"]}
     of_last = claim | {"arguments": {"last_layer_only": True}}
-    without_last, other = curve({0: [1, np.nan]}), curve({0: [0, 0]})
-    assert judged([without_last, other], of_last).verdict == "not measured"
-    assert judged([without_last, other], claim).estimate == 1
-    assert judged([curve({0: [1, 3]}), other], of_last).estimate == 3
+    without_last, other = make_curve({0: [1, np.nan]}), make_curve({0: [0, 0]})
+    assert judge_decoder([without_last, other], of_last).verdict == "not measured"
+    assert judge_decoder([without_last, other], claim).estimate == 1
+    assert judge_decoder([make_curve({0: [1, 3]}), other], of_last).estimate == 3
 
 
 def along(by_step):
-    return curve({step: [value, value] for step, value in by_step.items()})
+    return make_curve({step: [value, value] for step, value in by_step.items()})
 
 
 def test_statistics_of_training_on_numbers_by_hand():
@@ -243,12 +256,12 @@ def test_statistics_of_training_on_numbers_by_hand():
             "statistic": statistic,
             "paper": paper,
             "arguments": arguments,
-            **conditions(holds, holds),
+            **read_conditions(holds, holds),
         }
-        return judged([along(by_step)], TRAINING | claim)
+        return judge_decoder([along(by_step)], TRAINING | claim)
 
     by_step = {0.5: 2, 1: 4, 4: 8, 8: 4}
-    settling = numbers(of("growth_then_settling", by_step, "growth", share=0.25))
+    settling = read_numbers(of("growth_then_settling", by_step, "growth", share=0.25))
     # The step in the middle lies 4 above the last one; a quarter of the growth is allowed.
     assert settling == {
         "growth": 2,
@@ -259,7 +272,7 @@ def test_statistics_of_training_on_numbers_by_hand():
         "below_start": -0.5,
         "still_to_grow": -0.5,
     }
-    on_the_way = numbers(
+    on_the_way = read_numbers(
         of("growth_then_settling", {0.5: 2, 3: 4, 7: 5, 8: 10}, "growth", share=0.25)
     )
     # The last quarter begins at 6: 7 is within it, and 3, before it, may be all that was reached by then.
@@ -269,7 +282,7 @@ def test_statistics_of_training_on_numbers_by_hand():
     )
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
     assert "a sound step in the first half of its training" in late.because
-    rise = numbers(of("rise_then_fall", by_step, "height", dip=0.5))
+    rise = read_numbers(of("rise_then_fall", by_step, "height", dip=0.5))
     # The peak is at the step in the middle, and nothing turns back on the way.
     of_layers = {"of_layers": pytest.approx(np.log(2))}
     assert rise == {
@@ -278,23 +291,23 @@ def test_statistics_of_training_on_numbers_by_hand():
         **of_layers,
     }
     # From 8 down to 4, and up to 5: over a half, this is taken from the height.
-    again = numbers(of("rise_then_fall", {0.5: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
+    again = read_numbers(of("rise_then_fall", {0.5: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
     assert again["height"] == pytest.approx(np.log(4))
     assert again["one_peak"] == pytest.approx(np.log(4) - 2 * np.log(5 / 4))
-    fall = numbers(of("change_over_training", {1: 9, 2: 5, 3: 6, 4: 4}, "linearity", back=0.5))
+    fall = read_numbers(of("change_over_training", {1: 9, 2: 5, 3: 6, 4: 4}, "linearity", back=0.5))
     assert fall == {"linearity": -5, "linearity_throughout": -5 + 2, "linearity_of_layers": -5}
     # The warm-up of two steps ends between the second and the third.
-    beside = numbers(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
+    beside = read_numbers(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
     beside = {part: beside[part] for part in ("elsewhere", "at_warm_up")}
     assert beside == pytest.approx({"elsewhere": np.log(4 / 8), "at_warm_up": np.log(8 / 3)})
 
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
-    of = curve({0: [8], 1: [1], 2: [5], 9: [4]})
-    assert numbers(judged([of], TRAINING))["linearity"] == 3
+    of = make_curve({0: [8], 1: [1], 2: [5], 9: [4]})
+    assert read_numbers(judge_decoder([of], TRAINING))["linearity"] == 3
     later = TRAINING | {"seen": {"from_step": 2, "from": 0.5}}
-    assert numbers(judged([of], later))["linearity"] == -1
-    assert numbers(judged([of])) == {"linearity": 4}
+    assert read_numbers(judge_decoder([of], later))["linearity"] == -1
+    assert read_numbers(judge_decoder([of])) == {"linearity": 4}
 
 
 def of_losses(values, losses):
@@ -308,7 +321,7 @@ def of_losses(values, losses):
         "verdicts": [{"model": "d", "revision": f"r{s}", "loss": losses[s]} for s in steps],
     }
     claim = vars(CLAIMS["isotropy_and_quality_of_the_smallest"]) | {"name": "c", "models": ["d"]}
-    return judged([], claim, tables)
+    return judge_decoder([], claim, tables)
 
 
 def rise_and_fall(turn, noise, random, steps=22):
@@ -359,7 +372,7 @@ def test_independent_curves_that_saturate_or_drift_are_not_taken_to_go_together(
     ],
 )
 def test_models_that_weights_are_compared_with_may_be_missing(statistic, arguments, part):
-    rule = conditions({"number": part, "above": 0}, {"number": part, "below": 0})
+    rule = read_conditions({"number": part, "above": 0}, {"number": part, "below": 0})
     claim = {
         "statistic": statistic,
         "paper": "inherent",
@@ -372,7 +385,7 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
         same = {"revision": "r", "step": np.nan, "matrix": "tied", "estimator": "linearity"}
         rows = [same | {"model": name, "value": value} for name, value in values.items()]
         models = [EvidenceModel(name, "decoder", 2) for name in "ef"]
-        return judged([], claim | rule, {"weights": rows}, models)
+        return judge_decoder([], claim | rule, {"weights": rows}, models)
 
     assert "the run lacks it" in of(d=1).because
     assert of(d=1, e=0, f=3).verdict == "supported"
@@ -390,13 +403,13 @@ def test_numbers_without_an_interval_are_compared_as_they_are():
             for kind in ("dropped", "replaced")
             for k, value in enumerate(values)
         ]  # fmt: skip
-        return judged([], claim, {"edits": rows})
+        return judge_decoder([], claim, {"edits": rows})
 
     at_the_bound = of(11)
     assert at_the_bound.verdict == "supported"
-    of_edits = {kind: numbers(at_the_bound)[kind] for kind in ("dropped", "replaced")}
+    of_edits = {kind: read_numbers(at_the_bound)[kind] for kind in ("dropped", "replaced")}
     assert of_edits == pytest.approx({"dropped": 1.1, "replaced": 1.1})
-    assert numbers(at_the_bound)["dropped_over_reverse"] == pytest.approx(-1.9)
+    assert read_numbers(at_the_bound)["dropped_over_reverse"] == pytest.approx(-1.9)
     assert np.isnan([at_the_bound.low, at_the_bound.high, at_the_bound.smallest_visible]).all()
     assert of(11.1).verdict == "undecided"
     assert of(12.6).verdict == "contradicted"
@@ -429,7 +442,7 @@ def test_removing_blocks_or_replacing_them_is_enough(dropped, replaced, verdict)
         if cost
         for k, value in enumerate((1.0, cost if order == "most_linear_first" else 1.0))
     ]
-    assert judged([], claim, {"edits": rows}).verdict == verdict
+    assert judge_decoder([], claim, {"edits": rows}).verdict == verdict
 
 
 def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
@@ -471,7 +484,7 @@ def test_a_finding_is_told_in_the_numbers_of_the_quantity():
     """A profile with two humps: the sentence says where it is high, and the table which criterion is met."""
     claim = CLAIMS["decoders_peak_in_the_middle"]
     models = {"d": EvidenceModel("d", "decoder", 9, label="Decoder 1.4B")}
-    profile = curve({0: [0.2, 0.4, 0.9, 0.5, 0.5, 0.9, 0.4, 0.2]}, 1e-4)
+    profile = make_curve({0: [0.2, 0.4, 0.9, 0.5, 0.5, 0.9, 0.4, 0.2]}, 1e-4)
     found = judge(claim, Evidence(models, {("d", "anisotropy"): profile}))
     assert describe_finding(claim, found).startswith(
         "Anisotropy of Decoder 1.4B is 0.9 in blocks 3 and 6 and 0.2 to 0.5 elsewhere, so the profile is not a bell "
@@ -486,7 +499,7 @@ def test_a_finding_is_told_of_the_blocks_that_decide():
     """A bell of the blocks before the last one, which is after the final norm."""
     claim = CLAIMS["decoders_peak_in_the_middle"]
     models = {"d": EvidenceModel("d", "decoder", 10, label="Decoder 1.4B")}
-    profile = curve({0: [0.2, 0.3, 0.4, 0.6, 0.8, 0.6, 0.4, 0.3, 0.2, 0.99]}, 1e-4)
+    profile = make_curve({0: [0.2, 0.3, 0.4, 0.6, 0.8, 0.6, 0.4, 0.3, 0.2, 0.99]}, 1e-4)
     found = judge(claim, Evidence(models, {("d", "anisotropy"): profile}))
     assert found.verdict == "supported"
     assert describe_finding(claim, found).startswith(
@@ -496,34 +509,37 @@ def test_a_finding_is_told_of_the_blocks_that_decide():
 
 def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():
     rows = {"model": ["d"], "revision": ["step0"], "shown": ["yes"], "vocabulary": [1000]}
-    low = [curve({0: [0.5, 0.5]})]
-    untrained = judged(low, tables={"verdicts": rows | {"loss": [6.9]}})
+    low = [make_curve({0: [0.5, 0.5]})]
+    untrained = judge_decoder(low, tables={"verdicts": rows | {"loss": [6.9]}})
     assert untrained.verdict == "outside the claim"
     assert "6.90" in untrained.because
     for loss in (4.0, np.nan):  # nobody knows of the latter
-        assert judged(low, tables={"verdicts": rows | {"loss": [loss]}}).verdict == "contradicted"
+        assert (
+            judge_decoder(low, tables={"verdicts": rows | {"loss": [loss]}}).verdict
+            == "contradicted"
+        )
 
 
 def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
     named = {"models": ["x", "y"], "applies_to": "decoders"}
-    low = [curve({0: [0.5, 0.5]})]
-    found = judged(low, named)
+    low = [make_curve({0: [0.5, 0.5]})]
+    found = judge_decoder(low, named)
     assert found.verdict == "contradicted"
     assert found.models == ("d",)
     assert "this run's models" in found.because
-    claim, of = CLAIMS["near_perfect_linearity"], {("d", "linearity"): curve({0: [1, 1]})}
+    claim, of = CLAIMS["near_perfect_linearity"], {("d", "linearity"): make_curve({0: [1, 1]})}
     found = judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 2)}, of))
     assert "other models" in describe_finding(claim, found)
-    with_one = judged(low, named, models=[EvidenceModel("x", "decoder", 2)])
+    with_one = judge_decoder(low, named, models=[EvidenceModel("x", "decoder", 2)])
     assert with_one.verdict == "not measured"
-    assert judged(low, {"models": ["x"]}).verdict == "not measured"
+    assert judge_decoder(low, {"models": ["x"]}).verdict == "not measured"
 
 
 def test_a_model_with_one_checkpoint_is_outside_a_claim_on_a_training_unless_others_lack_a_measure():
     of = {"d": EvidenceModel("d", "decoder", 2)}
-    claim, last = Claim(name="c", **CLAIM | TRAINING), curve({8: [1, 2]})
+    claim, last = Claim(name="c", **CLAIM | TRAINING), make_curve({8: [1, 2]})
     assert judge(claim, Evidence(of, {("d", "linearity"): last})).verdict == "outside the claim"
-    both = {("d", "linearity"): last, ("d", "other"): curve({0: [1, 2], 8: [1, 2]})}
+    both = {("d", "linearity"): last, ("d", "other"): make_curve({0: [1, 2], 8: [1, 2]})}
     assert judge(claim, Evidence(of, both)).verdict == "not measured"
 
 
@@ -533,7 +549,7 @@ def test_a_conclusion_is_that_of_the_numbers_that_contradict(tmp_path):
     known = {"difference": "as linear as decoders", "encoder": "nearly linear themselves"}
     for encoder, decoder, met in ((0.97, 0.96, {"difference"}), (0.995, 0.99, {*known})):
         curves = {
-            (n, "linearity"): curve({0: [encoder if "bert" in n else decoder] * 2}, 1e-5)
+            (n, "linearity"): make_curve({0: [encoder if "bert" in n else decoder] * 2}, 1e-5)
             for n in claim.models
         }
         found = judge(claim, Evidence(models, curves))
@@ -545,8 +561,8 @@ def test_a_conclusion_is_that_of_the_numbers_that_contradict(tmp_path):
 def test_values_that_are_equal_are_no_second_verdict():
     claim = CLAIMS["decoders_peak_in_the_middle"]
     models = {"d": EvidenceModel("d", "decoder", 8)}
-    profile = curve({0: [0.2, 0.3, 0.5, 0.6, 0.5, 0.3, 0.2, 0.2]}, 1e-4)
-    other = curve({0: [0.2, 0.3, 0.5, 0.55, 0.5, 0.3, 0.2, 0.2]}, 1e-4)
+    profile = make_curve({0: [0.2, 0.3, 0.5, 0.6, 0.5, 0.3, 0.2, 0.2]}, 1e-4)
+    other = make_curve({0: [0.2, 0.3, 0.5, 0.55, 0.5, 0.3, 0.2, 0.2]}, 1e-4)
     for without, is_second in ((profile, False), (other, True)):
         curves = {("d", "anisotropy"): profile, ("d", "anisotropy_without_massive_tokens"): without}
         found = judge(claim, Evidence(models, curves))
@@ -587,7 +603,7 @@ def test_a_number_that_contradicts_in_one_case_of_many_is_no_conclusion():
         of_increment = 0.9 if name == "d0" else 0.6
         values = {"block_norm_ratio": 1.6, "linearity": 0.8, "linearity_increment": of_increment}
         for estimator, value in values.items():
-            curves[name, estimator] = curve({0: [value] * 4}, 1e-5)
+            curves[name, estimator] = make_curve({0: [value] * 4}, 1e-5)
     found = judge(claim, Evidence(models, curves))
     said = describe_finding(claim, found)
     assert found.verdict == "contradicted"
@@ -599,7 +615,9 @@ def test_seeds_of_other_steps_have_no_mean_curve():
     claim = CLAIMS["anisotropy_grows_then_settles"]
     steps = {"a": (1, 256, 1000), "b": (1, 512, 1000)}
     curves = {
-        (name, "anisotropy"): curve({s: [v] * 4 for s, v in zip(of, (0.1, 0.9, 0.5), strict=True)})
+        (name, "anisotropy"): make_curve(
+            {s: [v] * 4 for s, v in zip(of, (0.1, 0.9, 0.5), strict=True)}
+        )
         for name, of in steps.items()
     }
     models = {name: EvidenceModel(name, "decoder", 4, training="one") for name in steps}

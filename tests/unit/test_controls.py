@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import measure_controls
-from made_claims import CLAIMS, curve
+from made_claims import CLAIMS, make_curve
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
@@ -167,10 +167,10 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
 
 def beyond(control, claim="decoders_peak_in_the_middle"):
     """What the claim says besides of a model with a bell, beside a control."""
-    bell = curve({0: [0.1, 0.2, 0.9, 0.2, 0.1]}, 1e-4)
+    bell = make_curve({0: [0.1, 0.2, 0.9, 0.2, 0.1]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 6)}
     curves = {("d", "anisotropy"): bell}
-    null = {("d", "anisotropy", "untrained"): curve({0: control}, 1e-4)}
+    null = {("d", "anisotropy", "untrained"): make_curve({0: control}, 1e-4)}
     return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).control_comparisons
 
 
@@ -184,9 +184,9 @@ def test_untrained_weights_are_no_null_model_of_a_training():
     """They give a flat curve, which supports no claim on a training."""
     claim = CLAIMS["anisotropy_grows_then_settles"]
     steps = dict(zip((0, 1, 9, 40, 60, 100), (0.1, 0.3, 0.6, 0.6, 0.6, 0.6), strict=True))
-    curves = {("d", "anisotropy"): curve({step: [v, v] for step, v in steps.items()}, 1e-4)}
+    curves = {("d", "anisotropy"): make_curve({step: [v, v] for step, v in steps.items()}, 1e-4)}
     models = {"d": EvidenceModel("d", "decoder", 40)}
-    null = curve({100: [0.2, 0.2]}, 1e-4)
+    null = make_curve({100: [0.2, 0.2]}, 1e-4)
     of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
     assert judge(claim, of).control_comparisons == {}
     same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})

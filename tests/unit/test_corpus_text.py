@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from checkouts import REPOSITORY
-from exports import HEAD, exported, head_of
+from exports import HEAD, format_head, make_export
 from shape_of_learning.corpus import mediawiki, open_marks, windows
 from shape_of_learning.corpus.changes import read_removed_text
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
@@ -48,7 +48,7 @@ def test_only_articles_are_kept_in_their_order(tmp_path):
     pages = [("Anarchism", "'''a'''\n\nb"), ("Template:Box", "c"), ("Portal:Science", "d")]
     pages += [("AmericanSamoa", "#REDIRECT [[American Samoa]]"), ("Picture", "[[Image:e.jpg]]")]
     pages += [("Dune: Messiah", "f &amp;mdash; <u>g</u>")]
-    text, description = prepared(tmp_path, exported(*pages))
+    text, description = prepared(tmp_path, make_export(*pages))
     assert text == "a\nb\n\nf &mdash; g\n"
     counts = {"kept": 2, "empty": 1, "redirects": 1, "other_namespaces": 2}
     assert description["pages"] == counts | {"in_pieces": 0, "truncated": 0}
@@ -56,7 +56,7 @@ def test_only_articles_are_kept_in_their_order(tmp_path):
 
 def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
     text = "Über <b>&amp; 漢字 😀</b> end"
-    whole = exported(("A", "first"), ("B", text))
+    whole = make_export(("A", "first"), ("B", text))
     begin = whole.index(b"\xc3\x9cber")
     end = whole.index(b"</text>", begin)
     for cut in range(begin, len(whole)):
@@ -71,7 +71,7 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             assert len(shown) - len(known) < len("&amp;")
             assert not page.is_whole
     pages = list(
-        Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").read_pages()
+        Export([make_export(("A", "first"), has_end=False) + b"<page><ti"], "cut").read_pages()
     )
     assert pages == [Page("A", "first"), Page("", "", is_whole=False)]
 
@@ -94,7 +94,7 @@ def test_what_is_not_of_its_format_is_refused_and_nothing_is_written(tmp_path, c
 @pytest.mark.parametrize("source_format", ["mediawiki", "text"])
 def test_the_alphabet_counts_the_text(tmp_path, source_format):
     words = "abc ]^-\\ é漢" * 3 + "漢é" * 2 + " x]\n"
-    content = words.encode() if source_format == "text" else exported(("A", words))
+    content = words.encode() if source_format == "text" else make_export(("A", words))
     text, description = prepared(tmp_path, content, source_format, size=8)
     kept = {entry["character"]: entry["count"] for entry in description["alphabet"]}
     assert kept == Counter(text)
@@ -199,7 +199,7 @@ def test_memory_does_not_grow_with_a_text(tmp_path, format, size):
         number = megabytes * 1_000_000 // len(line.encode())
         content = (line * number).encode()
         if format == "mediawiki":
-            content = exported(*((f"Page {i}", line) for i in range(number)))
+            content = make_export(*((f"Page {i}", line) for i in range(number)))
         source = tmp_path / f"{megabytes}"
         source.write_bytes(content)
         command = (sys.executable, "-c", MEMORY, source, tmp_path / "text", format, str(size))
@@ -213,7 +213,7 @@ def test_processes_do_not_change_a_byte(tmp_path):
     # Articles of very different length, enough of them for several processes.
     sentence = "There are [[word|words]], and ''many'' more of them that need no parsing. " * 3
     pages = [(f"Page {i}", f"'''{i}''' " + sentence * (7919 * i % 401)) for i in range(40)]
-    content = exported(*pages)[:-1000]
+    content = make_export(*pages)[:-1000]
     assert len(pages) > PAGES_AT_A_TIME
     one, description = prepared(tmp_path, content, processes=1)
     two, description_of_two = prepared(tmp_path, content, processes=2)
@@ -304,7 +304,7 @@ def test_tables_comments_and_links_are_read_as_mediawiki_does(wikitext, text):
 
 
 def test_an_export_in_another_language_has_its_own_names_of_files_and_categories(tmp_path):
-    head = head_of({6: "Fichier", 14: "Catégorie", 100: "Portail", -2: "Média"})
+    head = format_head({6: "Fichier", 14: "Catégorie", 100: "Portail", -2: "Média"})
     pages = [("Ruisseau", "[[fichier : r.jpg|vignette|b]]\nUn [[eau|cours]].\n[[Catégorie:Eau]]")]
     pages += [("Mer", "Une [[Média:m.ogg|voix]] mer, [[:Catégorie:Eau|d'eau]]. [[Fichier:a|b")]
     # Of neither is anything in the header: another name of files, and switches of a page.
@@ -312,7 +312,7 @@ def test_an_export_in_another_language_has_its_own_names_of_files_and_categories
     pages += [("Portail:Eau", "c"), ("Rivière", "#REDIRECTION [[Ruisseau]]\n{{modèle}}")]
     pages += [("Fleuve", "Ailleurs."), ("Catégorie:Eau", "d"), ("Page: une", "e")]
     facts = {"Fleuve": '<ns>0</ns><redirect title="Mer" />', "Page: une": "<ns>102</ns>"}
-    text, description = prepared(tmp_path, exported(*pages, head=head, facts=facts))
+    text, description = prepared(tmp_path, make_export(*pages, head=head, facts=facts))
     assert text == "Un cours.\n\nUne mer, d'eau.\n\nUn lac.\n"
     counts = {key: description["pages"][key] for key in ("kept", "redirects", "other_namespaces")}
     assert counts == {"kept": 3, "redirects": 2, "other_namespaces": 3}

@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import tiny_models as tiny
-from runs import WINDOWS, loss_of, run, sample_of
+from runs import WINDOWS, compute_loss, load_sample, run
 from shape_of_learning.embeddings import tokenised_windows
 from shape_of_learning.embeddings.model import LanguageModelHead
 from shape_of_learning.embeddings.tokenizers import load_tokenizer
@@ -42,7 +42,9 @@ def predicted_tokens(checkpoint, name):
 
 def loss_of_the_library(checkpoint, name):
     """What transformers itself computes, one whole window at a time."""
-    model = tiny.with_head(name).from_pretrained(checkpoint, dtype=torch.float32).eval()
+    model = (
+        tiny.choose_class_with_head(name).from_pretrained(checkpoint, dtype=torch.float32).eval()
+    )
     total, count = 0.0, 0
     for window in predicted_tokens(checkpoint, name):
         if len(window.targets) == 0:
@@ -63,7 +65,7 @@ def test_the_loss_is_that_of_the_library(name, tmp_path, windows_at_once):
     configuration = MORE_THAN_LINEAR[name]() if name in MORE_THAN_LINEAR else None
     checkpoint = tiny.save_stirred_model(tmp_path, name, configuration)
     windows_at_once(1)
-    measured = loss_of(checkpoint, name)
+    measured = compute_loss(checkpoint, name)
     expected, count = loss_of_the_library(checkpoint, name)
     # A sum of n terms errs by about sqrt(n) roundings (Higham & Mary 2019). Up to four are formed in
     # a row (dense layer, logits, partition function, mean), of at most 300 terms below 10.
@@ -79,7 +81,7 @@ def test_the_mean_over_many_copies_of_a_window_is_that_over_one(
     checkpoint = tiny.save_stirred_model(tmp_path, "gpt_neox")
     windows_at_once(1)
     once, often = (
-        loss_of(checkpoint, "gpt_neox", WINDOWS[:1] * copies, precision=precision)
+        compute_loss(checkpoint, "gpt_neox", WINDOWS[:1] * copies, precision=precision)
         for copies in (1, 1000)
     )
     # In float64 a thousand additions stay below 1e-12; in bfloat16 the sum would stop growing.
@@ -91,7 +93,7 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
         tiny.save_tiny_model(tmp_path / "a", "bert", head=True),
         tiny.save_stirred_model(tmp_path / "b", "bert"),
     )
-    first, second = (sample_of(folder, tiny.WIDTHS["bert"]).predicted for folder in folders)
+    first, second = (load_sample(folder, tiny.WIDTHS["bert"]).predicted for folder in folders)
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.positions, other.positions)
         np.testing.assert_array_equal(one.shown, other.shown)
@@ -99,7 +101,7 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
 
 def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
     checkpoint, rows = tiny.save_stirred_model(tmp_path, "gpt_neox"), []
-    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.logits
+    expected, logits = compute_loss(checkpoint, "gpt_neox"), LanguageModelHead.logits
 
     def counted(head, block, kind):
         rows.append(len(block))
@@ -107,7 +109,7 @@ def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
 
     monkeypatch.setattr(LanguageModelHead, "logits", counted)
     monkeypatch.setattr("shape_of_learning.embeddings.model.LOGITS_BYTES", 3 * 4 * tiny.VOCABULARY)
-    assert loss_of(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
+    assert compute_loss(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
     assert max(rows) == 3
 
 
@@ -147,9 +149,9 @@ def test_without_a_head_the_loss_is_undefined_and_the_log_says_so(name, tmp_path
 @pytest.mark.parametrize("name", ["gpt2", "bloom", "falcon", "opt", "opt_projected"])
 def test_the_head_of_a_base_model_is_there_if_it_is_tied_to_the_embeddings(name, tmp_path):
     checkpoint = tiny.save_stirred_model(tmp_path, name)
-    expected = loss_of(checkpoint, name)
+    expected = compute_loss(checkpoint, name)
     transformers.AutoModel.from_pretrained(checkpoint).save_pretrained(checkpoint)
-    assert loss_of(checkpoint, name) == expected
+    assert compute_loss(checkpoint, name) == expected
 
 
 def test_an_architecture_without_such_a_head_has_hidden_states_but_no_loss(tmp_path):
@@ -176,12 +178,12 @@ def test_weights_in_a_bin_file_without_a_prefix_are_the_same_checkpoint(tmp_path
 
 def test_the_head_of_pythia_is_found_under_its_old_name(tmp_path):
     checkpoint = tiny.save_stirred_model(tmp_path, "gpt_neox")
-    expected = loss_of(checkpoint, "gpt_neox")
+    expected = compute_loss(checkpoint, "gpt_neox")
     weights = load_file(checkpoint / "model.safetensors")
     renamed = {name.replace("lm_head.", "embed_out."): w for name, w in weights.items()}
     assert "embed_out.weight" in renamed
     save_file(renamed, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    assert loss_of(checkpoint, "gpt_neox") == expected
+    assert compute_loss(checkpoint, "gpt_neox") == expected
 
 
 @pytest.mark.parametrize("mask", [None, "[A MASK THAT THE VOCABULARY DOES NOT HAVE]"])
@@ -191,7 +193,7 @@ def test_an_encoder_without_a_mask_token_has_no_loss(mask, tmp_path, caplog):
     configuration["mask_token"] = mask
     (checkpoint / "tokenizer_config.json").write_text(json.dumps(configuration))
     with caplog.at_level(logging.INFO, "shape_of_learning"):
-        assert loss_of(checkpoint, "bert").predicted_tokens == 0
+        assert compute_loss(checkpoint, "bert").predicted_tokens == 0
     assert "has no mask token that the model knows" in caplog.text
 
 

@@ -17,10 +17,10 @@ from figure_tables import (
     BY_STEP,
     HEADER,
     SUSPECT,
-    rows_of_model,
-    table_of,
-    undefined,
-    verdicts_on,
+    clear_value,
+    make_model_rows,
+    make_table,
+    make_verdicts,
     write_rows,
 )
 from shape_of_learning.checkpoints.verdict import COLUMNS as VERDICT_HEADER
@@ -102,13 +102,13 @@ def estimates(models, measures):
         layers, steps = model.shape.layers or 24, steps_of(model)
         for first in (0, 1):
             names = [m.name for m in measures if m.first_layer == first and m.family != "weights"]
-            own = rows_of_model(model.name, layers=layers, steps=steps, estimators=names)
+            own = make_model_rows(model.name, layers=layers, steps=steps, estimators=names)
             rows += [row for row in own if row["layer"] != 0 or not first]
     for row in rows:
         row["role"] = next(model.shape.role for model in models if model.name == row["model"])
         if row["step"] == 1 and row["layer"] == 2:
-            row |= undefined(row) if row["estimator"] == "mada" else SUSPECT
-    return table_of("estimates", rows, HEADER)
+            row |= clear_value(row) if row["estimator"] == "mada" else SUSPECT
+    return make_table("estimates", rows, HEADER)
 
 
 def verdicts(models):
@@ -120,8 +120,8 @@ def verdicts(models):
         )
         losses = {step: 2 + 9 / (1 + step) for step in steps_of(model)}
         second = {step: flagged for step in steps_of(model)[1:2]}
-        rows += verdicts_on(model.name, losses, second, losses=losses)
-    return table_of("verdicts", rows, VERDICT_HEADER)
+        rows += make_verdicts(model.name, losses, second, losses=losses)
+    return make_table("verdicts", rows, VERDICT_HEADER)
 
 
 def further(kind, models, measures):
@@ -307,7 +307,7 @@ def test_no_label_of_an_axis_is_cut_off(target):
 def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
     # Two models in files of their own: two steps, two measures, in another order than drawn.
     rows = {
-        m: rows_of_model(m, steps=[1, 8], estimators=["mada", "anisotropy"]) for m in ("NA", "b")
+        m: make_model_rows(m, steps=[1, 8], estimators=["mada", "anisotropy"]) for m in ("NA", "b")
     }
     files = [write_rows(tmp_path / f"{name}.csv", of) for name, of in rows.items()]
     job = FigureJob(

@@ -37,16 +37,20 @@ PROFILES, HEAT_MAPS = "curves:profiles_by_step", "curves:heat_maps"
 PAPER = "papers.shape_of_learning.figures"
 MEANS, LOSS = "curves:means_by_step", f"{PAPER}:loss_by_step"
 STEPS = [0, 1, 8, 64, 512]
-TRAINED = made.rows_of_model("a", steps=STEPS) + made.rows_of_model("b", steps=[2, 100], layers=5)
+TRAINED = made.make_model_rows("a", steps=STEPS) + made.make_model_rows(
+    "b", steps=[2, 100], layers=5
+)
 BROKEN = ("broken: perplexity 6,000 times that of earlier steps", "no")
 
 
 def drawn(function, rows=TRAINED, models=("a",), estimators=("two_nn",), flagged=None, **tables):
     """Draw with verdicts on model a as `flagged` and all else ok."""
     if flagged is not None:
-        tables["verdicts"] = made.verdicts_on("a", STEPS, flagged) + made.verdicts_on("b", [2, 100])
-    labelled = made.models_named(models, [f"M-{model}" for model in models])
-    return made.draw(function, made.inputs_of(labelled, *estimators, rows=rows, **tables))
+        tables["verdicts"] = made.make_verdicts("a", STEPS, flagged) + made.make_verdicts(
+            "b", [2, 100]
+        )
+    labelled = made.make_models(models, [f"M-{model}" for model in models])
+    return made.draw(function, made.make_inputs(labelled, *estimators, rows=rows, **tables))
 
 
 def changed(change, rows=TRAINED):
@@ -77,9 +81,9 @@ def test_text_stays_text_whole_numbers_whole_and_empty_cells_are_missing(tmp_pat
 
 
 def test_layers_of_an_average_are_counted():
-    rows = made.rows_of_model("a", steps=[0, 8], estimators=["two_nn"])
-    rows = [made.undefined(r) if (r["step"], r["layer"]) == (8, 2) else r for r in rows]
-    inputs = made.inputs_of(["a"], "two_nn", rows=rows)
+    rows = made.make_model_rows("a", steps=[0, 8], estimators=["two_nn"])
+    rows = [made.clear_value(r) if (r["step"], r["layer"]) == (8, 2) else r for r in rows]
+    inputs = made.make_inputs(["a"], "two_nn", rows=rows)
     table = select_averages(inputs)
     assert list(table["value"]) == [row["value"] for row in rows if row["layer"] == ""]
     assert list(table["layers"]) == [3, 2]
@@ -92,8 +96,8 @@ def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
     flagged = {8: ("same weights as step 1", "no")}
     drawing = drawn(function, flagged=flagged)
     assert set(drawing.table["step"]) == {0, 1, 64, 512}
-    assert 8 not in [x for line in made.named_lines(drawing).values() for x in line.get_xdata()]
-    assert "Left out: M-a step 8 (same weights as step 1)." in made.words_of(drawing)
+    assert 8 not in [x for line in made.find_curves(drawing).values() for x in line.get_xdata()]
+    assert "Left out: M-a step 8 (same weights as step 1)." in made.read_words(drawing)
 
 
 @pytest.mark.parametrize("function", [MEANS, LOSS])
@@ -106,10 +110,10 @@ def test_a_figure_of_nothing_is_refused(function):
 
 
 def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
-    drawing = drawn(MEANS, changed(made.undefined))
-    line = made.named_lines(drawing)["M-a"]
+    drawing = drawn(MEANS, changed(made.clear_value))
+    line = made.find_curves(drawing)["M-a"]
     assert list(line.get_xdata()[np.isnan(line.get_ydata())]) == [8]
-    (strokes,) = made.lines_labelled(drawing, style.UNDEFINED)
+    (strokes,) = made.find_lines(drawing, style.UNDEFINED)
     assert list(strokes.get_xdata()) == [8]
 
 
@@ -119,12 +123,12 @@ def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
 def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
     rows = [row | made.NO_INTERVAL for row in TRAINED]
     none = Conditions(has_interval=False)
-    measures = [replace(each, conditions=none) for each in made.measures_named("two_nn")]
+    measures = [replace(each, conditions=none) for each in made.make_measures("two_nn")]
     for function in (MEANS, PROFILES):
         drawing = drawn(function, rows, estimators=measures)
         assert not bands(drawing).size
-        assert made.lines_labelled(drawing, style.NO_INTERVAL) == []
-        assert "of TwoNN, whose coverage" in made.words_of(drawing)
+        assert made.find_lines(drawing, style.NO_INTERVAL) == []
+        assert "of TwoNN, whose coverage" in made.read_words(drawing)
     few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
@@ -132,17 +136,17 @@ def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
 def test_a_lost_interval_is_a_gap_in_the_band_and_a_cross_on_the_point_that_the_key_explains():
     drawing = drawn(MEANS, changed(lambda row: row | made.NO_INTERVAL))
     assert 8 not in bands(drawing)[:, 0]
-    line = made.named_lines(drawing)["M-a"]
-    (cross,) = made.lines_labelled(drawing, style.NO_INTERVAL)
+    line = made.find_curves(drawing)["M-a"]
+    (cross,) = made.find_lines(drawing, style.NO_INTERVAL)
     assert cross.get_xydata().tolist() == [[8, line.get_ydata()[STEPS.index(8)]]]
-    assert style.MARKS[style.NO_INTERVAL].words in made.words_of_legends(drawing)
-    assert "no interval for 1 of 5 values (undefined without" in made.words_of(drawing)
-    assert style.MARKS[style.NO_INTERVAL].words not in made.words_of_legends(drawn(MEANS))
+    assert style.MARKS[style.NO_INTERVAL].words in made.read_legends(drawing)
+    assert "no interval for 1 of 5 values (undefined without" in made.read_words(drawing)
+    assert style.MARKS[style.NO_INTERVAL].words not in made.read_legends(drawn(MEANS))
 
 
 def test_a_note_says_where_few_windows_decide():
     rows = changed(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
-    said = made.words_of(drawn(MEANS, rows))
+    said = made.read_words(drawn(MEANS, rows))
     assert "no interval for 1 of 5 values (few windows decide)." in said
 
 
@@ -150,19 +154,19 @@ def test_a_note_says_where_few_windows_decide():
 
 
 def test_a_note_says_where_models_differ_in_vectors_per_dimension():
-    measure = replace(made.measures_named("linearity_adjusted")[0], depends_on_width=True)
+    measure = replace(made.make_measures("linearity_adjusted")[0], depends_on_width=True)
     rows = [
         row
         for model, n in {"narrow": 9216, "wide": 11264}.items()
-        for row in made.rows_of_model(model, steps=(1, 2), estimators=(measure.name,), n=n)
+        for row in made.make_model_rows(model, steps=(1, 2), estimators=(measure.name,), n=n)
     ]
-    models = made.models_named(("narrow", "wide"))
+    models = made.make_models(("narrow", "wide"))
     for width, said in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
         shown = [replace(models[0], width=512), replace(models[1], width=width)]
-        drawing = made.draw(MEANS, made.inputs_of(shown, measure, rows=rows))
-        assert ("from 11 (wide) to 18 (narrow)" in made.words_of(drawing)) == said
-    plain = made.inputs_of(shown, replace(measure, depends_on_width=False), rows=rows)
-    assert "from 11 (wide)" not in made.words_of(made.draw(MEANS, plain))
+        drawing = made.draw(MEANS, made.make_inputs(shown, measure, rows=rows))
+        assert ("from 11 (wide) to 18 (narrow)" in made.read_words(drawing)) == said
+    plain = made.make_inputs(shown, replace(measure, depends_on_width=False), rows=rows)
+    assert "from 11 (wide)" not in made.read_words(made.draw(MEANS, plain))
 
 
 def suspect_rows(*places):
@@ -177,20 +181,20 @@ def suspect_rows(*places):
 
 def test_a_checkpoint_that_is_not_ok_has_an_open_diamond_on_the_line():
     drawing = drawn(MEANS, models=("a", "b"), flagged={64: ("mixed shards", "hollow")})
-    line = made.named_lines(drawing)["M-a"]
-    (diamond,) = made.lines_labelled(drawing, style.NOT_OK)
+    line = made.find_curves(drawing)["M-a"]
+    (diamond,) = made.find_lines(drawing, style.NOT_OK)
     assert (diamond.get_marker(), diamond.get_markerfacecolor()) == ("D", "white")
     assert diamond.get_xydata().tolist() == [[64, line.get_ydata()[STEPS.index(64)]]]
-    assert "M-a step 64 (mixed shards)." in made.words_of(drawing)
+    assert "M-a step 64 (mixed shards)." in made.read_words(drawing)
 
 
 def test_an_average_with_a_suspect_layer_has_an_open_ring():
     # Layer 0 is no block.
     rows = suspect_rows(("a", 0, 0), ("a", 1, 1), ("a", 1, 2), ("a", 8, 3))
     drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
-    (rings,) = made.lines_labelled(drawing, style.SUSPECT)
+    (rings,) = made.find_lines(drawing, style.SUSPECT)
     assert list(rings.get_xdata()) == [1, 8]
-    assert made.lines_labelled(drawing, style.SUSPECT, 1) == []
+    assert made.find_lines(drawing, style.SUSPECT, 1) == []
     table = drawing.table.query("model == 'a' and estimator == 'two_nn'")
     assert list(table["suspect_layers"]) == [0, 2, 1, 0, 0]
 
@@ -201,10 +205,10 @@ def test_an_average_with_a_suspect_layer_has_an_open_ring():
 def test_a_suspect_value_is_an_open_ring_in_every_figure_whatever_the_model(function):
     rows = [row | made.SUSPECT for row in TRAINED if row["step"] == 2]
     drawing = drawn(function, rows, ("b",))
-    rings = made.lines_labelled(drawing, style.SUSPECT)
+    rings = made.find_lines(drawing, style.SUSPECT)
     assert {line.get_marker() for line in rings} == {"o"}
     assert {line.get_markerfacecolor() for line in rings} <= {"white", "none"}
-    assert style.MARKS[style.SUSPECT].words in made.words_of_legends(drawing)
+    assert style.MARKS[style.SUSPECT].words in made.read_legends(drawing)
 
 
 # Heat maps and scales
@@ -215,7 +219,7 @@ WIDE = [(1, -40.0), (3, 0.01), (50, 2.0), (100, 60.0)]  # values of layers, and 
 
 @pytest.mark.parametrize("function", [PROFILES, "curves:overview"])
 def test_a_log_axis_holds_all_values_and_never_begins_at_zero(function):
-    rows = made.rows_of_model("a", estimators=["two_nn"])
+    rows = made.make_model_rows("a", estimators=["two_nn"])
     for row in rows:
         value, low = WIDE[row["layer"] if row["layer"] != "" else 2]
         row |= {"value": value, "low": low, "high": 2 * value - low}
@@ -227,11 +231,11 @@ def test_a_log_axis_holds_all_values_and_never_begins_at_zero(function):
 
 
 def test_beginning_at_zero_leaves_a_log_axis_alone():
-    rows = made.rows_of_model("a", estimators=["two_nn"])
+    rows = made.make_model_rows("a", estimators=["two_nn"])
     axes = drawn(PROFILES, rows).figure.axes[0]
     set_log_axis(axes)
     limits = axes.get_ylim()
-    for measure in made.measures_named("two_nn", "anisotropy"):
+    for measure in made.make_measures("two_nn", "anisotropy"):
         begin_at_zero(axes, [measure])
     assert axes.get_ylim() == limits
     assert limits[0] > 0
@@ -242,7 +246,7 @@ def suspected(**values):
     rows = [row for row in TRAINED if row["model"] == "a" and row["estimator"] == "two_nn"]
     is_suspect = [f"step{row['step']}" in values for row in rows]
     return [
-        row | made.SUSPECT | made.with_interval(values[f"step{row['step']}"], 0.1)
+        row | made.SUSPECT | made.make_interval(values[f"step{row['step']}"], 0.1)
         if suspect
         else row
         for row, suspect in zip(rows, is_suspect, strict=True)
@@ -254,7 +258,7 @@ def test_suspect_values_do_not_decide_axes_and_colours_where_there_are_others():
     others = [row["value"] for row in rows if row["step"] != 8]
     drawing = drawn(MEANS, rows)
     assert drawing.figure.axes[0].get_ylim()[1] < 3 * max(others)
-    (beyond,) = made.lines_labelled(drawing, style.BEYOND)
+    (beyond,) = made.find_lines(drawing, style.BEYOND)
     assert list(beyond.get_xdata()) == [8]
     mesh = cells_of(drawn(HEAT_MAPS, rows).figure.axes[0])
     blocks = [r["value"] for r in rows if r["step"] != 8 and r["layer"] not in ("", 0)]
@@ -265,7 +269,7 @@ def test_suspect_values_do_not_decide_axes_and_colours_where_there_are_others():
 
 def test_a_key_of_many_marks_is_within_the_figure():
     rows = [row | made.NO_INTERVAL if row["step"] == 64 else row for row in suspected(step8=5000)]
-    rows = [made.undefined(row) if row["step"] == 1 else row for row in rows]
+    rows = [made.clear_value(row) if row["step"] == 1 else row for row in rows]
     drawing = drawn(MEANS, rows, flagged={512: ("odd", "hollow")})
     *_, key = drawing.figure.legends
     assert len(key.get_texts()) == 5
@@ -282,12 +286,12 @@ def test_where_all_values_are_suspect_axes_and_colours_begin_at_zero_and_a_note_
         drawing = drawn(function, rows)
         axes = drawing.figure.axes[0]
         assert (axes.get_ylim()[0] if function == MEANS else cells_of(axes).norm.vmin) == 0
-        assert f"all {len(drawing.table)} values" in made.words_of(drawing)
+        assert f"all {len(drawing.table)} values" in made.read_words(drawing)
 
 
 @pytest.mark.parametrize("steps", [STEPS, [0, 3, 17, 90, 128], [5], [*range(0, 143_001, 1000)]])
 def test_steps_that_are_labelled_are_measured(steps):
-    axes = drawn(MEANS, made.rows_of_model("a", steps=steps)).figure.axes[0]
+    axes = drawn(MEANS, made.make_model_rows("a", steps=steps)).figure.axes[0]
     assert set(axes.get_xticks()) <= set(steps)
     assert {steps[0], steps[-1]} <= set(axes.get_xticks())
     boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
@@ -296,8 +300,8 @@ def test_steps_that_are_labelled_are_measured(steps):
 
 def test_panels_of_estimators_have_y_axes_of_their_own():
     rows = [
-        row | made.with_interval(10 * row["value"], 1) if row["estimator"] == "mada" else row
-        for row in made.rows_of_model("a")
+        row | made.make_interval(10 * row["value"], 1) if row["estimator"] == "mada" else row
+        for row in made.make_model_rows("a")
     ]
     drawing = drawn(f"{PAPER}:measures_by_depth", rows, estimators=["two_nn", "mada"])
     first, second = (axes.get_ylim() for axes in drawing.figure.axes)
@@ -309,33 +313,33 @@ WITHOUT = "anisotropy_without_massive_tokens"
 
 def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel():
     names = ("anisotropy", WITHOUT, "two_nn")
-    rows = made.rows_of_model("a", estimators=names)
-    drawing = made.draw("curves:overview", made.inputs_of(["a"], *names, rows=rows))
+    rows = made.make_model_rows("a", estimators=names)
+    drawing = made.draw("curves:overview", made.make_inputs(["a"], *names, rows=rows))
     panels = [axes for axes in drawing.figure.axes if axes.axison]
     assert len(panels) == 2
     for axes, measures in zip(panels, (names[:2], names[2:]), strict=True):
         lines = [list(line.get_ydata()) for line in axes.get_lines() if line.get_label()[0] != "_"]
         own = drawing.table.groupby("estimator")["value"].apply(list)
         assert lines == [own[name] for name in measures]
-    both = rows + made.rows_of_model("b", estimators=names)
-    drawing = made.draw("curves:overview", made.inputs_of(["a", "b"], *names, rows=both))
+    both = rows + made.make_model_rows("b", estimators=names)
+    drawing = made.draw("curves:overview", made.make_inputs(["a", "b"], *names, rows=both))
     assert len([axes for axes in drawing.figure.axes if axes.axison]) == 3
 
 
 def test_an_overview_of_models_of_different_depths_is_by_relative_depth():
     for layers, column in ((4, "layer"), (8, "depth")):
-        rows = made.rows_of_model("a", layers=4) + made.rows_of_model("b", layers=layers)
-        drawing = made.draw("curves:overview", made.inputs_of(["a", "b"], "two_nn", rows=rows))
-        for label, line in made.named_lines(drawing).items():
+        rows = made.make_model_rows("a", layers=4) + made.make_model_rows("b", layers=layers)
+        drawing = made.draw("curves:overview", made.make_inputs(["a", "b"], "two_nn", rows=rows))
+        for label, line in made.find_curves(drawing).items():
             own = drawing.table[drawing.table["label"] == label]
             assert list(line.get_xdata()) == own[column].tolist()
 
 
 def test_a_panel_promises_no_dashes_where_a_model_has_no_massive_tokens():
-    rows = made.rows_of_model("a", estimators=("anisotropy",))
+    rows = made.make_model_rows("a", estimators=("anisotropy",))
     for change, has_dashes in ((0, False), (0.01, True)):
         without = [row | {"estimator": WITHOUT, "value": row["value"] + change} for row in rows]
-        inputs = made.inputs_of(["a"], "anisotropy", WITHOUT, rows=rows + without)
+        inputs = made.make_inputs(["a"], "anisotropy", WITHOUT, rows=rows + without)
         (axes,) = made.draw("curves:overview", inputs).figure.axes
         assert ("dashes" in axes.get_title(loc="left")) == has_dashes
 
@@ -343,9 +347,9 @@ def test_a_panel_promises_no_dashes_where_a_model_has_no_massive_tokens():
 def test_panels_of_dimensions_begin_at_zero_together():
     """Else a panel whose values are all suspect begins at 0, and the others just below their values."""
     names = ("two_nn", "mada")
-    rows = made.rows_of_model("a", steps=STEPS, estimators=names)
+    rows = made.make_model_rows("a", steps=STEPS, estimators=names)
     rows = [row | made.SUSPECT if row["estimator"] == "two_nn" else row for row in rows]
-    drawing = made.draw(MEANS, made.inputs_of(["a"], *names, rows=rows))
+    drawing = made.draw(MEANS, made.make_inputs(["a"], *names, rows=rows))
     assert [axes.get_ylim()[0] for axes in drawing.figure.axes] == [0, 0]
 
 
@@ -359,9 +363,9 @@ def test_a_note_counts_which_massive_tokens_are_first_in_their_windows():
 
     def words(strings):
         table = pd.DataFrame([massive | {"tokens_found": strings}]).astype({"step": "Int64"})
-        rows = made.rows_of_model("a", estimators=names)
-        inputs = made.inputs_of(["a"], *names, rows=rows, massive=table)
-        return made.words_of(made.draw(f"{PAPER}:massive_tokens", inputs))
+        rows = made.make_model_rows("a", estimators=names)
+        inputs = made.make_inputs(["a"], *names, rows=rows, massive=table)
+        return made.read_words(made.draw(f"{PAPER}:massive_tokens", inputs))
 
     said = words(r'"\") (9)" (7); "he" (2)')
     assert "53 of 4,488 tokens" in said
@@ -376,17 +380,19 @@ def test_a_note_counts_vectors_by_measure_where_they_differ():
     names = ("anisotropy", "two_nn", "mada")
     rows = [
         row | {"n": 4818} if row["estimator"] == "anisotropy" else row
-        for row in made.rows_of_model("a", estimators=names)
+        for row in made.make_model_rows("a", estimators=names)
     ]
-    inputs = replace(made.inputs_of(["a"], *names, rows=rows), sample="9 windows")
-    said = made.words_of(made.draw("curves:overview", inputs))
+    inputs = replace(made.make_inputs(["a"], *names, rows=rows), sample="9 windows")
+    said = made.read_words(made.draw("curves:overview", inputs))
     wanted = "4,818 vectors a batch (Anisotropy); 4,096 vectors a batch (TwoNN, MADA)"
     assert wanted in said
 
 
 def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colours():
     models, measures = ("a", "b"), ("anisotropy", "two_nn")
-    rows = [row for m in models for row in made.rows_of_model(m, steps=STEPS, estimators=measures)]
+    rows = [
+        row for m in models for row in made.make_model_rows(m, steps=STEPS, estimators=measures)
+    ]
     drawing = drawn(HEAT_MAPS, rows, models, measures)
     panels = drawing.figure.axes[:4]
     of_panels = [(measure, model) for measure in measures for model in models]
@@ -411,24 +417,24 @@ def test_colours_of_a_heat_map_span_the_blocks():
     mesh = cells_of(drawing.figure.axes[0])
     assert (mesh.norm.vmin, mesh.norm.vmax) == (values.min(), values.max())
     assert mesh.get_array().shape[0] == drawing.table.loc[blocks, "layer"].nunique()
-    assert f"{beyond.min():.3g} to {beyond.max():.3g}" in made.words_of(drawing)
+    assert f"{beyond.min():.3g} to {beyond.max():.3g}" in made.read_words(drawing)
 
 
 @pytest.mark.parametrize("function", [HEAT_MAPS, "curves:overview"])
 def test_a_model_without_steps_is_drawn(function):
-    rows = made.rows_of_model("a")
-    judged = made.verdicts_on("a", [0])[0] | {"revision": "main", "step": "", "tokens": ""}
+    rows = made.make_model_rows("a")
+    judged = made.make_verdicts("a", [0])[0] | {"revision": "main", "step": "", "tokens": ""}
     drawing = drawn(function, rows, verdicts=[judged])
     if function == HEAT_MAPS:
         seen = cells_of(drawing.figure.axes[0]).get_array().ravel()
     else:
-        seen = made.named_lines(drawing)["the only checkpoint"].get_ydata()
+        seen = made.find_curves(drawing)["the only checkpoint"].get_ydata()
     wanted = [row["value"] for row in rows if row["estimator"] == "two_nn" and row["layer"] != ""]
     assert list(seen) == wanted
 
 
 def test_measures_near_one_are_seen_by_their_distance_to_it():
-    rows = [row | made.with_interval(0.95 + row["value"] / 30, 1e-4) for row in TRAINED]
+    rows = [row | made.make_interval(0.95 + row["value"] / 30, 1e-4) for row in TRAINED]
     for factor, ends in ((1, (0.9, 1)), (0.1, (0, 0.2))):
         scaled = [
             row | {key: factor * row[key] for key in ("value", "low", "high")} for row in rows
@@ -440,7 +446,7 @@ def test_measures_near_one_are_seen_by_their_distance_to_it():
 
 @pytest.mark.parametrize("steps", [STEPS, [0, 4, 16, 64, 128], range(141_000, 143_001, 100)])
 def test_steps_of_a_heat_map_are_labelled_where_their_labels_do_not_touch(steps):
-    drawing = drawn(HEAT_MAPS, made.rows_of_model("a", steps=steps))
+    drawing = drawn(HEAT_MAPS, made.make_model_rows("a", steps=steps))
     drawing.figure.draw_without_rendering()
     labels = sorted(
         drawing.figure.axes[0].get_xticklabels(), key=lambda label: label.get_position()
@@ -454,11 +460,11 @@ def test_steps_of_a_heat_map_are_labelled_where_their_labels_do_not_touch(steps)
 
 def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     rows = suspect_rows(*(("a", step, 2) for step in STEPS))
-    rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
+    rows = [made.clear_value(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
     drawing = drawn(HEAT_MAPS, rows, flagged={8: ("odd", "hollow"), 64: BROKEN})
     marks = {}
     for label in style.MARKS:
-        for line in made.lines_labelled(drawing, label):
+        for line in made.find_lines(drawing, label):
             marks.setdefault(label, []).extend(zip(*line.get_data(), strict=True))
     # Steps 0, 1, 8 and 512, of which 64 is left out, stand at their logarithms.
     places = dict(zip(place_steps([0, 1, 8, 512]), (0, 1, 8, 512), strict=True))
@@ -475,16 +481,16 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
 
 def drawn_losses(flagged=None, changes=None):
     losses = dict(zip(STEPS, [5.0, 4.5, 4.0, 3.5, 3.0], strict=True)) | (changes or {})
-    verdicts = made.verdicts_on("a", STEPS, flagged, losses=losses)
-    return made.draw(LOSS, made.inputs_of(made.models_named("a", ["M-a"]), verdicts=verdicts))
+    verdicts = made.make_verdicts("a", STEPS, flagged, losses=losses)
+    return made.draw(LOSS, made.make_inputs(made.make_models("a", ["M-a"]), verdicts=verdicts))
 
 
 def test_a_broken_checkpoint_is_no_point_of_the_loss_and_an_infinite_loss_is_a_gap():
     drawing = drawn_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75, 1: "inf"})
-    line = made.named_lines(drawing)["M-a"]
+    line = made.find_curves(drawing)["M-a"]
     assert list(line.get_xdata()) == [0, 1, 512]
     assert np.isfinite(line.get_ydata()).tolist() == [True, False, True]
-    assert "M-a steps 8 (missing) and 64" in made.words_of(drawing)
+    assert "M-a steps 8 (missing) and 64" in made.read_words(drawing)
     assert list(drawing.table["step"]) == [0, 1, 512]
     assert list(drawing.table["perplexity"]) == [math.exp(loss) for loss in drawing.table["loss"]]
 
@@ -527,13 +533,13 @@ OF |= {MEANS: ["two_nn", "mada"], "papers.shape_of_learning.figures:loss_by_step
 def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
     measures = OF[function]
     steps, flagged = [0, 1, 8], {8: ("same weights as step 1", "hollow")}
-    rows = [row for m in "abc" for row in made.rows_of_model(m, steps=steps)]
-    verdicts = [row for m in "abc" for row in made.verdicts_on(m, steps, flagged)]
-    models = made.models_named("abc", LABELS)
+    rows = [row for m in "abc" for row in made.make_model_rows(m, steps=steps)]
+    verdicts = [row for m in "abc" for row in made.make_verdicts(m, steps, flagged)]
+    models = made.make_models("abc", LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as of a glyph that is missing, or of too little room
         drawing = made.draw(
-            function, made.inputs_of(models, *measures, rows=rows, verdicts=verdicts)
+            function, made.make_inputs(models, *measures, rows=rows, verdicts=verdicts)
         )
         with use_theme():
             save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
@@ -576,14 +582,14 @@ def test_tokens_are_counted_where_batch_sizes_differ_and_all_state_them():
 
 def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
     names, of = ("anisotropy", "two_nn"), {"model": "a", "revision": "main", "control": "untrained"}
-    rows = made.rows_of_model("a", estimators=names)
+    rows = made.make_model_rows("a", estimators=names)
     null = [
         {**of, "estimator": row["estimator"], "layer": row["layer"], "value": 100 * row["value"]}
         | {f"without_{group}": 100 * row["value"] + group for group in range(16)}
         for row in rows
         if row["layer"] != ""
     ]
-    inputs = made.inputs_of(["a"], *names, rows=rows, controls=pd.DataFrame(null))
+    inputs = made.make_inputs(["a"], *names, rows=rows, controls=pd.DataFrame(null))
     drawing = made.draw("controls:controls_by_layer", inputs)
     differences, values, ratios = drawing.figure.axes[1:4]
     assert [axes.get_yscale() for axes in (differences, values, ratios)] == ["linear", "log", "log"]
@@ -607,13 +613,13 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
 def test_suspect_values_are_marked_in_null_models_too():
     """At layer 1 of untrained weights most nearest neighbours are the same token; at layer 2 few windows decide."""
     of = {"model": "a", "revision": "main", "control": "untrained", "estimator": "two_nn"}
-    rows = made.rows_of_model("a", estimators=("two_nn",))
+    rows = made.make_model_rows("a", estimators=("two_nn",))
     null = [
         {**of, "layer": layer, "value": 2.0, "near_duplicates": 0.0, "same_token": share}
         | {f"without_{group}": 2.0 + spread * (group == 0) for group in range(16)}
         for layer, share, spread in ((1, 0.73, 0), (2, 0.3, 1), (3, 0.3, 0))
     ]
-    inputs = made.inputs_of(["a"], "two_nn", rows=rows, controls=pd.DataFrame(null))
+    inputs = made.make_inputs(["a"], "two_nn", rows=rows, controls=pd.DataFrame(null))
     two_nn = Conditions(is_dimension=True, is_positive=True, near_duplicate_limit=0.1)
     measures = tuple(replace(measure, conditions=two_nn) for measure in inputs.measures)
     drawing = made.draw("controls:controls_by_layer", replace(inputs, measures=measures))
@@ -623,10 +629,10 @@ def test_suspect_values_are_marked_in_null_models_too():
 
 
 def test_a_single_layer_has_a_whole_number():
-    rows = [r for r in made.rows_of_model("a", layers=1, estimators=["linearity"]) if r["layer"]]
-    axes = made.draw("curves:overview", made.inputs_of(["a"], "linearity", rows=rows)).figure.axes[
-        0
-    ]
+    rows = [r for r in made.make_model_rows("a", layers=1, estimators=["linearity"]) if r["layer"]]
+    axes = made.draw(
+        "curves:overview", made.make_inputs(["a"], "linearity", rows=rows)
+    ).figure.axes[0]
     low, high = axes.get_xlim()
     ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
     assert ticks == [1]
@@ -635,13 +641,13 @@ def test_a_single_layer_has_a_whole_number():
 def test_panels_below_each_other_are_of_the_same_layers():
     """Although there is no linearity of layer 0, and null models may be of fewer layers."""
     names = ("anisotropy", "linearity")
-    rows = made.rows_of_model("a", estimators=names)
+    rows = made.make_model_rows("a", estimators=names)
     rows = [row for row in rows if (row["estimator"], row["layer"]) != ("linearity", 0)]
     at = {"model": "a", "revision": "main", "control": "untrained", "value": 0.5}
     null = [
         {**at, "estimator": name, "layer": 2} | {f"without_{group}": 0.5 for group in range(16)}
         for name in names
     ]
-    inputs = made.inputs_of(["a"], *names, rows=rows, controls=pd.DataFrame(null))
+    inputs = made.make_inputs(["a"], *names, rows=rows, controls=pd.DataFrame(null))
     drawing = made.draw("controls:controls_by_layer", inputs)
     assert len({axes.get_xlim() for axes in drawing.figure.axes}) == 1

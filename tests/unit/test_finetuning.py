@@ -19,7 +19,7 @@ from shape_of_learning.training.job import FinetuningJob
 from shape_of_learning.training.pretrain import train_tokenizer
 from shape_of_learning.training.recipe import FinetuningRecipe, space_pretraining_steps
 from shape_of_learning.training.train import train
-from trainings import TEXT, adam, in_another_process, recipe, record
+from trainings import TEXT, adam, make_recipe, read_record, run_in_another_process
 
 # Fine-tuning: sentences of one class are on animals, of the other on places; they differ in length.
 ANIMALS, PLACES = ("cat", "dog", "horse", "bird"), ("river", "forest", "house", "city")
@@ -44,7 +44,7 @@ GRADES = Task("spearman", [replace(e, label=7.5 * e.label - 100) for e in TASK.e
 def save_origin(folder: Path, role: str) -> Path:
     text = "\n".join(example.text for example in TASK.examples)
     architecture = {"encoder": "bert", "decoder": "gpt_neox"}[role]
-    tokenizer = train_tokenizer(text, recipe(architecture, context=48))
+    tokenizer = train_tokenizer(text, make_recipe(architecture, context=48))
     size = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}
     size |= {"vocab_size": len(tokenizer), "intermediate_size": 64}
     torch.manual_seed(1)
@@ -90,12 +90,12 @@ def test_step_0_is_its_origin_and_the_last_step_has_learnt_the_task(finished):
     heads = [load_file(each / "model.safetensors") for each in (origin, model / "step32")]
     for name in {"embed_out.weight", "cls.predictions.transform.dense.weight"} & heads[0].keys():
         assert torch.equal(heads[0][name], heads[1][name])
-    assert record(model / "step0")["score"] == pytest.approx(0.5, abs=0.25)
-    assert record(model / "step32")["score"] > 0.9
+    assert read_record(model / "step0")["score"] == pytest.approx(0.5, abs=0.25)
+    assert read_record(model / "step32")["score"] > 0.9
     # Steps are sixteenths of an epoch.
     assert {path.name for path in model.iterdir()} == {f"step{step}" for step in SAVED}
     # 80 examples are 10 updates per epoch, and 4/16 of it 2.5.
-    updates = [record(model / f"step{step}")["updates"] for step in SAVED]
+    updates = [read_record(model / f"step{step}")["updates"] for step in SAVED]
     assert dict(zip(SAVED, updates, strict=True)) == {0: 0, 1: 1, 2: 2, 4: 3, 8: 5, 16: 10, 32: 20}
 
 
@@ -108,7 +108,7 @@ def test_a_padding_token_that_the_model_lacks_is_no_input(role, tmp_path):
     assert tokenizer.pad_token_id == words  # which no row of the embeddings has
     tokenizer.save_pretrained(origin)
     model = tuned(origin, role, tmp_path / "model")
-    assert record(model / "step32")["score"] > 0.9
+    assert read_record(model / "step32")["score"] > 0.9
 
 
 def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(tmp_path):
@@ -117,7 +117,7 @@ def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(t
     write_task(task, TASK)
     weights = Weights("plain", "main", Shape("encoder", 2, 32, 32), is_download=False)
     job = FinetuningJob("tuned", weights, FinetuningRecipe(**TUNING))
-    in_another_process(
+    run_in_another_process(
         "finetune_model",
         job,
         checkpoint=origin,
@@ -130,7 +130,7 @@ def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(t
     for step in (f"step{step}" for step in SAVED):
         for name in ("model.safetensors", "config.json"):
             assert (steps / step / name).read_bytes() == (again / step / name).read_bytes()
-    said = record(steps / "step32")
+    said = read_record(steps / "step32")
     assert (said["task"]["name"], said["task"]["train"]) == ("words", 80)
     assert said["origin"] == {"model": "plain", "revision": "main"}
     files = {path.name for path in (steps / "step32").iterdir()}
@@ -145,11 +145,11 @@ def test_pairs_and_grades_are_learnt_too(tmp_path, task):
     origin = save_origin(tmp_path / "origin", "encoder")
     model = tuned(origin, "encoder", tmp_path / "model", task, epochs=6)
     # Of two grades, equal ones in halves, a right order alone gives a correlation of .87.
-    assert record(model / "step96")["score"] > 0.8
+    assert read_record(model / "step96")["score"] > 0.8
 
 
 def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
-    tokenizer = train_tokenizer(TEXT, recipe("bert", context=48))
+    tokenizer = train_tokenizer(TEXT, make_recipe("bert", context=48))
     both = ("a", "bird"), ("the old cat", "a " * 99)
     pairs = [Example("train", 0, "", *texts) for texts in both]
     texts = module.encode(tokenizer, pairs, longest=20, segments=2)

@@ -10,7 +10,7 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 
 import tiny_models as tiny
-from runs import WINDOWS, Kept, run, sample_of
+from runs import WINDOWS, StoredStates, load_sample, run
 from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, find_rounding_settings
 from shape_of_learning.embeddings.model import require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
@@ -84,7 +84,7 @@ def test_hidden_states_are_those_of_the_base_model_bit_for_bit_or_in_batches(
 @pytest.mark.parametrize("name", ["bert", "gpt_neox"])
 def test_a_run_says_which_token_each_row_is(name, tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path, name)
-    rows = sample_of(checkpoint, tiny.WIDTHS[name]).rows
+    rows = load_sample(checkpoint, tiny.WIDTHS[name]).rows
     tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
     ids = [tokenizer(window)["input_ids"] for window in WINDOWS]
     flat = [token for row in ids for token in row]
@@ -168,7 +168,7 @@ def test_a_forward_pass_computes_in_full_precision():
 
 def refusal(checkpoint, windows=WINDOWS, widths=tiny.WIDTHS["gpt_neox"]):
     with pytest.raises(InputError) as caught:
-        sample_of(checkpoint, widths, windows)
+        load_sample(checkpoint, widths, windows)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -176,9 +176,9 @@ def refusal(checkpoint, windows=WINDOWS, widths=tiny.WIDTHS["gpt_neox"]):
 def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox")
     for widths in ([32] * 6, [64] * 4):
-        wrong = sample_of(checkpoint, widths)
+        wrong = load_sample(checkpoint, widths)
         with pytest.raises(InputError, match=r"4 .*32.* entry says (6 .*32|4 .*64)"):
-            wrong.store_states(Kept(wrong))
+            wrong.store_states(StoredStates(wrong))
 
 
 def test_windows_that_a_model_cannot_take_are_refused(tmp_path):
@@ -252,8 +252,8 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, windows_at_on
     windows_at_once(2)
     expected = run(checkpoint, "gpt_neox")
     windows_at_once(4)
-    sample = sample_of(checkpoint, tiny.WIDTHS["gpt_neox"])
-    kept = Kept(with_room_for(sample, 2))
+    sample = load_sample(checkpoint, tiny.WIDTHS["gpt_neox"])
+    kept = StoredStates(with_room_for(sample, 2))
     assert sample.store_states(kept) == expected.loss
     np.testing.assert_array_equal(kept.states, expected.states)
 

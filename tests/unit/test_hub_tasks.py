@@ -1,4 +1,4 @@
-"""Tasks from data sets of a Hub on loopback, and then from the cache without it."""
+"""Tasks are made from data sets of a Hub on loopback, and then from the cache without it."""
 
 import json
 import shutil
@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from hub_fetching import environment
-from hub_server import HubRepository, served
+from hub_fetching import make_environment
+from hub_server import HubRepository, serve_hub
 from shape_of_learning.tasks.examples import Example, read_task
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ DATA = {
     "sst2": (["sentence"], lambda n: n % 2),
     "stsb": (["sentence1", "sentence2"], lambda n: n / 4),
 }
-# Makes tasks, or says why not, in one process: the library loads slowly.
+# Makes several tasks in one process, since the library loads slowly; refused tasks give a message.
 MAKE = """
 import json, pathlib, sys
 from shape_of_learning.errors import InputError
@@ -43,7 +43,7 @@ for name, entry in json.loads(sys.argv[1]).items():
 
 
 def save_data(folder: Path, offset: int) -> Path:
-    """Parquet files and a card as GLUE's."""
+    """Save Parquet files and a card like those of GLUE."""
     configurations = []
     for name, (columns, label) in DATA.items():
         for split, numbers in SPLITS.items():
@@ -64,40 +64,40 @@ def hub(tmp_path_factory, hub_program) -> Iterator[SimpleNamespace]:
     root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
     glue = HubRepository(root, "nyu-mll/glue", "datasets")
     first, second = (glue.commit("main", save_data(sources / str(n), n)) for n in (0, 1000))
-    scripted = sources / "0" / "scripted.py"
-    scripted.write_text(f"open({str(root / 'it was run')!r}, 'w')\n")
+    script = sources / "0" / "scripted.py"
+    script.write_text(f"open({str(root / 'it was run')!r}, 'w')\n")
     other = HubRepository(root, "org/scripted", "datasets").commit("main", sources / "0")
-    with served(root, hub_program) as endpoint:
-        yield SimpleNamespace(endpoint=endpoint, first=first, second=second, scripted=other)
+    with serve_hub(root, hub_program) as endpoint:
+        yield SimpleNamespace(endpoint=endpoint, first=first, second=second, script=other)
     assert not (root / "it was run").exists()
 
 
-def entry(of: str, revision: str, **changes: object) -> dict:
-    """An entry of the configuration, of another commit."""
-    given = TASKS[of]
-    return {**given, "hub": {**given["hub"], "revision": revision, **changes}}
+def make_entry(task: str, revision: str, **changes: object) -> dict:
+    """Return an entry of the configuration with another commit."""
+    entry = TASKS[task]
+    return {**entry, "hub": {**entry["hub"], "revision": revision, **changes}}
 
 
-def said(folder: Path, entries: dict[str, dict], settings: dict[str, str]) -> dict[str, str]:
-    """Make tasks in a folder; why not, of those that were refused."""
+def make_tasks(folder: Path, entries: dict[str, dict], settings: dict[str, str]) -> dict[str, str]:
+    """Make tasks in a folder; return the messages of refused tasks."""
     command = [sys.executable, "-c", MAKE, json.dumps(entries), str(folder)]
-    done = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, text=True)
-    found = dict(map(json.loads, done.stdout.splitlines()))
-    for name, sentence in found.items():
+    process = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, text=True)
+    messages = dict(map(json.loads, process.stdout.splitlines()))
+    for name, sentence in messages.items():
         assert sentence.startswith(f"task `{name}`")
         assert sentence.isprintable()
-    return found
+    return messages
 
 
 def test_a_data_set_becomes_a_task_and_again_from_the_cache(hub, tmp_path):
-    online = environment(hub.endpoint, tmp_path)
-    pairs = {"pairs": entry("stsb", hub.first)}
-    assert not said(tmp_path / "online", pairs, online)
+    online = make_environment(hub.endpoint, tmp_path)
+    pairs = {"pairs": make_entry("stsb", hub.first)}
+    assert not make_tasks(tmp_path / "online", pairs, online)
     shutil.rmtree(tmp_path / "hf/hub")  # it is in the cache of the library for data sets
     offline = {**online, "HF_ENDPOINT": NOBODY, "HF_HUB_OFFLINE": "1"}
-    # Of another commit than is asked for the library would take what it has.
-    more = {"a": entry("stsb", hub.second), "b": entry("sst2", hub.first)}
-    other = said(tmp_path / "offline", pairs | more, offline)
+    # The library would take another commit than the requested one from its cache.
+    more = {"a": make_entry("stsb", hub.second), "b": make_entry("sst2", hub.first)}
+    other = make_tasks(tmp_path / "offline", pairs | more, offline)
     first, again = (tmp_path / name / "pairs.csv" for name in ("online", "offline"))
     assert again.read_bytes() == first.read_bytes()
     task = read_task(again)
@@ -107,22 +107,24 @@ def test_a_data_set_becomes_a_task_and_again_from_the_cache(hub, tmp_path):
     assert third == Example("held_out", 25.75, third.group, "sentence1 103", "sentence2 103")
     assert all(f"`{revision}`" in other["a"] for revision in (hub.first, hub.second))
     assert "cannot be read (Couldn't find cache" in other["b"]
-    nothing = said(tmp_path, pairs, {**offline, "HF_HOME": str(tmp_path / "nothing")})
+    nothing = make_tasks(tmp_path, pairs, {**offline, "HF_HOME": str(tmp_path / "nothing")})
     assert "HF_HUB_OFFLINE forbids to ask for it" in nothing["pairs"]
 
 
-def test_what_a_data_set_has_not_is_named(hub, tmp_path):
-    of = {"label": "lable", "text": "words", "config": "sst3"}
-    entries = {key: entry("sst2", hub.second, **{key: value}) for key, value in of.items()}
-    entries["split"] = entry("sst2", hub.second, split={"train": "train", "held_out": "dev"})
-    entries["hidden"] = entry("sst2", hub.second, split={"train": "train", "held_out": "test"})
-    entries["dataset"] = entry("sst2", hub.second, dataset="nyu-mll/gleu")
-    entries["script"] = entry("sst2", hub.scripted, dataset="org/scripted")
-    found = said(tmp_path, entries, environment(hub.endpoint, tmp_path))
-    assert "no column `lable`; correct `hub.label`" in found["label"]
-    assert "no column `words`; correct `hub.text`" in found["text"]
-    assert "'sst3' not found. Available: ['sst2', 'stsb']" in found["config"]
-    assert "has no split `dev`; correct `hub.split.held_out`" in found["split"]
-    assert "labels of the split `held_out` are -1" in found["hidden"]
-    assert "the Hub has no `nyu-mll/gleu`" in found["dataset"]
-    assert "scripts are no longer supported" in found["script"]
+def test_a_missing_column_split_or_data_set_is_named(hub, tmp_path):
+    mistakes = {"label": "lable", "text": "words", "config": "sst3"}
+    entries = {
+        key: make_entry("sst2", hub.second, **{key: value}) for key, value in mistakes.items()
+    }
+    entries["split"] = make_entry("sst2", hub.second, split={"train": "train", "held_out": "dev"})
+    entries["hidden"] = make_entry("sst2", hub.second, split={"train": "train", "held_out": "test"})
+    entries["dataset"] = make_entry("sst2", hub.second, dataset="nyu-mll/gleu")
+    entries["script"] = make_entry("sst2", hub.script, dataset="org/scripted")
+    messages = make_tasks(tmp_path, entries, make_environment(hub.endpoint, tmp_path))
+    assert "no column `lable`; correct `hub.label`" in messages["label"]
+    assert "no column `words`; correct `hub.text`" in messages["text"]
+    assert "'sst3' not found. Available: ['sst2', 'stsb']" in messages["config"]
+    assert "has no split `dev`; correct `hub.split.held_out`" in messages["split"]
+    assert "labels of the split `held_out` are -1" in messages["hidden"]
+    assert "the Hub has no `nyu-mll/gleu`" in messages["dataset"]
+    assert "scripts are no longer supported" in messages["script"]

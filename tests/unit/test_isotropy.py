@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clouds import gaussian, hidden_states
-from hard_clouds import CLOUDS, exactly_centred, over_all_pairs, squared_singular_values
+from hard_clouds import CLOUDS, centre_exactly, mean_cosine_of_all_pairs, squared_singular_values
 from shape_of_learning import anisotropy, average_cosine, log_partition_isotropy
 from shape_of_learning.estimators import anisotropy as anisotropies
 from shape_of_learning.estimators import cosine as cosines
@@ -31,9 +31,11 @@ def test_average_cosine_of_hard_clouds_is_that_of_all_pairs(
     monkeypatch.setattr(cosines, "BLOCK_BYTES", rows_per_block * 8 * X.shape[1])
     # The mean is rounded relative to the largest deviation from it, and turns a row by no more than that
     # rounding over its length.
-    lengths = np.linalg.norm(exactly_centred(X), axis=1) if center else np.ones(len(X))
+    lengths = np.linalg.norm(centre_exactly(X), axis=1) if center else np.ones(len(X))
     turn = 10 * np.finfo(float).eps * float(lengths.max() / lengths.min())
-    assert average_cosine(X, center) == pytest.approx(over_all_pairs(X, center), abs=1e-14 + turn)
+    assert average_cosine(X, center) == pytest.approx(
+        mean_cosine_of_all_pairs(X, center), abs=1e-14 + turn
+    )
 
 
 def by_singular_values(X, center=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import check_checkpoints
-from plans import run_of
+from plans import make_run
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.lock import (
     Listing,
@@ -181,7 +181,7 @@ def test_a_plan_needs_one_good_checkpoint(tmp_path, policy):
     steps = "[1, 8]" if policy == "skip" else "[8]"  # of which nothing can be drawn
     entry = ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + TYPED
     settings = {"models": ["tiny"], "bad_checkpoints": policy}
-    run = run_of(settings, tmp_path, entry, locks=tmp_path)
+    run = make_run(settings, tmp_path, entry, locks=tmp_path)
     with pytest.raises(InputError, match=r"model `tiny`: .*\d of its revisions") as error:
         run.list_checkpoints("tiny")
     assert "(missing); correct the entry, or remove it from key `models`" in str(error.value)

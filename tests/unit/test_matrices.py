@@ -5,11 +5,18 @@ import pytest
 import torch
 import transformers as hf
 
-from runs import sample_of
+from runs import load_sample
 from shape_of_learning.embeddings.matrices import find_matrices, measure_matrices, place_entries
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics.registry import find_measure
-from tiny_models import CONFIGURATIONS, USUAL, VOCABULARY, WIDTHS, save_stirred_model, with_head
+from tiny_models import (
+    CONFIGURATIONS,
+    USUAL,
+    VOCABULARY,
+    WIDTHS,
+    choose_class_with_head,
+    save_stirred_model,
+)
 
 NAMES = ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
 MEASURES = [find_measure(name).configure(name, {}) for name in NAMES]
@@ -78,7 +85,7 @@ ARE_APART = ("gpt_neox", "llama", "gptj")
 
 
 def matrices_of(checkpoint, name):
-    sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
+    sample = load_sample(checkpoint, WIDTHS.get(name, [32] * 4))
     return find_matrices(sample.forward)
 
 
@@ -86,14 +93,14 @@ def matrices_of(checkpoint, name):
 def test_every_architecture_has_its_matrices_bit_for_bit(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path, name)
     found = matrices_of(checkpoint, name)
-    model = with_head(name).from_pretrained(checkpoint, dtype=torch.float32)
+    model = choose_class_with_head(name).from_pretrained(checkpoint, dtype=torch.float32)
     ends = {
         "input": model.get_input_embeddings().weight,
         "output": model.get_output_embeddings().weight,
         "tied": model.get_input_embeddings().weight,
     }
     names = APART if name in ARE_APART else TIED
-    norm = sample_of(checkpoint, WIDTHS[name]).forward.final_norm
+    norm = load_sample(checkpoint, WIDTHS[name]).forward.final_norm
     assert list(found) == names + ([] if norm is None else ["final_norm"])
     for matrix in names:
         assert found[matrix].dtype == np.float32

@@ -128,7 +128,7 @@ def test_where_few_windows_decide_second_moments_have_no_left_out_values(massive
 
 def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_chooses():
     *layers, before = np.random.default_rng(0).standard_normal((4, TOKENS, 6)).astype("f4")
-    states = MadeStates(*layers, before, before_final_norm=True)
+    states = MadeStates(*layers, before, has_state_before_norm=True)
     assert measured(states, ["reach"], 0) == {"reach": []}
     ends = {"reach": layers[2], "later": layers[2], "before": before}
     found = {block: measured(states, ends, block) for block in (1, 2)}
@@ -156,7 +156,7 @@ def test_a_token_that_is_massive_in_one_state_is_left_out_of_all_layers():
     name = "anisotropy_without_massive_tokens"
     protocol = MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": TOKENS})
     for layer in range(4):
-        made = MadeStates(*states, before_final_norm=True)
+        made = MadeStates(*states, has_state_before_norm=True)
         batch, _ = measure_layer(made, layer, "isotropy", [ALL[name]], protocol)
         assert batch.value == ALL["anisotropy"].load()(states[layer][kept])
 

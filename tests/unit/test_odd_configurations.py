@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plans import CONFIG, PAPERS, PLAIN, tuned
+from plans import CONFIG, PAPERS, PLAIN, make_finetuning
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.choices import SpecificationGrid
@@ -65,7 +65,7 @@ HUB = {
 ENTRIES = {
     "plain": PLAIN,
     "hub": {key: value for key, value in HUB.items() if value is not None},
-    "tuned": tuned("plain"),
+    "tuned": make_finetuning("plain"),
     "mine": {"path": "nowhere", "training": {"steps": "all"}},
 }
 

@@ -8,7 +8,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans import CONFIG, MODELS, PAPERS, PLAIN, REPOSITORY, refusal, run_of, tuned
+from plans import (
+    CONFIG,
+    MODELS,
+    PAPERS,
+    PLAIN,
+    REPOSITORY,
+    catch_refusal,
+    make_finetuning,
+    make_run,
+)
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, write_lock
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
@@ -99,13 +108,15 @@ def test_training_steps_become_revisions_and_tokens():
 
 
 def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epochs(tmp_path):
-    found = read(tmp_path, "mine", mine=tuned("plain"))
+    found = read(tmp_path, "mine", mine=make_finetuning("plain"))
     assert steps_of(found) == [0, 1, 2, 4, 8, 16, 32, 48]
     assert found.shape == Shape("decoder", 2, 32, 32)
     assert found.origin_revision == "step10"
-    ends = read(tmp_path, "mine", mine={**tuned("plain"), "training": {"steps": {"linear": 2}}})
+    ends = read(
+        tmp_path, "mine", mine={**make_finetuning("plain"), "training": {"steps": {"linear": 2}}}
+    )
     assert steps_of(ends) == [0, 48]
-    later = read(tmp_path, "b", a=tuned("plain@step1"), b=tuned("a", seed=1))
+    later = read(tmp_path, "b", a=make_finetuning("plain@step1"), b=make_finetuning("a", seed=1))
     assert (later.origin_revision, later.origin.origin_revision) == ("step48", "step1")
 
 
@@ -245,7 +256,7 @@ def test_the_paper_and_the_demo_draw_every_figure():
     (first,) = (paper for paper in PAPERS if paper.name == "shape_of_learning")
     assert {*run.shown_models} & {*run.figures} == set(first.figures)
     assert run.notices == []
-    demo = run_of({})
+    demo = make_run({})
     of_sequences = {"phases_figure_1"}  # the demo has too few windows for one vector of each
     assert {*demo.shown_models} & {*demo.figures} == {
         *collect_figures(PAPERS)
@@ -254,9 +265,9 @@ def test_the_paper_and_the_demo_draw_every_figure():
 
 def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
     for paper in PAPERS:
-        shown = run_of({"papers": [paper.name]}).shown_models
+        shown = make_run({"papers": [paper.name]}).shown_models
         assert {*shown} == {*paper.figures, *paper.tables} - EMPTY
-    assert run_of({"papers": []}).shown_models == {}
+    assert make_run({"papers": []}).shown_models == {}
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():
@@ -266,8 +277,8 @@ def test_without_a_token_gated_models_are_left_out_and_named():
 
 
 def test_a_fine_tuning_of_a_gated_model_is_left_out(tmp_path):
-    entries = {"mine": tuned("closed"), "closed": {"repository": "a/b", "gated": True}}
-    run = run_of({"models": ["minilm-l6", "mine"]}, tmp_path, entries)
+    entries = {"mine": make_finetuning("closed"), "closed": {"repository": "a/b", "gated": True}}
+    run = make_run({"models": ["minilm-l6", "mine"]}, tmp_path, entries)
     assert set(run.models) == {"minilm-l6"}
     sentence = "rests on `closed`, which is gated, and left out"
     assert any(sentence in str(notice) for notice in run.notices)
@@ -286,8 +297,8 @@ def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
     )
     write_lock(tmp_path / "far.yaml", far)
     (tmp_path / "models").mkdir()
-    entries = {"mine": tuned("far", task="mrpc"), "far": {"repository": "a/b"}}
-    said = refusal({"models": ["mine"]}, tmp_path / "models", entries, locks=tmp_path)
+    entries = {"mine": make_finetuning("far", task="mrpc"), "far": {"repository": "a/b"}}
+    said = catch_refusal({"models": ["mine"]}, tmp_path / "models", entries, locks=tmp_path)
     assert "has pairs of texts, but `far` is a decoder" in said
 
 
@@ -340,7 +351,7 @@ DEMO = {
 
 @pytest.fixture(scope="module")
 def demo() -> Run:
-    return run_of({})
+    return make_run({})
 
 
 def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_asks(demo):
@@ -356,7 +367,7 @@ def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_a
 
 def test_a_target_that_is_left_out_is_refused_with_the_reason():
     paper, other = PAPERS[:2]
-    run = run_of({"papers": [paper.name]})
+    run = make_run({"papers": [paper.name]})
     shown.require_target(run, next(iter(run.shown_models)))
     target = next(iter(other.figures))
     with pytest.raises(InputError, match=f"{target} belongs to the paper `{other.name}`"):
@@ -369,7 +380,7 @@ def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkey
     entries = {name: {"repository": f"a/{name}", **place} for name in ("one", "two")}
     said: list[str] = []
     options = {"locks": tmp_path / "locks", "say": said.append}
-    run = run_of({"models": ["one", "two"], "papers": []}, tmp_path, entries, **options)
+    run = make_run({"models": ["one", "two"], "papers": []}, tmp_path, entries, **options)
     assert [run.find_last_checkpoint(name).name for name in entries] == ["main", "main"]
     assert sum("not checked" in line for line in said) == 1
     with pytest.raises(InputError):

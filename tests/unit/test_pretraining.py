@@ -14,7 +14,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.training import pretrain as module
 from shape_of_learning.training.job import PretrainingJob
 from shape_of_learning.training.recipe import space_pretraining_steps
-from trainings import RECIPE, TEXT, in_another_process, recipe, record
+from trainings import RECIPE, TEXT, make_recipe, read_record, run_in_another_process
 
 STEPS = [0, 1, 2, 4, 8, 16, 24]
 SHORT = {"last_step": 2, "warmup_steps": 1}
@@ -26,7 +26,7 @@ def test_steps_are_the_powers_of_two_below_the_last_and_the_last():
 
 
 def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_tenth():
-    plan = recipe("bert", learning_rate=0.001, warmup_steps=10, last_step=110)
+    plan = make_recipe("bert", learning_rate=0.001, warmup_steps=10, last_step=110)
     expected = {0: 1e-4, 4: 5e-4, 9: 1e-3, 10: 1e-3, 35: 8.681980515339464e-4, 60: 5.5e-4}
     assert {step: plan.learning_rate_at(step) for step in expected} == pytest.approx(expected)
     assert plan.learning_rate_at(110) == pytest.approx(1e-4)
@@ -35,7 +35,7 @@ def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_ten
 @pytest.fixture(scope="module", params=["gpt_neox", "bert"])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param) / "model"
-    module.pretrain(TEXT, recipe(request.param), model="tiny", destination=folder)
+    module.pretrain(TEXT, make_recipe(request.param), model="tiny", destination=folder)
     return folder
 
 
@@ -55,7 +55,7 @@ def architecture_of(folder: Path) -> str:
 def test_each_step_loads_as_any_checkpoint_and_says_on_how_much_it_was_trained(trained):
     assert {path.name for path in trained.iterdir()} == {f"step{step}" for step in STEPS}
     for step in STEPS:
-        found = record(trained / f"step{step}")
+        found = read_record(trained / f"step{step}")
         assert (found["step"], found["tokens"]) == (step, step * 8 * 16)
     model = transformers.AutoModel.from_pretrained(trained / "step24")
     tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step24")
@@ -75,21 +75,25 @@ def test_the_held_out_loss_falls_from_that_of_guessing(trained):
     vocabulary = len(transformers.AutoTokenizer.from_pretrained(trained / "step0"))
     # Initial logits have a standard deviation below 0.02 sqrt(32) = 0.11 (of normed states), which
     # moves the expected cross-entropy by half its square; 0.1 nats allow for a sample of tokens.
-    first = record(trained / "step0")["loss"]
+    first = read_record(trained / "step0")["loss"]
     assert first == pytest.approx(np.log(vocabulary), abs=0.1)
-    assert record(trained / "step24")["loss"] < first
+    assert read_record(trained / "step24")["loss"] < first
 
 
 @pytest.mark.long
 def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     again, table = tmp_path / "again", tmp_path / "table.csv"
-    job = PretrainingJob("tiny", recipe(architecture_of(trained)))
-    in_another_process("pretrain_model", job, text=tmp_path / "text.txt", steps=again, table=table)
+    job = PretrainingJob("tiny", make_recipe(architecture_of(trained)))
+    run_in_another_process(
+        "pretrain_model", job, text=tmp_path / "text.txt", steps=again, table=table
+    )
     assert different_files(trained, again) == []
     rows = pd.read_csv(table)
     assert rows.revision.tolist() == [f"step{step}" for step in STEPS]
-    assert rows.held_out_loss.tolist() == [record(again / name)["loss"] for name in rows.revision]
+    assert rows.held_out_loss.tolist() == [
+        read_record(again / name)["loss"] for name in rows.revision
+    ]
 
 
 def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_was(
@@ -99,7 +103,7 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
     before = threads, torch.are_deterministic_algorithms_enabled()
     state = torch.get_rng_state()
     for model, seed in (("tiny", 8), ("other", RECIPE["seed"])):
-        plan = recipe(architecture_of(trained), seed=seed, threads=threads + 1, **SHORT)
+        plan = make_recipe(architecture_of(trained), seed=seed, threads=threads + 1, **SHORT)
         module.pretrain(TEXT, plan, model=model, destination=tmp_path / model)
         first, other = (each / "step0/model.safetensors" for each in (trained, tmp_path / model))
         assert first.read_bytes() != other.read_bytes()
@@ -121,14 +125,14 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
 def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, change, key):
     with pytest.raises(InputError, match=f"`pretraining.{key}`"):
         module.pretrain(
-            TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "model"
+            TEXT, make_recipe("bert", **change), model="tiny", destination=tmp_path / "model"
         )
     assert not list(tmp_path.iterdir())
 
 
 def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_CHARACTERS", 1000)
-    tokenizer = module.train_tokenizer(TEXT, recipe("gpt_neox"))
+    tokenizer = module.train_tokenizer(TEXT, make_recipe("gpt_neox"))
     odd = "Ωmega, 数学 \t and  two spaces\n"
     assert tokenizer.decode(tokenizer(odd).input_ids) == odd
     ids, ends = module.tokenize_text(tokenizer, TEXT)
@@ -138,7 +142,7 @@ def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long
 
 def test_masking_follows_bert():
     """Shares within 5 standard errors of the binomial at 200,000 positions (Devlin et al. 2019)."""
-    plan = recipe("bert", context=102)
+    plan = make_recipe("bert", context=102)
     tokenizer = module.train_tokenizer(TEXT, plan)
     first, count = len(module.ENCODER_TOKENS), len(tokenizer)
     ids = np.random.default_rng(0).integers(first, count, 10_000)
@@ -159,12 +163,12 @@ def test_masking_follows_bert():
 def test_a_twin_starts_alike_and_its_layers_stay_alike(trained, tmp_path):
     folder, architecture = tmp_path / "twin", architecture_of(trained)
     regulariser = {"gpt_neox": "cosine", "bert": "mse"}[architecture]
-    plan = recipe(architecture, regulariser=regulariser, strength=0.5, twin_of="tiny")
+    plan = make_recipe(architecture, regulariser=regulariser, strength=0.5, twin_of="tiny")
     module.pretrain(TEXT, plan, model="twin", destination=folder)
     weights = [each / "step0" / "model.safetensors" for each in (trained, folder)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
-    assert record(folder / "step0")["loss"] == record(trained / "step0")["loss"]
-    assert record(folder / "step24")["loss"] < record(folder / "step0")["loss"]
+    assert read_record(folder / "step0")["loss"] == read_record(trained / "step0")["loss"]
+    assert read_record(folder / "step24")["loss"] < read_record(folder / "step0")["loss"]
     assert term(folder / "step24", regulariser) < 0.5 * term(trained / "step24", regulariser)
 
 

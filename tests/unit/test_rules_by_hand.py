@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from made_claims import CLAIMS, curve
+from made_claims import CLAIMS, make_curve
 from shape_of_learning.claims.claim import EvidenceModel, read_condition
 from shape_of_learning.claims.criteria import list_criteria
 from shape_of_learning.claims.evidence import ClaimData, Evidence
@@ -30,7 +30,9 @@ def evidence(claim, values, spread=1e-4, steps=STEPS):
         by_step = {0: of}
         if claim.checkpoints == "training":
             by_step = {step: [value] * 2 for step, value in zip(steps, of, strict=True)}
-        curves |= {(model, estimator): curve(by_step, spread) for estimator in claim.estimators}
+        curves |= {
+            (model, estimator): make_curve(by_step, spread) for estimator in claim.estimators
+        }
         role = "encoder" if model.startswith("e") else "decoder"
         # One block more, whose output is after the final norm.
         blocks = 1 + (2 if claim.checkpoints == "training" else len(of))
@@ -129,7 +131,7 @@ def test_a_growth_that_few_windows_decide_is_not_contradicted_by_the_other_layer
     """Five of 24 blocks grow, the others are flat; the intervals of the five are withheld later."""
     claim, steps = CLAIMS[GROWTH], (1, 9, 11, 40, 60, 100)
     grown = {s: [0.05 + 0.85 * (s > 9)] * 5 + [0.05] * 19 for s in steps}
-    of, models = curve(grown, 1e-4), {"d": EvidenceModel("d", "decoder", 24)}
+    of, models = make_curve(grown, 1e-4), {"d": EvidenceModel("d", "decoder", 24)}
     assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == "supported"
     few = np.zeros((6, 24), bool)
     few[2:, :5] = True
@@ -143,7 +145,7 @@ def test_a_growth_that_few_windows_decide_is_not_contradicted_by_the_other_layer
 @pytest.mark.parametrize("blocks", [[0], [3], [8], [1, 2, 3, 4, 5, 6, 7, 8, 9]])
 def test_a_bell_with_blocks_that_few_windows_decide_is_undecided(blocks):
     claim = CLAIMS[BELL]
-    of = curve({0: [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.8, 0.6, 0.4, 0.2]}, 1e-4)
+    of = make_curve({0: [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.8, 0.6, 0.4, 0.2]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 11)}
     assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == "supported"
     of.values[0, blocks, 1:] = np.nan
@@ -172,7 +174,7 @@ def test_untrained_weights_are_no_part_of_a_training(claim, untrained, trained, 
     models = {"d": EvidenceModel("d", "decoder", 4)}
 
     def verdict(by_step, tables):
-        of = curve({step: [value] * 4 for step, value in by_step.items()}, 1e-4)
+        of = make_curve({step: [value] * 4 for step, value in by_step.items()}, 1e-4)
         return judge(claim, Evidence(models, {("d", e): of for e in claim.estimators}, tables))
 
     alone = dict(zip(steps, trained, strict=True))
@@ -191,7 +193,7 @@ def test_untrained_weights_are_no_part_of_a_training(claim, untrained, trained, 
 def test_a_training_of_which_only_untrained_weights_were_seen_early_is_outside_a_claim_on_its_beginning():
     by_step = {step: [value] * 4 for step, value in ((0, 1), (50, 3), (70, 2), (100, 1))}
     models = {"d": EvidenceModel("d", "decoder", 4)}
-    of = Evidence(models, {("d", "two_nn"): curve(by_step, 1e-4)})
+    of = Evidence(models, {("d", "two_nn"): make_curve(by_step, 1e-4)})
     found = judge(CLAIMS["dimension_rises_then_falls"], of)
     assert found.verdict == "outside the claim"
     assert "first step that counts 50" in found.because
@@ -201,7 +203,7 @@ def of_training(dimension, loss, role="decoder"):
     """The claim on performance, of one decoder with a mean dimension and a loss by step; step 0 does not count."""
     claim = CLAIMS["performance_improves_while_the_dimension_falls"]
     steps = [0, *STEPS[: len(dimension) - 1]]
-    of = curve({s: [v] * 4 for s, v in zip(steps, dimension, strict=True)}, 1e-4)
+    of = make_curve({s: [v] * 4 for s, v in zip(steps, dimension, strict=True)}, 1e-4)
     rows = [
         {"model": "d", "revision": f"step{s}", "shown": "yes", "loss": v, "vocabulary": 1000, "verdict": "ok"}
         for s, v in zip(steps, loss, strict=True)
@@ -235,7 +237,7 @@ def test_a_burst_larger_than_the_growth_is_no_settling():
     claim, steps = CLAIMS[GROWTH], [1, 10, 20, 50, 70, 80, 90, 100]
     for burst, verdict in ((0.35, "undecided"), (0.25, "supported")):
         means = [0.1, 0.15, burst, 0.2, 0.2, 0.2, 0.2, 0.2]
-        of = curve({s: [v] * 4 for s, v in zip(steps, means, strict=True)}, 1e-4)
+        of = make_curve({s: [v] * 4 for s, v in zip(steps, means, strict=True)}, 1e-4)
         given = Evidence({"d": EvidenceModel("d", "decoder", 4)}, {("d", "anisotropy"): of})
         assert judge(claim, given).verdict == verdict
 
@@ -258,12 +260,12 @@ def test_encoders_are_alike_where_their_profiles_are(profiles, verdict):
     models = {
         f"e{i}": EvidenceModel(f"e{i}", "encoder", len(p) + 1) for i, p in enumerate(profiles)
     }
-    curves = {(f"e{i}", "anisotropy"): curve({0: p}, 1e-4) for i, p in enumerate(profiles)}
+    curves = {(f"e{i}", "anisotropy"): make_curve({0: p}, 1e-4) for i, p in enumerate(profiles)}
     assert judge(claim, Evidence(models, curves)).verdict == verdict
 
 
 def test_seeds_of_one_encoder_are_not_alike_models():
-    claim, profile = CLAIMS["encoders_are_alike"], curve({0: [0.2, 0.3, 0.4]}, 1e-4)
+    claim, profile = CLAIMS["encoders_are_alike"], make_curve({0: [0.2, 0.3, 0.4]}, 1e-4)
     models = {n: EvidenceModel(n, "encoder", 4, training="t") for n in ("e0", "e1")}
     seeds = judge(claim, Evidence(models, {(n, "anisotropy"): profile for n in models}))
     assert seeds.verdict == "not measured"
@@ -327,7 +329,7 @@ def test_peaks_at_one_multiple_of_all_warm_ups_follow_them():
         name = f"d{number}"
         height = {8 * warm_up: 3.0, 4 * warm_up: 2, 16 * warm_up: 2}
         by_step = {step: [height.get(step, 1.0)] * 2 for step in steps}
-        curves[name, "two_nn"] = curve(by_step, 1e-4)
+        curves[name, "two_nn"] = make_curve(by_step, 1e-4)
         known[name] = EvidenceModel(name, "decoder", 40, warmup_steps=warm_up)
     assert judge(claim, Evidence(known, curves)).verdict == "contradicted"
 
@@ -369,7 +371,7 @@ def test_intervals_over_seeds_stay_within_what_a_correlation_can_be():
         known[f"d{seed}"] = EvidenceModel(f"d{seed}", "decoder", 6, training="t")
         values = ratios, 1 - ratios[order], np.zeros(6)
         for name, of in zip(claim.estimators, values, strict=True):
-            curves[f"d{seed}", name] = curve({0: of}, 1e-6)
+            curves[f"d{seed}", name] = make_curve({0: of}, 1e-6)
     found = judge(claim, Evidence(known, curves)).numbers
     (number,) = [number for number in found if number.name == "rank_correlation"]
     assert (number.low, number.high) == (-1, 1)
@@ -412,7 +414,7 @@ def test_the_smallest_of_the_isotropic_models_is_no_large_one(isotropy, cosine, 
          "estimator": "matrix_partition_isotropy", "value": np.log(isotropy.get(n, 0.4))}
         for n in names
     ]  # fmt: skip
-    curves = {(n, "inter_window_cosine"): curve({9: [0.5, cosine]}, 1e-4) for n in names}
+    curves = {(n, "inter_window_cosine"): make_curve({9: [0.5, cosine]}, 1e-4) for n in names}
     found = judge(claim, Evidence(models, curves, {"weights": pd.DataFrame(rows)}))
     assert found.verdict == verdict
 
@@ -425,7 +427,7 @@ def test_the_state_after_the_final_norm_is_no_end_of_a_bell():
         ([0.2, 0.4, 0.6, 0.9, 0.6, 0.4, 0.9], "supported"),
     ):
         models = {"d": EvidenceModel("d", "decoder", len(profile))}
-        of = curve({0: profile}, 1e-4)
+        of = make_curve({0: profile}, 1e-4)
         assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == verdict
         before = Evidence(models, {("d", "anisotropy"): replace(of, is_before_norm=True)})
         assert judge(claim, before).verdict == "contradicted"
@@ -444,7 +446,7 @@ WHOLE = dict(zip(STEPS, [1, 2, 3, 3, 2, 2, 2], strict=True))
 def test_a_training_whose_beginning_or_end_was_not_seen_votes_neither_way(claim, values):
     def verdict(**seen):
         curves = {
-            (name, estimator): curve({step: [values[step]] * 2 for step in steps}, 1e-4)
+            (name, estimator): make_curve({step: [values[step]] * 2 for step in steps}, 1e-4)
             for name, steps in seen.items()
             for estimator in CLAIMS[claim].estimators
         }
@@ -471,7 +473,7 @@ def of_estimators(claim="dimension_rises_then_falls", same_token=(), **values):
     shares[: len(same_token)] = np.array(same_token)[:, None] if same_token else 0
     curves = {
         ("d", name): replace(
-            curve({step: [v] * 4 for step, v in zip(steps, of, strict=True)}, 1e-4),
+            make_curve({step: [v] * 4 for step, v in zip(steps, of, strict=True)}, 1e-4),
             same_token=shares,
         )
         for name, of in values.items()
@@ -537,7 +539,7 @@ def test_estimators_of_which_one_is_missing_are_not_compared():
 def test_a_dimension_near_the_width_decides_nothing_alone(estimator):
     claim, steps = CLAIMS["dimension_rises_then_falls"], (1, 10, 20, 60, 100)
     claim = replace(claim, estimators=[estimator], other_estimators=[])
-    of = curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)
+    of = make_curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)
     limits = collect_near_duplicate_limits({estimator: find_measure(estimator)})
     for width, verdict in ((768, "supported"), (64, "undecided")):
         models = {"d": EvidenceModel("d", "decoder", 40, width=width)}
@@ -553,7 +555,7 @@ def test_claims_mistrust_the_values_that_tables_mark(near, same_token):
     reasons = find_reasons(
         two_nn.conditions, 12.0, 11.0, 13.0, near_duplicates=near, same_token=same_token, width=64
     )
-    of = curve({1: [12.0] * 4, 200: [12.0] * 4}, 1e-4)
+    of = make_curve({1: [12.0] * 4, 200: [12.0] * 4}, 1e-4)
     shares = {"near_duplicates": np.full((2, 4), near), "same_token": np.full((2, 4), same_token)}
     given = {("d", "two_nn"): replace(of, **shares)}
     models = {"d": EvidenceModel("d", "decoder", 40, width=64)}
@@ -571,7 +573,7 @@ def test_a_suspect_layer_is_left_out_at_all_steps():
         1: [2, 60, 60, 60],
         **{s: [v] * 4 for s, v in ((10, 55), (20, 50), (60, 45), (100, 40))},
     }
-    of = curve(steps, 1e-4)
+    of = make_curve(steps, 1e-4)
     near = np.zeros((5, 4))
     near[0, 0] = 0.2
     models = {"d": EvidenceModel("d", "decoder", 40)}
@@ -602,7 +604,7 @@ def of_scores(claim, values, spread=1e-4):
     for model, scores in values.items():
         role = "encoder" if "bert" in model else "decoder"
         known[model] = EvidenceModel(model, role, 40, family=model.partition("-")[0])
-        curves |= {(model, name): curve({0: of}, spread) for name, of in scores.items()}
+        curves |= {(model, name): make_curve({0: of}, spread) for name, of in scores.items()}
     return judge(CLAIMS[claim], Evidence(known, curves))
 
 
@@ -646,7 +648,7 @@ def test_linearity_falls_from_where_the_figure_begins():
         known = {
             name: EvidenceModel(name, "decoder", 40, last_step=100000) for name in claim.models
         }
-        curves = {(n, e): curve(by_step, 1e-4) for n in known for e in claim.estimators}
+        curves = {(n, e): make_curve(by_step, 1e-4) for n in known for e in claim.estimators}
         return judge(claim, Evidence(known, curves)).verdict
 
     assert verdict(0.60, 0.95, 0.85, 0.76, 0.75) == "supported"
@@ -656,13 +658,13 @@ def test_linearity_falls_from_where_the_figure_begins():
     known = {"d": EvidenceModel("d", "decoder", 3)}
     for last, says in ((14, "supported"), (10, "outside the claim")):
         powers = {2**n: [0.95 - 0.03 * n] * 2 for n in range(last + 1)}
-        curves = {("d", e): curve(powers, 1e-4) for e in claim.estimators}
+        curves = {("d", e): make_curve(powers, 1e-4) for e in claim.estimators}
         assert judge(claim, Evidence(known, curves)).verdict == says
-    end = curve({190: [0.95] * 2, 195: [0.8] * 2, 200: [0.7] * 2}, 1e-4)
+    end = make_curve({190: [0.95] * 2, 195: [0.8] * 2, 200: [0.7] * 2}, 1e-4)
     at_end = Evidence(known, {("d", e): end for e in claim.estimators})
     assert judge(claim, at_end).verdict == "outside the claim"
     # Half of the training, and not of what was seen of it.
-    short = curve({1: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
+    short = make_curve({1: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 40, last_step=100)}
     of = Evidence(models, {("d", "two_nn"): short})
     assert judge(CLAIMS["dimension_rises_then_falls"], of).verdict == "supported"
@@ -684,7 +686,7 @@ def test_a_mean_of_layers_that_go_opposite_ways_shows_nothing(claim, up, down):
 
     def verdict(*layers):
         by_step = {s: list(v) for s, v in zip(STEPS, zip(*layers, strict=True), strict=True)}
-        curves = {("d", e): curve(by_step, 1e-4) for e in of.estimators}
+        curves = {("d", e): make_curve(by_step, 1e-4) for e in of.estimators}
         return judge(of, Evidence(models, curves)).verdict
 
     assert verdict(*[up] * 12, *[down] * 12) == "undecided"
@@ -698,7 +700,7 @@ def test_increments_are_not_less_linear_by_a_mean_of_blocks_that_go_opposite_way
 
     def verdict(increments):
         values = {"linearity": [0.6] * 8, "linearity_increment": increments}
-        curves = {("d", name): curve({0: of}, 1e-4) for name, of in values.items()}
+        curves = {("d", name): make_curve({0: of}, 1e-4) for name, of in values.items()}
         return judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 8)}, curves)).verdict
 
     assert verdict([0.1] * 4 + [0.9] * 4) == "undecided"
@@ -722,7 +724,7 @@ def test_peaks_that_follow_the_warm_up_in_most_trainings_do_not_support_that_the
         steps = sorted({5, *[top * 1.5**k for k in range(-9, 10)], warm_up, 200000})
         by_step = {s: [3.0 if s == top else 1.0] * 2 for s in steps}
         known[f"d{number}"] = EvidenceModel(f"d{number}", "decoder", 40, warmup_steps=warm_up)
-        curves[f"d{number}", "two_nn"] = curve(by_step, 1e-4)
+        curves[f"d{number}", "two_nn"] = make_curve(by_step, 1e-4)
     found = judge(claim, Evidence(known, curves))
     assert found.verdict == verdict
     (gap,) = [number for number in found.numbers if number.name == "most_apart"]
@@ -787,7 +789,7 @@ def test_seeds_of_a_training_are_one_unit_whose_interval_is_over_seeds():
             f"d{i}": EvidenceModel(f"d{i}", "decoder", 6, training=training(i)) for i in range(3)
         }
         profiles = {
-            (f"d{i}", "anisotropy"): curve({0: [0, 0, h, 0, 0]}, 1e-6)
+            (f"d{i}", "anisotropy"): make_curve({0: [0, 0, h, 0, 0]}, 1e-6)
             for i, h in enumerate(heights)
         }
         return judge(claim, Evidence(models, profiles))

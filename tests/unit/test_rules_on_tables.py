@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from made_claims import CLAIMS, curve
+from made_claims import CLAIMS, make_curve
 from shape_of_learning.claims.bounds import bound_repetitions
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
@@ -105,8 +105,8 @@ def test_a_twin_is_compared_with_its_original_at_the_same_step_and_layers():
             known[f"t{name}"] = EvidenceModel(
                 f"t{name}", "decoder", 8, "twin", name, 0, "cosine 0.5"
             )
-            curves[name, "linearity_increment"] = curve({9: [1, 2, 3]})
-            curves[f"t{name}", "linearity_increment"] = curve({last_step: values})
+            curves[name, "linearity_increment"] = make_curve({9: [1, 2, 3]})
+            curves[f"t{name}", "linearity_increment"] = make_curve({last_step: values})
         return judge(CLAIMS["cosine_term_lowers_linearity"], Evidence(known, curves))
 
     assert verdict(9, [0.9, 1.9, 2.9]).estimate == pytest.approx(-0.1)

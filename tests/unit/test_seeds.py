@@ -50,9 +50,9 @@ def inputs(**more):
     rows = [
         r
         for name, of in steps.items()
-        for r in made.rows_of_model(name, steps=of, estimators=("two_nn",))
+        for r in made.make_model_rows(name, steps=of, estimators=("two_nn",))
     ]
-    given = made.inputs_of([*steps], "two_nn", rows=rows, **more)
+    given = made.make_inputs([*steps], "two_nn", rows=rows, **more)
     models = [
         replace(m, label=f"Bert, seed {m.name[-1]}", seeds_of="bert") if m.name != "gpt" else m
         for m in given.models
@@ -91,7 +91,7 @@ def test_a_bad_checkpoint_of_one_seed_is_bad_in_the_curve():
     verdicts = [
         v
         for n in names
-        for v in made.verdicts_on(n, (0, 8), {8: ("broken", "hollow")} if n == "bert-2" else None)
+        for v in made.make_verdicts(n, (0, 8), {8: ("broken", "hollow")} if n == "bert-2" else None)
     ]
     joined = join_seeds(inputs(verdicts=verdicts))
     of = joined.verdicts[joined.verdicts["model"] == "bert-1"].set_index("step")["shown"]

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from runs import WINDOWS, sample_of
+from runs import WINDOWS, load_sample
 from shape_of_learning.embeddings.states import StateFiles, write_states
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_tiny_model
@@ -17,7 +17,7 @@ from tiny_models import WIDTHS, save_tiny_model
 
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     """Dump them; the cross-entropy."""
-    sample = sample_of(checkpoint, widths, windows, **options)
+    sample = load_sample(checkpoint, widths, windows, **options)
     with write_states(destination, sample, {"model": "tiny"}) as writer:
         return sample.store_states(writer)
 

@@ -12,8 +12,8 @@ import safetensors.numpy
 from typer.testing import CliRunner
 
 import tiny_models
-from hub_fetching import environment
-from hub_server import HubRepository, served
+from hub_fetching import make_environment
+from hub_server import HubRepository, serve_hub
 from shape_of_learning.command_line import app
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.measurement_record import MeasurementRecord, RecordedEstimates
@@ -266,11 +266,15 @@ def test_a_model_on_the_hub_is_measured_at_the_commit_of_the_file(place, hub_pro
     (place / "hub").mkdir()
     repository = HubRepository(place / "hub", "org/model")
     commit = repository.commit("main", place / "model", large=("model.safetensors",))
-    with served(place / "hub", hub_program) as endpoint:
+    with serve_hub(place / "hub", hub_program) as endpoint:
 
         def run(*arguments):
             program = [sys.executable, "-m", "shape_of_learning", *arguments]
-            options = {"env": environment(endpoint, place), "capture_output": True, "text": True}
+            options = {
+                "env": make_environment(endpoint, place),
+                "capture_output": True,
+                "text": True,
+            }
             return subprocess.run(program, cwd=place, timeout=300, **options)
 
         files = ("--csv", "hub.csv", "--text", "text.txt")

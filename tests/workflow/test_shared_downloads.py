@@ -11,9 +11,9 @@ import pytest
 
 import tiny_runs
 from checkouts import Checkout, check_out
-from exports import pages, write_export
+from exports import make_pages, write_export
 from hub_fetching import save_model
-from hub_server import HubRepository, Proxy, proxied, served
+from hub_server import HubRepository, Proxy, serve_hub, serve_proxy
 from tiny_models import save_tokenizer
 
 WEIGHTS = "model.safetensors"
@@ -32,7 +32,7 @@ def hub(tmp_path: Path, hub_program: Path) -> Iterator[Proxy]:
         save_tokenizer(folder)
         repository.commit(f"step{step}", folder, large=(WEIGHTS,))
     repository.commit("main", folder, large=(WEIGHTS,))
-    with served(root, hub_program) as endpoint:
+    with serve_hub(root, hub_program) as endpoint:
         yield Proxy(endpoint)
 
 
@@ -71,9 +71,9 @@ def start(checkout: Checkout, endpoint: str) -> subprocess.Popen:
 def test_two_runs_that_share_downloads_both_finish(tmp_path, hub):
     shared = tmp_path / "shared"
     shared.mkdir()
-    write_export(tmp_path / "export.xml", pages(40))
+    write_export(tmp_path / "export.xml", make_pages(40))
     first, second = (run_beside(tmp_path / name, shared, tmp_path / "export.xml") for name in "ab")
-    with proxied(hub) as endpoint:
+    with serve_proxy(hub) as endpoint:
         runs = [start(first, endpoint)]
         # From here on one run reads what the other one is about to ask for.
         while runs[0].poll() is None and not list(shared.glob(f"checkpoints/mine/step*/{WEIGHTS}")):
@@ -83,7 +83,7 @@ def test_two_runs_that_share_downloads_both_finish(tmp_path, hub):
     assert [run.returncode for run in runs] == [0, 0], said
     tables = [[(each.folder / table).read_bytes() for table in TARGETS] for each in (first, second)]
     assert tables[0] == tables[1]
-    assert hub.asked.count(WEIGHTS) == len(STEPS), "each is downloaded once"
+    assert hub.requests.count(WEIGHTS) == len(STEPS), "each is downloaded once"
     # What one of them clears away, the other one still has.
     for each in (first, second):
         assert each.planned(*TARGETS, "--configfile", "mine.yaml") == {}

@@ -1,7 +1,7 @@
 """A run of the whole chain that is as small as it can be."""
 
 from checkouts import Checkout
-from exports import pages, write_export
+from exports import make_pages, write_export
 
 # As little as a pretraining can do: two steps are saved, 0 and 1.
 RECIPE = {
@@ -29,7 +29,7 @@ FIGURES = {
 
 def set_up(checkout: Checkout, name: str = "tiny") -> dict:
     """Write a corpus of 40 pages, a model and ``tiny.yaml``, and return what the latter says."""
-    write_export(checkout.folder / "export.xml", pages(40))
+    write_export(checkout.folder / "export.xml", make_pages(40))
     checkout.write("config/models/tiny.yaml", {name: MODEL})
     source = {"urls": ["export.xml"], "format": "mediawiki"}
     settings = {

@@ -16,7 +16,7 @@ def table(kind, rows):
 
 
 def drawn_tuned(function, tables, names=NAMES, families=FAMILIES, **options):
-    given = made.inputs_of(made.models_named(names, families=families), **tables)
+    given = made.make_inputs(made.make_models(names, families=families), **tables)
     return made.draw(f"papers.finetuning.figures:{function}", given, **options)
 
 
@@ -65,9 +65,9 @@ def test_eigenvalues_that_are_zero_but_for_rounding_do_not_stretch_the_axis(roun
     drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}, values), ["m"], ["M"])
     low, high = drawing.figure.axes[0].get_ylim()
     assert 1 < low < 6 < 60 < high < 100
-    assert "rounding" in made.words_of(drawing)
+    assert "rounding" in made.read_words(drawing)
     whole = drawn_tuned("spectra", spectra({0: 1, 4: 2}), ["m"], ["M"])
-    assert "rounding" not in made.words_of(whole)
+    assert "rounding" not in made.read_words(whole)
 
 
 @pytest.mark.parametrize("adjustments", [["none", "without_directions"], ["none"]])
@@ -93,7 +93,7 @@ def test_accuracies_of_one_seed_have_the_interval_of_a_share_of_the_texts():
         assert (table["value"] - table[end]).abs().tolist() == pytest.approx(
             (1.96 * error).tolist(), rel=1e-3
         )
-    assert "100 texts" in made.words_of(drawing)
+    assert "100 texts" in made.read_words(drawing)
 
 
 def probes():

@@ -1,16 +1,16 @@
 """What a job asks for that measures a fine-tuning on its task."""
 
 from papers.finetuning.resources import estimate_task
-from plans import run_of
+from plans import make_run
 
 
 def test_needs_grow_with_the_width_and_with_the_examples():
-    run = run_of({})
+    run = make_run({})
     model = run.models["minilm-l6-topic"]
     needs = estimate_task(model, run.settings, 8)
     wider = model.model_copy(update={"hidden_size": 2 * model.shape.hidden_size})
     wide = estimate_task(wider, run.settings, 8)
     assert wide.memory > 1.2 * needs.memory > 0
     assert wide.minutes > 1.2 * needs.minutes > 0
-    more = run_of({"tasks": {"topic": {"most": {"train": 3200}}}}).settings
+    more = make_run({"tasks": {"topic": {"most": {"train": 3200}}}}).settings
     assert estimate_task(model, more, 8).minutes > needs.minutes

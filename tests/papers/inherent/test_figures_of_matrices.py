@@ -28,18 +28,18 @@ def drawn_weights(function, rows, flagged=None):
     """Draw with a loss that falls as the isotropy of `weights` does."""
     names = list(dict.fromkeys(row["model"] for row in rows)) or ["a"]
     loss = {step: 5 - step / 500 for step in STEPS}
-    verdicts = [r for name in names for r in made.verdicts_on(name, STEPS, flagged, losses=loss)]
-    models = made.models_named(names, [f"M-{name}" for name in names])
+    verdicts = [r for name in names for r in made.make_verdicts(name, STEPS, flagged, losses=loss)]
+    models = made.make_models(names, [f"M-{name}" for name in names])
     measure = DrawnMeasure(RAW, "Partition isotropy", "ln I", parameters={"center": False})
     table = pd.DataFrame(rows, columns=WEIGHT_COLUMNS)
-    given = made.inputs_of(models, measure, verdicts=verdicts, weights=table)
+    given = made.make_inputs(models, measure, verdicts=verdicts, weights=table)
     return made.draw(f"papers.inherent.figures:{function}", given)
 
 
 def test_a_tied_matrix_is_at_both_ends():
     rows = weights("a") + weights("b", ["tied"])
     drawing = drawn_weights("isotropy_by_step", rows)
-    both = [made.named_lines(drawing, panel) for panel in (0, 1)]
+    both = [made.find_curves(drawing, panel) for panel in (0, 1)]
     tied = [row["value"] for row in rows if row["matrix"] == "tied"]
     assert [lines["M-b"].get_ydata().tolist() for lines in both] == [tied, tied]
     assert both[0]["M-a"].get_ydata().tolist() != both[1]["M-a"].get_ydata().tolist()

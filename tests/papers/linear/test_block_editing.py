@@ -5,7 +5,7 @@ import re
 import pytest
 
 from papers.linear.resources import estimate_editing
-from plans import refusal, run_of
+from plans import catch_refusal, make_run
 from shape_of_learning.plan.jobs import make_figure_job
 
 CONFIGURATIONS = {
@@ -21,13 +21,13 @@ CONFIGURATIONS = {
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_bad_section_is_refused_in_one_sentence(name):
     section, sentence = CONFIGURATIONS[name]
-    said = refusal({"block_editing": section})
+    said = catch_refusal({"block_editing": section})
     assert "`block_editing" in said
     assert sentence in said
 
 
 def test_keys_that_are_left_out_have_their_defaults():
-    section = run_of({"block_editing": {"learning_rate": "2E-5"}}).settings["block_editing"]
+    section = make_run({"block_editing": {"learning_rate": "2E-5"}}).settings["block_editing"]
     assert section["learning_rate"] == 2e-5
     assert section["orders"][-1] == "alone"
 
@@ -55,20 +55,20 @@ def test_blocks_that_there_are_not_are_refused_before_any_job(checkout, section,
 
 
 def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
-    run = run_of({})
+    run = make_run({})
     model = run.models["demo-decoder"]
     needs = estimate_editing(model, run.settings, 8)
     wider = model.model_copy(update={"hidden_size": 2 * model.shape.hidden_size})
     wide = estimate_editing(wider, run.settings, 8)
     assert wide.memory > needs.memory > 0
     assert wide.minutes > 1.2 * needs.minutes > 0
-    more = run_of({"block_editing": {"most_blocks": 6}}).settings
+    more = make_run({"block_editing": {"most_blocks": 6}}).settings
     assert estimate_editing(model, more, 8).minutes > needs.minutes
 
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     chosen = {"linear_figure_4": "all", "linear_figure_9": ["minilm-l6", "demo-decoder"]}
-    run = run_of({"figures": chosen})
+    run = make_run({"figures": chosen})
     assert run.shown_models["linear_figure_9"] == ("demo-decoder",)
     without = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
     assert without in map(str, run.notices)
@@ -76,7 +76,7 @@ def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
 
 
 def test_figures_of_changed_blocks_say_how_many_windows_these_read():
-    run = run_of({})
+    run = make_run({})
     settings = run.settings
     for target, key in (
         ("linear_figure_6", "evaluation_windows"),

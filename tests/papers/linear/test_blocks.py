@@ -10,7 +10,7 @@ import transformers
 from papers.linear import maps
 from papers.linear.edits import Editor, choose_blocks
 from papers.linear.job import Distillation, Editing
-from runs import sample_of
+from runs import load_sample
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.protocol import SamplingProtocol
 from shape_of_learning.errors import InputError
@@ -50,7 +50,7 @@ def blocks_of(checkpoints):
     """A model that is loaded anew, its blocks, and texts that are tokenised for it."""
 
     def load(name):
-        sample = sample_of(checkpoints(name), WIDTHS[name], WINDOWS)
+        sample = load_sample(checkpoints(name), WIDTHS[name], WINDOWS)
         return sample.forward, maps.EditableBlocks(sample.forward, "the model"), sample.windows
 
     return load

@@ -23,13 +23,13 @@ OF_TWINS = ("linearity_increment", "linearity_increment_adjusted", "anisotropy",
 def drawn_trainings(function, rows, names, *training, **tables):
     table = pd.DataFrame([row for each in training for row in each], columns=TRAINING_COLUMNS)
     models = list(dict.fromkeys(row["model"] for row in rows))
-    given = made.inputs_of(models, *names, rows=rows, training=table, **tables)
+    given = made.make_inputs(models, *names, rows=rows, training=table, **tables)
     return made.draw(f"papers.linear.figures:{function}", given)
 
 
 def test_each_twin_is_compared_with_what_it_is_the_twin_of():
     models = ("plain1", "twin1", "plain2", "twin2", "other")
-    rows = [row for name in models for row in made.rows_of_model(name, estimators=OF_TWINS)]
+    rows = [row for name in models for row in made.make_model_rows(name, estimators=OF_TWINS)]
     cosine = {"last": 3.9, "regulariser": "cosine", "strength": 0.5}
     twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **cosine) for n in (1, 2)]
     others = steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")
@@ -43,13 +43,13 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of():
             assert (found["plain"], found["value"]) == pytest.approx(both)
             assert found["difference"] == pytest.approx(both[1] - both[0])
     # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
-    assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.words_of(drawing)
+    assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.read_words(drawing)
 
 
 def test_one_pair_of_twins_is_two_points_and_several_are_lines():
     def lines(pairs):
         names = [f"{kind}{n}" for n in range(pairs) for kind in ("plain", "twin")]
-        rows = [r for name in names for r in made.rows_of_model(name, estimators=OF_TWINS)]
+        rows = [r for name in names for r in made.make_model_rows(name, estimators=OF_TWINS)]
         of = {"regulariser": "cosine", "strength": 0.5}
         twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **of) for n in range(pairs)]
         plain = [steps_of(f"plain{n}") for n in range(pairs)]
@@ -61,7 +61,7 @@ def test_one_pair_of_twins_is_two_points_and_several_are_lines():
 
 
 def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():
-    rows = [r for n in ("plain", "twin") for r in made.rows_of_model(n, estimators=OF_TWINS)]
+    rows = [r for n in ("plain", "twin") for r in made.make_model_rows(n, estimators=OF_TWINS)]
     twin = steps_of("twin", last=np.nan, twin_of="plain", regulariser="cosine", strength=0.5)
     drawing = drawn_trainings("twins", rows, OF_TWINS, steps_of("plain"), twin)
     loss = drawing.table.set_index("quantity").loc["held_out_loss"]
@@ -72,7 +72,7 @@ def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_on
 def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
     names = ("linearity_increment", "linearity_increment_adjusted")
     rows = [
-        r for m in ("a0", "a1") for r in made.rows_of_model(m, steps=(0, 128), estimators=names)
+        r for m in ("a0", "a1") for r in made.make_model_rows(m, steps=(0, 128), estimators=names)
     ]
     training = [steps_of(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
     # Without group g each layer is g larger at the last step, and so is the change.
@@ -97,7 +97,7 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
 
 def test_bars_of_seeds_do_not_cover_each_other():
     names, seeds = ("linearity_increment",), [f"gpt on t, seed {seed}" for seed in range(3)]
-    rows = [r for m in seeds for r in made.rows_of_model(m, steps=(0, 8), estimators=names)]
+    rows = [r for m in seeds for r in made.make_model_rows(m, steps=(0, 8), estimators=names)]
     training = [steps_of(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
     jackknife = pd.DataFrame(
         {
@@ -120,7 +120,7 @@ def test_bands_of_errors_have_the_colours_of_the_legend():
     rows = [("a", "main", n + 1, n / 4, 900, 0.9, 0.1, *of) for n, of in enumerate(quantiles)]
     errors = pd.DataFrame(rows, columns=[*FIT_ERROR_COLUMNS])
     drawing = made.draw(
-        "papers.linear.figures:errors_of_tokens", made.inputs_of(["a"], fit_errors=errors)
+        "papers.linear.figures:errors_of_tokens", made.make_inputs(["a"], fit_errors=errors)
     )
     bands = [
         tuple(collection.get_facecolor()[0]) for collection in drawing.figure.axes[0].collections
@@ -135,7 +135,7 @@ def test_errors_of_tokens_are_over_the_root_mean_square_length_and_no_band_is_cu
     table = [("a", "main", 1, 1.0, tokens, 0.9, 0.1, *norms[0])]
     errors = pd.DataFrame(table, columns=[*FIT_ERROR_COLUMNS])
     drawing = made.draw(
-        "papers.linear.figures:errors_of_tokens", made.inputs_of(["a"], fit_errors=errors)
+        "papers.linear.figures:errors_of_tokens", made.make_inputs(["a"], fit_errors=errors)
     )
     quantiles = [name for name in errors if name.startswith("quantile_")]
     assert drawing.table[quantiles].to_numpy() == pytest.approx(np.sqrt(tokens) * norms)
@@ -145,7 +145,7 @@ def test_errors_of_tokens_are_over_the_root_mean_square_length_and_no_band_is_cu
 
 
 def test_a_twin_whose_layers_are_suspect_has_a_ring():
-    rows = [r for n in ("plain", "twin") for r in made.rows_of_model(n, estimators=OF_TWINS)]
+    rows = [r for n in ("plain", "twin") for r in made.make_model_rows(n, estimators=OF_TWINS)]
     rows = [row | made.SUSPECT if row["estimator"] == "two_nn" else row for row in rows]
     twin = steps_of("twin", twin_of="plain", regulariser="cosine", strength=0.5)
     drawing = drawn_trainings("twins", rows, OF_TWINS, steps_of("plain"), twin)

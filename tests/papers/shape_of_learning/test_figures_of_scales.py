@@ -10,9 +10,9 @@ def test_panels_of_scales_are_the_first_middle_and_last_block():
         for n1 in (1, 2, 4, 8, 16)
     ]
     names = [measure.name for measure in measures]
-    rows = made.rows_of_model("a", layers=12, estimators=names)
-    rows += [r | {"value": 20.0} for r in made.rows_of_model("b", layers=1, estimators=names)]
-    given = made.inputs_of(["a", "b"], *measures, rows=rows)
+    rows = made.make_model_rows("a", layers=12, estimators=names)
+    rows += [r | {"value": 20.0} for r in made.make_model_rows("b", layers=1, estimators=names)]
+    given = made.make_inputs(["a", "b"], *measures, rows=rows)
     drawing = made.draw(
         "papers.shape_of_learning.figures:dimension_by_scale", given, parameter="n1"
     )

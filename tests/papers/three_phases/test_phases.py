@@ -2,7 +2,7 @@
 
 import pytest
 
-from made_claims import CLAIMS, curve
+from made_claims import CLAIMS, make_curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judgement import judge
@@ -21,7 +21,7 @@ def judge_curve(claim, last_layer, spread=0.01):
 def judge_evidence(claim, last_layer, spread=0.01):
     by_step = {step: [step, value] for step, value in zip(STEPS, last_layer, strict=True)}
     (name,) = CLAIMS[claim].estimators
-    return judge(CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): curve(by_step, spread)}))
+    return judge(CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): make_curve(by_step, spread)}))
 
 
 @pytest.mark.parametrize(
