@@ -63,7 +63,9 @@ test-all: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	$(MAKE) --jobs=2 lint pytest
 
 # A file of tests at a time in each worker, one more than there are cores, since tests wait for servers and for what
-# jobs begin with; those that take longest come first, so that no core waits at the end. TESTS chooses some.
+# jobs begin with; those that take longest come first, so that no core waits at the end. Each worker's linear algebra has
+# one thread: with two, threads of several workers wait for each other and take seven times as long. TESTS chooses some.
+pytest: export OMP_NUM_THREADS = 1
 pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
 
