@@ -43,7 +43,7 @@ class Section(BaseModel):
         return values
 
 
-Kind = TypeVar("Kind", bound=Section)
+ValidSection = TypeVar("ValidSection", bound=Section)
 
 
 def must_be(words: str) -> WrapValidator:
@@ -103,7 +103,9 @@ Names = Annotated[list[Name], unique]
 Words = Annotated[list[str], unique]
 
 
-def validate_yaml(kind: type[Kind], value: Any, where: str, context: Any = None) -> Kind:
+def validate_yaml(
+    kind: type[ValidSection], value: Any, where: str, context: Any = None
+) -> ValidSection:
     """Validate a value read from YAML; the validators of `kind` get `context`.
 
     Raises

@@ -66,7 +66,7 @@ UNLIKELY = 1.0
 # Checkpoints on each side of the judged one: a median of three tolerates one broken checkpoint.
 NEIGHBOURS = 3
 
-Part = TypeVar("Part", bound=Hashable)
+WeightPart = TypeVar("WeightPart", bound=Hashable)
 LAST_STEP = 10**12
 Step = Annotated[int, Field(ge=0, le=LAST_STEP)]
 Steps = Annotated[list[Step], Field(min_length=1), unique]
@@ -495,8 +495,8 @@ def group_by_signature(signatures: Mapping[str, Iterable[Hashable]]) -> list[lis
 
 
 def find_misplaced_parts(
-    curve: Mapping[str, Mapping[Part, str]], ends: Collection[str]
-) -> dict[str, set[Part]]:
+    curve: Mapping[str, Mapping[WeightPart, str]], ends: Collection[str]
+) -> dict[str, set[WeightPart]]:
     """Find parts of the weights, shards or tensors, that belong to another step.
 
     Parameters
@@ -518,11 +518,11 @@ def find_misplaced_parts(
     a row at the end (it no longer moves). Any other step that shares a value has a misplaced part, except an end and
     the steps directly before it, if they are at least three in all.
     """
-    values: dict[Part, list[tuple[str, str]]] = defaultdict(list)
+    values: dict[WeightPart, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve.items():
         for part, value in parts.items():
             values[part].append((name, value))
-    misplaced_parts: dict[str, set[Part]] = defaultdict(set)
+    misplaced_parts: dict[str, set[WeightPart]] = defaultdict(set)
     for part, series in values.items():
         changes = sum(a != b for (_, a), (_, b) in pairwise(series))
         if changes:
