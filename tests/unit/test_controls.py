@@ -41,7 +41,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize("within", [True, False])
 def test_a_shuffle_keeps_the_tokens_their_number_and_special_ones(within):
-    found = shuffle_tokens(WINDOWS, 7, within=within)
+    found = shuffle_tokens(WINDOWS, 7, within_windows=within)
     assert [len(each.ids) for each in found] == [5, 11, 32]
     for before, after in zip(WINDOWS, found, strict=True):
         assert (after.ids[[0, -1]] == [1, 2]).all()
@@ -49,7 +49,7 @@ def test_a_shuffle_keeps_the_tokens_their_number_and_special_ones(within):
     together = [np.sort(np.concatenate([w.ids for w in of])) for of in (WINDOWS, found)]
     assert (together[0] == together[1]).all()
     assert any((a.ids != b.ids).any() for a, b in zip(WINDOWS, found, strict=True))
-    again, other = (shuffle_tokens(WINDOWS, seed, within=within) for seed in (7, 8))
+    again, other = (shuffle_tokens(WINDOWS, seed, within_windows=within) for seed in (7, 8))
     assert all((a.ids == b.ids).all() for a, b in zip(found, again, strict=True))
     assert any((a.ids != b.ids).any() for a, b in zip(found, other, strict=True))
 

@@ -49,7 +49,7 @@ def loss_of_the_library(checkpoint, name):
     for window in predicted_tokens(checkpoint, name):
         if len(window.targets) == 0:
             continue
-        shown = torch.from_numpy(window.shown)[None]
+        shown = torch.from_numpy(window.input_ids)[None]
         labels = shown.clone()  # a decoder shifts them itself
         if name in tiny.ENCODERS:
             labels[:] = -100
@@ -93,21 +93,21 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
         tiny.save_tiny_model(tmp_path / "a", "bert", head=True),
         tiny.save_stirred_model(tmp_path / "b", "bert"),
     )
-    first, second = (load_sample(folder, tiny.WIDTHS["bert"]).predicted for folder in folders)
+    first, second = (load_sample(folder, tiny.WIDTHS["bert"]).predicted_tokens for folder in folders)
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.positions, other.positions)
-        np.testing.assert_array_equal(one.shown, other.shown)
+        np.testing.assert_array_equal(one.input_ids, other.input_ids)
 
 
 def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
     checkpoint, rows = tiny.save_stirred_model(tmp_path, "gpt_neox"), []
-    expected, logits = compute_loss(checkpoint, "gpt_neox"), LanguageModelHead.logits
+    expected, compute_logits = compute_loss(checkpoint, "gpt_neox"), LanguageModelHead.compute_logits
 
     def counted(head, block, kind):
         rows.append(len(block))
-        return logits(head, block, kind)
+        return compute_logits(head, block, kind)
 
-    monkeypatch.setattr(LanguageModelHead, "logits", counted)
+    monkeypatch.setattr(LanguageModelHead, "compute_logits", counted)
     monkeypatch.setattr("shape_of_learning.embeddings.model.LOGITS_BYTES", 3 * 4 * tiny.VOCABULARY)
     assert compute_loss(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
     assert max(rows) == 3
@@ -131,9 +131,9 @@ def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
     assert len(set(predicted.positions.tolist())) == masked
     assert (predicted.targets >= 10).all()
     np.testing.assert_array_equal(ids[predicted.positions], predicted.targets)
-    assert (predicted.shown == 3).sum() == masked
+    assert (predicted.input_ids == 3).sum() == masked
     hidden = np.isin(np.arange(len(ids)), predicted.positions)
-    np.testing.assert_array_equal(predicted.shown[~hidden], ids[~hidden])
+    np.testing.assert_array_equal(predicted.input_ids[~hidden], ids[~hidden])
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "albert"])
@@ -211,5 +211,5 @@ def test_a_head_may_ask_its_base_model_for_a_number():
     with torch.no_grad():
         output = model.base_model(input_ids=ids, use_cache=False)
         expected = model(input_ids=ids, use_cache=False).logits[0]
-        found = LanguageModelHead(model).logits(output.last_hidden_state[0], type(output))
+        found = LanguageModelHead(model).compute_logits(output.last_hidden_state[0], type(output))
     torch.testing.assert_close(found, expected)

@@ -387,11 +387,11 @@ def test_positions_that_begin_after_the_padding_token_shorten_the_context(offset
         of_windows,  # to which it pads every text
     ):
         forward = ForwardPass(hf.AutoModel.from_config(config), None, last_layer="after_final_norm")
-        assert forward.context() == 64 - offset
+        assert forward.find_context() == 64 - offset
     plain = ForwardPass(
         hf.AutoModel.from_config(hf.BertConfig(**sizes)), None, last_layer="after_final_norm"
     )
-    assert plain.context() == 64
+    assert plain.find_context() == 64
 
 
 def test_a_text_that_is_too_long_for_a_limit_that_nothing_states_is_said_to_be_long():
@@ -412,7 +412,7 @@ def test_a_position_limit_of_minus_one_is_none():
     model = hf.XLNetModel(
         hf.XLNetConfig(vocab_size=300, d_model=32, n_layer=2, n_head=4, d_inner=64)
     )
-    assert ForwardPass(model, None, last_layer="after_final_norm").context() is None
+    assert ForwardPass(model, None, last_layer="after_final_norm").find_context() is None
 
 
 def test_a_model_that_draws_random_numbers_is_refused():

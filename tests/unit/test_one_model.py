@@ -158,7 +158,7 @@ def test_layers_and_texts_are_what_python_takes_for_them(checkpoint, tokenizer):
     [
         (["a b c " * 100], "made for 128; give shorter `texts`, or `window_tokens`"),
         (["a", ""], "leave it out of `texts`$"),
-        ([1, 2], "which is no text"),
+        ([1, 2], "`texts` has 1"),
         ("one text", "list of texts"),
         ([], "empty"),
     ],

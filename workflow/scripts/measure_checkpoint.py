@@ -35,7 +35,7 @@ def main(job: CheckpointJob, files: ForwardFiles, output: Mapping[str, str], thr
         job.sampling,
         job.weights.shape,
         threads=threads,
-        in_memory=True,
+        needs_memory=True,
         tokenizer=files.tokenizer,
     )
     states = StatesInMemory(sample)
@@ -48,7 +48,7 @@ def main(job: CheckpointJob, files: ForwardFiles, output: Mapping[str, str], thr
         )
     del sample  # measuring needs the memory of its weights
     # A GPU has one queue, so several threads would wait for each other.
-    workers = threads if states.measured_on.type == "cpu" else 1
+    workers = threads if states.measuring_device.type == "cpu" else 1
     part = Part(job.protocol, job.measures)
     tables = {}
     for layer, _, _, family, rows in measure_layers(states, [part], workers):

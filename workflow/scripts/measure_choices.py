@@ -47,7 +47,7 @@ def main(
             sampling,
             job.weights.shape,
             threads=threads,
-            in_memory=True,
+            needs_memory=True,
             tokenizer=tokenizer,
         )
         states = StatesInMemory(sample, numbers)
@@ -58,7 +58,7 @@ def main(
         places = [(layer, AFTER) for layer in range(states.layers + 1)]
         places.append((states.layers, BEFORE))
         # A GPU has one queue, so several threads would wait for each other.
-        workers = threads if states.measured_on.type == "cpu" else 1
+        workers = threads if states.measuring_device.type == "cpu" else 1
         for _, last_layer, part, _, rows in measure_layers(states, parts, workers, places):
             table += [
                 (*names, *astuple(variant), last_layer, *row.cells)

@@ -37,7 +37,7 @@ def main(job: ControlsJob, files: ForwardFiles, output: Path, threads: int) -> N
         job.sampling,
         weights.shape,
         threads=threads,
-        in_memory=True,
+        needs_memory=True,
         tokenizer=files.tokenizer,
     )
     # A GPU has one queue, so several threads would wait for each other.
@@ -61,14 +61,14 @@ def _compute_states(
 ) -> HiddenStates:
     """Compute the hidden states of a null model, without a loss."""
     if kind.startswith("shuffled"):
-        within = kind == "shuffled_within_windows"
-        windows = shuffle_tokens(sample.windows, sampling.seed, within=within)
+        within_windows = kind == "shuffled_within_windows"
+        windows = shuffle_tokens(sample.windows, sampling.seed, within_windows=within_windows)
         sample = replace(sample, windows=windows)
     if kind == "untrained":
         untrained_model = initialise_weights(sample.forward.model, sampling.seed, protocol.model)
         forward = ForwardPass(untrained_model, None, last_layer=sampling.last_layer)
         sample = replace(sample, forward=forward)
-    sample = replace(sample, predicted=None)
+    sample = replace(sample, predicted_tokens=None)
     states = StatesInMemory(sample)
     sample.store_states(states)
     if kind == "gaussian":

@@ -595,7 +595,7 @@ def _measure_all(
                 options,
                 name=label,
                 revision=revision,
-                shuffled_as=measurements[0][1].model.name
+                shuffle_name=measurements[0][1].model.name
                 if measurements and shares_batches
                 else "",
                 progress=progress,

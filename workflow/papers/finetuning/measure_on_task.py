@@ -69,13 +69,13 @@ def compute_vectors(
     kept_rows = dict.fromkeys(range(sample.layers), is_plain & is_held_out) | {
         sample.layers: is_plain
     }
-    states = StatesInMemory(sample, kept=kept_rows, measured_on=torch.device("cpu"))
+    states = StatesInMemory(sample, kept_rows=kept_rows, measuring_device=torch.device("cpu"))
     require_memory(
         states.bytes,
         "the hidden states of a task",
         "lower `most` in its entry of `tasks`, or set it",
     )
-    replace(sample, predicted=None).store_states(
+    replace(sample, predicted_tokens=None).store_states(
         states
     )  # without predictions, since no table has a loss
     is_train = is_plain & ~is_held_out

@@ -104,7 +104,7 @@ class Editor:
         name = f"the model in {checkpoint}"
         fitting, evaluation = _draw_windows(text, protocol, editing, checkpoint)
         sample = SampleRun.load(checkpoint, fitting + evaluation, protocol, shape, **options)
-        if sample.predicted is None:
+        if sample.predicted_tokens is None:
             raise InputError(
                 f"{name} has no language-model head, so it predicts no tokens; remove it from the figures that "
                 "draw changed blocks"
@@ -112,7 +112,7 @@ class Editor:
         first = len(fitting)
         fitting_windows = sample.windows[:first]
         self._sample = replace(
-            sample, windows=sample.windows[first:], predicted=sample.predicted[first:]
+            sample, windows=sample.windows[first:], predicted_tokens=sample.predicted_tokens[first:]
         )
         self._blocks = EditableBlocks(sample.forward, name)
         self._teacher = maps.TeacherStates(self._blocks, fitting_windows, sample.padding)

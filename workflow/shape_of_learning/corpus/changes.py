@@ -7,7 +7,7 @@ from typing import Any
 
 
 def describe_removed_text(record: Mapping[str, Any], name: str) -> str:
-    """Describe what cleaning removed from a text in one sentence; empty if it removed nothing.
+    """Describe in one sentence which parts of a text cleaning removed; empty if it removed nothing.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def describe_changes(record: Mapping[str, Any], name: str) -> str:
 
 
 def read_removed_text(record: Path) -> str:
-    """Describe the losses of a text by the record beside it; empty if there is no record."""
+    """Describe the removed parts of a text by the record beside it; empty if there is no record."""
     if not record.is_file():
         return ""
     content = json.loads(record.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from shape_of_learning.files import atomic_write, compute_sha256
 logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 20
-# Pages that a process cleans at a time: longer than their transfer, shorter than the whole.
+# Pages that a process cleans at a time: so many that cleaning takes longer than their transfer.
 PAGES_AT_A_TIME = 32
 BATCHES_AHEAD = 2  # batches of pages that wait for each process
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -45,18 +45,18 @@ def clean(
     Parameters
     ----------
     source : Path
-        A MediaWiki XML export, which may be cut off anywhere, or UTF-8 text that needs no cleaning.
+        A MediaWiki XML export, which may end anywhere, or UTF-8 text that needs no cleaning.
     text : Path
         Output: UTF-8 text with LF at line ends. From an export: one paragraph a line, and a blank line between
         articles.
     alphabet : Path
-        Output: JSON with the characters kept and dropped and their counts, other changes, the digests of `source` and
-        `text`, and counts of pages.
+        Output: JSON with the counts of kept and of dropped characters, other changes, the digests of `source` and
+        `text`, and the counts of pages.
     format : {"mediawiki", "text"}
         Format of `source`.
     alphabet_size : int, optional
-        Number of characters to keep; the others are dropped. Equally frequent characters are ranked by code point.
-        By default all characters are kept.
+        Number of distinct characters to keep; other characters are dropped. Equally frequent characters are ranked by
+        code point. By default all characters are kept.
     processes : int
         Number of processes that clean. The output does not depend on it.
     first_bytes : int, optional
@@ -67,12 +67,12 @@ def clean(
     Returns
     -------
     dict
-        Content of `alphabet`. Changes of a text are logged as a warning, too.
+        Content of `alphabet`. A warning in the log also describes the changes of the text.
 
     Raises
     ------
     InputError
-        If `source` is no file, has another format or no text. Neither output is then written.
+        If `source` is not a file, or has another format or no text. No output is then written.
     """
     label = origin or str(source)
     if not source.is_file():
@@ -97,7 +97,7 @@ def clean(
             content = "nothing but white space" if counts else "no text"
             raise InputError(f"{label} holds {content}: give another file in corpus.sources")
         if first_bytes is not None:
-            changes["bytes_cut_off"] = 0  # the cut was asked for
+            changes["bytes_cut_off"] = 0  # the user wants the cut
         ranking = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         size = len(ranking) if alphabet_size is None else alphabet_size
         alphabet_counts, dropped_counts = dict(ranking[:size]), dict(ranking[size:])
@@ -143,9 +143,9 @@ def _read_chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iter
 
 
 def _decode_chunks(chunks: Iterable[bytes], label: str, changes: Counter[str]) -> Iterator[str]:
-    """Decode text, write LF at line ends, and count the changes.
+    """Decode text, replace line ends by LF, and count the changes.
 
-    A character that the end of the file cuts is lost.
+    A character that the end of the file cuts off is lost.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     position, line_end = 0, ""
@@ -205,13 +205,13 @@ def _extract_articles(export: Export, pages: Counter[str], processes: int) -> It
         if page.text:
             yield f"\n{page.text}\n" if pages["kept"] else f"{page.text}\n"
         pages["kept" if page.text else "empty"] += 1
-        pages["in_pieces"] += page.in_pieces
+        pages["in_pieces"] += page.is_split
 
 
 def _clean_in_processes(
     export: Export, texts: Iterator[str], processes: int
 ) -> Iterator[CleanedPage]:
-    """Clean the texts in processes; few texts wait at a time, since an export is larger than memory."""
+    """Clean texts in processes; few texts wait at a time, since an export may be larger than memory."""
     batches = iter(lambda: list(islice(texts, PAGES_AT_A_TIME)), [])
     if processes == 1:
         for batch in batches:
@@ -245,7 +245,7 @@ def _extract_wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
 
 
 def _describe_characters(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
-    """Describe characters by their code points, too, since many look alike."""
+    """Describe characters with their code points, since many characters look alike."""
     return [
         {"character": character, "code_point": f"U+{ord(character):04X}", "count": count}
         for character, count in counts.items()

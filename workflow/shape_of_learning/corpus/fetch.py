@@ -1,4 +1,4 @@
-"""Download a corpus from the first address that has it, or read the text inside Python."""
+"""Download a corpus from the first address that has it, or read the documentation inside Python."""
 
 import errno
 import logging
@@ -27,16 +27,15 @@ from shape_of_learning.files import compute_git_blob, compute_sha256
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = (10, 60)  # for a connection, and between two bytes
-# Limits for the first server to answer, and for further servers after it.
-FIRST_ANSWER_SECONDS, FURTHER_ANSWER_SECONDS = 8.0, 0.5
+FIRST_ANSWER_SECONDS = 8.0  # until the first server answers
+FURTHER_ANSWER_SECONDS = 0.5  # after the first answer, until further servers answer
 PAUSES_SECONDS = (1, 4)  # before further tries
-BUSY = frozenset(
-    {408, 425, 429, *range(500, 600)}
-)  # answers of servers that may have the file later
+# Status codes of servers that may have the file later.
+BUSY = frozenset({408, 425, 429, *range(500, 600)})
 WEB = ("http://", "https://")
 # Some mirrors refuse clients without a name; a compressed answer would have no length.
 HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
-# Errors of unpacking; RuntimeError for archives with a password or a method that Python lacks.
+# Errors of unpacking; archives with a password or a method that Python lacks raise RuntimeError.
 DAMAGED = (zipfile.BadZipFile, LZMAError, zlib.error, EOFError, RuntimeError)
 
 
@@ -47,15 +46,15 @@ def fetch(job: SourceJob, urls: Sequence[str], output: Path) -> None:
     ----------
     job : SourceJob
     urls : sequence of str
-        http, https and file URLs and paths, tried in order, and again if a connection breaks or a server is
+        URLs (http, https, file) and paths. They are tried in order, and again if a connection breaks or a server is
         busy. Files with the suffix zip, gz, bz2 or xz are unpacked.
     output : Path
-        If another run is writing it, this run waits and takes its file.
+        The unpacked file. If another run is writing it, this run waits and takes that file.
 
     Raises
     ------
     InputError
-        If no address has the file. The message has one reason for each, or says that no server is reached.
+        If no address has the file. The message gives a reason for each address, or says that no server answers.
     """
     from filelock import FileLock
 
@@ -101,14 +100,14 @@ def _download_first(job: SourceJob, urls: Sequence[str], output: Path) -> str:
                     retries.append(url)
             else:
                 return url
-        if set(retries) <= unreachable.keys():  # a job does not wait for a network
+        if set(retries) <= unreachable.keys():  # jobs do not wait until there is a network
             break
         remaining = retries
     raise InputError(hide_secrets(_explain_failures(job.source, failures, unreachable)))
 
 
 def _download(job: SourceJob, url: str, output: Path) -> None:
-    """Download from one address, unpack and verify."""
+    """Download from one address, unpack the file and verify it."""
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
         file = _download_and_unpack(url, job.member, Path(folder))
         _require(file, job)
@@ -120,7 +119,7 @@ def _explain_failures(
 ) -> str:
     """Explain why a corpus could not be downloaded, and what to do."""
     key = f"corpus.sources.{source}"
-    # A second `--config` would replace the first one, and with it the models of the run.
+    # A second `--config` would replace the first, and so the models of the run.
     builtin = (
         "or use the text that comes with Python: add `'corpus={source: python_topics}'` to the values after your "
         "`--config`, which counts once, or write `corpus: {source: python_topics}` into your configuration file"
@@ -135,14 +134,14 @@ def _explain_failures(
     reasons = "; ".join(f"{url}: {reason}" for url, reason in failures.items())
     return (
         f"corpus {source!r} could not be downloaded ({reasons}): give an address that works, or the path of a file, in "
-        f"{key}.urls, correct {key} if this is the file you mean, {builtin}"
+        f"{key}.urls, correct {key} if this file is the right one, {builtin}"
     )
 
 
 def _find_unreachable_servers(source: str, urls: Sequence[str]) -> dict[str, str]:
-    """Connect to all servers at once, and return the reason for each address that cannot be reached.
+    """Connect to all servers at once, and return a reason for each address that cannot be reached.
 
-    This takes seconds in any network: other limits of time do not include the resolution of a name.
+    This takes seconds in any network, whereas the timeouts of connections do not include the resolution of names.
     """
     remote = [url for url in urls if url.lower().startswith(WEB)]
     if not remote:
@@ -178,7 +177,7 @@ def _find_unreachable_servers(source: str, urls: Sequence[str]) -> dict[str, str
 
 
 def _find_server(url: str) -> tuple[str, int]:
-    """Return the host and port that a download connects to: those of a proxy if one is set."""
+    """Return the host and port to which a download connects: those of the proxy, if the environment sets one."""
     from requests.utils import get_environ_proxies, select_proxy
 
     parts = urllib.parse.urlsplit(url)
@@ -237,7 +236,7 @@ def _copy(url: str, output: str, _: object) -> None:
 
 
 def _require(file: Path, job: SourceJob) -> None:
-    """Raise ValueError if a file has another digest than expected."""
+    """Raise ValueError if a file does not have the digests of its source."""
     if job.sha256 is not None and (digest := compute_sha256(file)) != job.sha256:
         raise ValueError(f"its SHA-256 is {digest}, but {job.sha256} is expected")
     if job.git_blob is not None and (digest := compute_git_blob(file)) != job.git_blob:
@@ -252,12 +251,12 @@ def _format_reason(error: BaseException) -> str:
 
 
 def read_demo_text() -> str:
-    """Return the language reference inside CPython: a paragraph a line, and a blank line between topics.
+    """Return the language reference inside CPython, with a paragraph per line and a blank line between topics.
 
-    It is for runs without a network, and depends only on the version of Python. It holds the paragraphs that end like
-    sentences, without marks of emphasis and code, but no grammar, sessions and tables. Long topics contain shorter
-    ones, so the repetitions of a paragraph are dropped: repeated text gives pairs of nearly equal hidden states, for
-    which no estimator of dimension is made.
+    It serves runs without a network, and depends on the version of Python only. It holds the paragraphs that end like
+    sentences, without marks of emphasis and code, and without grammar, sessions and tables. Long topics contain shorter
+    topics, so repeated paragraphs are dropped: repeated text gives pairs of nearly equal hidden states, for which
+    estimators of dimension are not made.
     """
     from pydoc_data.topics import topics
 

@@ -1,4 +1,7 @@
-"""The jobs that fetch and clean a text. The Snakefile reads this module at every start: it imports nothing heavy."""
+"""Define the jobs that fetch and clean a text.
+
+This module imports nothing heavy, because the Snakefile reads it at every start.
+"""
 
 from typing import Literal, NamedTuple
 
@@ -17,7 +20,7 @@ class SourceJob(NamedTuple):
     sha256 : str, optional
         Hexadecimal digest of the unpacked file.
     git_blob : str, optional
-        Name that git gives to its content: SHA-1 of ``blob SIZE\0`` and the content.
+        The name of its content in git: SHA-1 of ``blob SIZE\0`` and the content.
     """
 
     source: str

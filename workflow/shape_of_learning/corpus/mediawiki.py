@@ -24,7 +24,7 @@ from shape_of_learning.corpus.namespaces import (
 from shape_of_learning.corpus.open_marks import hide_costly_marks
 from shape_of_learning.errors import InputError
 
-# Elements without running text: code, formulas, media, tables, notes.
+# These elements hold no running text, but code, formulas, media, tables or notes.
 DROPPED_ELEMENTS = frozenset(
     {
         "categorytree", "ce", "charinsert", "chem", "code", "gallery", "graph", "hiero",
@@ -42,7 +42,7 @@ LINE_BREAKING_ELEMENTS = frozenset(
 )  # fmt: skip
 
 
-# Marks that come in pairs: the parser takes an unpaired one for text, a reader does not.
+# These marks come in pairs. The parser takes an unpaired mark for text, but a reader does not.
 _PAIRED_MARKS = ("[[", "]]", "{{", "}}", "{|", "|}", "'''", "''")
 _STRAY_TAG = re.compile(
     r"</?(?:abbr|b|big|blockquote|br|caption|center|cite|code|dd|del|div|dl|dt|em|font|gallery|"
@@ -51,19 +51,19 @@ _STRAY_TAG = re.compile(
     r"[^<>]*>|<!--|-->",
     re.IGNORECASE,
 )
-# A redirect's magic word, in any language, before its link. In a list, another item would follow.
+# A redirect is a magic word, in any language, before a link. After a list item, another item would follow.
 _REDIRECT = re.compile(r"\s*#[^\s\[\]#*:;]+\s*:?\s*\[\[[^\[\]\n]+\]\](?![^\n]*\n\s*#)")
 # A comment, or an element in which no comment can begin.
 _COMMENT = re.compile(
     r"<!--|<(nowiki|pre|math|gallery|timeline|source|syntaxhighlight)\b[^<>]*(?<!/)>", re.IGNORECASE
 )
 _BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]{3,}__")  # __TOC__ and its kin
-_LOCAL_SWITCH = re.compile(
-    r"__[^\W\d_]+(?:_[^\W\d_]+)*__"
-)  # as __KEIN_INHALTSVERZEICHNIS__ or __目次__
+# Behaviour switches in other languages, such as __KEIN_INHALTSVERZEICHNIS__ or __目次__.
+_LOCAL_SWITCH = re.compile(r"__[^\W\d_]+(?:_[^\W\d_]+)*__")
 
 # The parser's time grows with the square of the number of open marks, so longer texts are parsed by paragraphs.
-LONGEST_PAGE, LONGEST_PARAGRAPH = 2_000_000, 20_000
+LONGEST_PAGE = 2_000_000  # characters
+LONGEST_PARAGRAPH = 20_000
 
 # The parser's errors at the end of a truncated file.
 _CUT_OFF = ("no element found", "unclosed token", "partial character")
@@ -79,9 +79,9 @@ class Page(NamedTuple):
     text : str
         Wikitext of the last revision, with XML entities replaced.
     is_whole : bool
-        False for a page in which the file ends.
+        False if the file ends within the page.
     namespace : str
-        Number of the namespace, if the export has it.
+        Number of the namespace, if the export states it.
     is_redirect : bool
         Whether the export marks the page as a redirect.
     """
@@ -107,10 +107,10 @@ class Export:
     Attributes
     ----------
     namespaces : set of str
-        Case-folded names of all namespaces except that of articles: MediaWiki's own, and those of the export's
-        header, once it is read.
+        Case-folded names of all namespaces except that of articles: MediaWiki's standard names, and after the header
+        has been read also the names in it.
     invisible : InvisibleNamespaces
-        Namespaces of media and categories among them.
+        The namespaces of media and categories.
     """
 
     def __init__(self, chunks: Iterable[bytes], name: str):
@@ -125,7 +125,7 @@ class Export:
         self._pages: list[Page] = []
 
     def read_pages(self) -> Iterator[Page]:
-        """Yield pages in the order of the file; to be called once.
+        """Yield pages in the order of the file; call this once.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Export:
             ) from error
 
     def is_article(self, page: Page) -> bool:
-        """Return whether a page is in the namespace of articles; titles of films may contain a colon."""
+        """Return whether a page is in the namespace of articles; a title may contain a colon, as titles of films do."""
         if page.namespace:
             return page.namespace == "0"
         prefix, colon, _ = page.title.partition(":")
@@ -205,14 +205,14 @@ class Export:
 
 
 class CleanedPage(NamedTuple):
-    """Text of a page, with a paragraph, heading or list item a line, and whether it was parsed by paragraphs."""
+    """The text of a page, with a line per paragraph, heading or list item, and whether it was parsed by paragraphs."""
 
     text: str
-    in_pieces: bool = False
+    is_split: bool = False
 
 
 def is_redirect(wikitext: str) -> bool:
-    """Return whether a page is a redirect: it begins with a magic word and a link."""
+    """Return whether a page is a redirect, which begins with a magic word and a link."""
     beginning = wikitext[:1000]
     return beginning.lstrip()[:9].casefold() == "#redirect" or bool(_REDIRECT.match(beginning))
 
@@ -230,26 +230,27 @@ def clean_page(wikitext: str, invisible: InvisibleNamespaces = IN_ENGLISH) -> Cl
     Returns
     -------
     CleanedPage
-        Without templates, tables, comments, links to media, categories and other languages, and the elements in
-        `DROPPED_ELEMENTS`. Of links their anchor remains; of headings, list items, bold and italic text and all other
-        elements their words. HTML entities are replaced once. White space of any kind and length becomes one space.
+        The text without templates, tables, comments, links to media, categories and other languages, and without the
+        elements in `DROPPED_ELEMENTS`. Other links keep their anchor, and headings, list items, bold and italic text
+        and all other elements keep their words. HTML entities are replaced once. White space of any kind and length
+        becomes one space.
 
     Notes
     -----
-    Markup in the result is removed as well: mostly it is half of a pair, sometimes an article about HTML meant it. If
-    the parser fails on a page, the page is parsed by paragraphs; a paragraph on which it fails, or that is longer than
-    `LONGEST_PARAGRAPH`, is left out.
+    Markup that remains in the result is removed, too: mostly it is half of a pair, sometimes an article about HTML
+    quotes it. If the parser fails on a page, the page is parsed by paragraphs, without paragraphs that are longer than
+    `LONGEST_PARAGRAPH` or on which the parser fails.
     """
     wikitext = _cut_open_comment(wikitext)
     if len(wikitext) <= LONGEST_PAGE and (text := _parse_wikitext(wikitext, invisible)) is not None:
         return CleanedPage(text)
     short = [part for part in wikitext.split("\n\n") if len(part) <= LONGEST_PARAGRAPH]
     parts = (_parse_wikitext(part, invisible) for part in short)
-    return CleanedPage("\n".join(filter(None, parts)), in_pieces=True)
+    return CleanedPage("\n".join(filter(None, parts)), is_split=True)
 
 
 def _cut_open_comment(wikitext: str) -> str:
-    """Cut a page at an unclosed comment, since a reader sees nothing after it."""
+    """Cut a page at an unclosed comment, since readers do not see the text after it."""
     place, endless_elements = 0, set()
     while match := _COMMENT.search(wikitext, place):
         place, element = match.end(), (match[1] or "").lower()
@@ -283,10 +284,10 @@ def _parse_wikitext(wikitext: str, invisible: InvisibleNamespaces) -> str | None
 
 
 def _find_table_rows(lines: list[str]) -> list[bool]:
-    """Return for each line whether it is a row of a table that a template opens, or that is unclosed.
+    """Return for each line whether it is a row of a table that is unclosed, or that a template opens.
 
-    A header row begins with an exclamation mark, as a sentence or a name may. It is a row if it has a second cell or
-    an attribute, or if the line before or after it is a row.
+    A header row begins with an exclamation mark, but so may a sentence or a name. The line is a row if it has a second
+    cell or an attribute, or if the line before or after it is a row.
     """
     is_row = [line.startswith(("|", "{|")) for line in lines]
     may_be_header = [line.startswith("!") for line in lines]
@@ -302,7 +303,7 @@ def _find_table_rows(lines: list[str]) -> list[bool]:
 
 
 def _parse(wikitext: str, invisible: InvisibleNamespaces) -> str:
-    """Parse a wikitext, and return its words."""
+    """Parse a wikitext, and return its readable text."""
     plain, restore = hide_costly_marks(wikitext)
     return restore(_show_nodes(mwparserfromhell.parse(plain), invisible))
 
@@ -344,7 +345,7 @@ def _show_element(element: Tag, invisible: InvisibleNamespaces) -> str:
     if name in DROPPED_ELEMENTS:
         return ""
     content = "" if element.contents is None else _show_nodes(element.contents, invisible)
-    # A list item in wiki markup has a line of its own already.
+    # A list item in wiki markup already has its own line.
     breaks_line = name in LINE_BREAKING_ELEMENTS and not element.wiki_markup
     return f"\n{content}\n" if breaks_line else content
 
@@ -359,7 +360,7 @@ def _strip_residue(line: str, invisible: InvisibleNamespaces) -> str:
                 lambda word: "" if word[0].upper() == word[0] else word[0], line
             )
     if _has_mark(line):
-        # Intact markup inside of unclosed markup can be parsed alone.
+        # Intact markup inside of unclosed markup parses alone.
         line = _compile_media_link(invisible.media).sub("", _parse(line, invisible))
         while _has_mark(line):  # removing a mark may join the halves of another
             for mark in _PAIRED_MARKS:

@@ -1,4 +1,4 @@
-"""Namespaces and language codes of MediaWiki, by which links to media, categories and languages are recognised."""
+"""List the namespaces and language codes of MediaWiki, to recognise links to media, categories and languages."""
 
 import re
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _MEDIA_FILE = re.compile(
 
 
 class InvisibleNamespaces(NamedTuple):
-    """Case-folded names of namespaces whose links are no words of a page.
+    """Case-folded names of namespaces whose links a reader of a page does not see.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class InvisibleNamespaces(NamedTuple):
     def has_link(self, target: str) -> bool:
         """Return whether a link leads into one of the namespaces.
 
-        Exports in other languages use further names of media than their header lists, such as `Bild` in German. There
-        a link is recognised by the name of a media file, unless its prefix is that of another site.
+        Exports in other languages use names of media that their header does not list, such as `Bild` in German. In
+        these exports the name of a media file tells such a link, unless its prefix is that of another site.
         """
         prefix, colon, _ = target.partition(":")
         if not colon or fold_case(prefix) in self.media | self.categories:
@@ -50,8 +50,8 @@ def fold_case(namespace: str) -> str:
     return namespace.replace("_", " ").strip().casefold()
 
 
-# Codes of languages in MediaWiki, in later Wikipedias, and in links of 2006: such a link stands beside the page.
-# Other prefixes, as in [[doi:...|words]], lead to other sites, and the words of the link stay.
+# Codes of languages in MediaWiki, in later Wikipedias, and in links of 2006. MediaWiki shows such links beside the
+# page. Other prefixes, as in [[doi:...|words]], lead to other sites, and the words of the link stay.
 _CODES = """
     aa ab ace ady ady-cyrl aeb aeb-arab aeb-latn af ak aln als am an ang anp ar arc arn arq ary arz
     as ase ast atj av avk awa ay az azb ba ban bar bat-smg bbc bbc-latn bcc bcl be be-tarask

@@ -1,4 +1,4 @@
-"""Hide unclosed marks of a wikitext from the parser if they would take it minutes."""
+"""Hide unclosed marks of a wikitext from the parser if parsing them would take minutes."""
 
 import re
 from collections import Counter
@@ -9,10 +9,11 @@ from mwparserfromhell.definitions import URI_SCHEMES, is_parsable, is_single
 # At an unclosed mark the parser reads to the end, and then once more without the mark. Its time grows with the
 # characters that it reads twice; with this number a page takes seconds.
 MOST_CHARACTERS_READ_TWICE = 3_000_000
-# The parser takes most marks on deeper levels for text, but would follow braces until Python's stack is full.
+# On deeper levels the parser takes most marks for text, but follows braces until Python's stack is full.
 DEEPEST = 35
-# In a line; with more of them, the parser's time grows with their square.
-MOST_QUOTES, MOST_LIST_MARKS = 300, 40
+# Marks in a line; with more of them, the parser's time grows with the square of their number.
+MOST_QUOTES = 300
+MOST_LIST_MARKS = 40
 
 _SCHEMES = "|".join(map(re.escape, sorted(URI_SCHEMES)))
 _MARK = re.compile(
@@ -23,7 +24,7 @@ _MARK = re.compile(
 _CLOSING = {"]]": "[[", "|}": "{|", "]": "["}
 _LIST_MARKS = re.compile(rf"^([*#:;]{{{MOST_LIST_MARKS}}})[*#:;]+", re.MULTILINE)
 _QUOTES = re.compile(r"'{2,}")
-# Noncharacters of Unicode, which no text has.
+# Stand-ins for marks are noncharacters of Unicode, which texts do not contain.
 _STAND_INS = {"[": "\ufdd0", "]": "\ufdd1", "{": "\ufdd2", "}": "\ufdd3", "|": "\ufdd4"}
 _STAND_INS |= {"<": "\ufdd5", ">": "\ufdd6"}
 _HIDE = str.maketrans(_STAND_INS)
@@ -31,12 +32,12 @@ _RESTORE = str.maketrans({stand_in: mark for mark, stand_in in _STAND_INS.items(
 
 
 def hide_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
-    """Hide unclosed marks if the parser would take long.
+    """Hide the unclosed marks of a wikitext if parsing them would take minutes.
 
     Returns
     -------
     str
-        The wikitext, in which stand-ins may replace unclosed marks. The parser takes both for text.
+        The wikitext, in which stand-ins may replace unclosed marks. The parser takes these for text, too.
     callable
         Restores the marks in the parser's output.
     """
@@ -54,7 +55,7 @@ def hide_costly_marks(wikitext: str) -> tuple[str, Callable[[str], str]]:
 
 
 def _cut_quotes(line: str) -> str:
-    """Remove marks of italic and bold text from a line that has hundreds; its words stay."""
+    """Remove the marks of italic and bold text from a line with hundreds of them."""
     if line.count("''") <= MOST_QUOTES:
         return line
     # Four quotes are an apostrophe and bold text; more than five are apostrophes and bold italic text.
@@ -86,7 +87,7 @@ def _find_costly_marks(wikitext: str) -> tuple[list[tuple[int, int]], bool]:
 
 
 def _read_element(marks: "_Marks", wikitext: str, mark: re.Match[str]) -> int:
-    """Note the beginning or the end of an element, and return the position after it."""
+    """Record the beginning or the end of an element, and return the position after it."""
     name, first = mark[2].lower(), (mark.start(), mark.start() + 1)
     if not mark[4]:
         marks.costly.append(first)
@@ -129,7 +130,7 @@ class _Marks:
             self._close_one(beginning, span)
 
     def close_braces(self, start: int, end: int) -> None:
-        """Note a run of closing braces: three close an argument, two a template."""
+        """Close marks by a run of braces: three braces close an argument, two close a template."""
         while end - start >= 2 and (beginning := self._find_innermost("{{")):
             first, last = beginning
             number = min(3, last - first, end - start)
@@ -141,12 +142,12 @@ class _Marks:
                 self.costly.append((first, last))
 
     def end_line(self) -> None:
-        """Note the end of a line, where links to other sites end."""
+        """End a line, and with it all open links to other sites."""
         while self.open_marks and self.open_marks[-1][0] == "[":
             self.costly.append(self._pop())
 
     def skip(self, wikitext: str, kind: str, end: str, span: tuple[int, int]) -> int:
-        """Return the position after an element whose content has no marks."""
+        """Return the position after an element whose content the parser does not read."""
         if kind not in self._endless_kinds:
             if match := re.compile(re.escape(end), re.IGNORECASE).search(wikitext, span[1]):
                 return match.end()

@@ -1,4 +1,4 @@
-"""Windows of text drawn at random, and the held-out end of a text."""
+"""Draw windows of text at random, and cut or read the held-out end of a text."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from shape_of_learning.errors import InputError
 
 # Share of a text at its end that is never used for training or fitting.
 HELD_OUT_SHARE = 0.05
-PART_CHARACTERS = 1 << 20  # read at a time
+PART_CHARACTERS = 1 << 20  # characters that are read at a time
 
 
 def read_text(path: Path) -> str:
@@ -73,7 +73,7 @@ def sample_windows(
 ) -> list[str]:
     """Draw windows that do not overlap, without replacement.
 
-    The text is divided into windows of `length` characters from its beginning; a shorter rest at its end is never
+    The text is divided from its beginning into windows of `length` characters; a shorter rest at its end is never
     drawn.
 
     Parameters
@@ -85,7 +85,7 @@ def sample_windows(
     length : int
         Characters of a window, at least 1.
     rng : numpy.random.Generator
-        With the same state, the windows of a smaller `count` are the first ones of a larger.
+        With the same state, the windows of a smaller `count` are the first windows of a larger `count`.
     corpus : str or Path
         Name of the corpus in an error.
     key : str
@@ -94,7 +94,7 @@ def sample_windows(
     Returns
     -------
     list of str
-        In the order of drawing, which is not that of the text.
+        Windows in the order of drawing, which is not their order in the text.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _draw_starts(
     corpus: str | Path,
     key: str,
 ) -> list[int]:
-    """Draw the starts of windows in a text of so many characters."""
+    """Draw the starts of windows in a text of `characters` characters."""
     available = characters // length
     if available < count:
         raise InputError(
@@ -122,7 +122,7 @@ def _draw_starts(
             f"lower {key} or sampling.window_characters, or give a larger corpus in corpus.sources",
             "lower `windows`, or give `texts` of your own",
         )
-    # A permutation, not `choice`, whose first numbers depend on how many are drawn.
+    # The first numbers of a permutation do not depend on `count`, but the first numbers of `choice` do.
     return (rng.permutation(available)[:count] * length).tolist()
 
 
@@ -141,9 +141,9 @@ def read_held_out_part(text: str, length: int, trained_on: int = 0) -> str:
     length : int
         Characters of a window, at least 1.
     trained_on : int
-        Characters at the beginning of the text that a model was trained on. A pretraining counts its share in tokens,
-        so this may be a little more than :func:`cut_held_out_part`; windows that overlap it are left out, and the
-        others are the same for all models.
+        Number of characters at the beginning of the text on which a model was trained. A pretraining counts its share
+        in tokens, so this may be a little longer than :func:`cut_held_out_part`. Windows that overlap it are left out;
+        the other windows are the same for all models.
     """
     start = max(_find_held_out_start(text), trained_on)
     return text[start + (len(text) - start) % length :]

@@ -1,4 +1,4 @@
-"""Null models of hidden states: shuffled tokens, untrained weights, a Gaussian cloud."""
+"""Make null models of hidden states: shuffled tokens, untrained weights, a Gaussian cloud."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from shape_of_learning.random_streams import random_stream, stream_seed
 
 
 def shuffle_tokens(
-    windows: Sequence[TokenisedWindow], seed: int, *, within: bool
+    windows: Sequence[TokenisedWindow], seed: int, *, within_windows: bool
 ) -> list[TokenisedWindow]:
     """Permute the tokens of windows; special tokens and lengths stay as they are.
 
@@ -22,13 +22,16 @@ def shuffle_tokens(
     windows : sequence of TokenisedWindow
     seed : int
         Seed of the run; models with the same tokens have the same permutation.
-    within : bool
-        Permute within each window, which keeps its topic, or over all windows, which keeps only the frequencies.
+    within_windows : bool
+        Whether tokens are permuted within each window, which keeps its topic, or over all windows, which keeps only the
+        frequencies of tokens.
     """
     ordinary = [np.flatnonzero(~window.special) for window in windows]
     tokens = [window.ids[places] for window, places in zip(windows, ordinary, strict=True)]
-    stream = random_stream(seed, "shuffled within windows" if within else "shuffled unigram")
-    if within:
+    stream = random_stream(
+        seed, "shuffled within windows" if within_windows else "shuffled unigram"
+    )
+    if within_windows:
         shuffled_tokens = [stream.permutation(window_tokens) for window_tokens in tokens]
     else:
         ends = np.cumsum([len(window_tokens) for window_tokens in tokens])[:-1]
@@ -62,8 +65,8 @@ def initialise_weights(model: Any, seed: int, name: str) -> Any:
 
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed(seed, "untrained weights", model=name))
-        fresh = type(model)(model.config)
-    return fresh.to(model.device, model.dtype).eval().requires_grad_(False)
+        untrained_model = type(model)(model.config)
+    return untrained_model.to(model.device, model.dtype).eval().requires_grad_(False)
 
 
 class GaussianStates:
@@ -73,7 +76,7 @@ class GaussianStates:
     ----------
     states : HiddenStates
     protocol : MeasuringProtocol
-        Mean and covariance are those of the rows of its selection; the random numbers depend on its model and seed.
+        Its selection chooses the rows of mean and covariance; the random numbers depend on its model and seed.
     """
 
     def __init__(self, states: HiddenStates, protocol: MeasuringProtocol) -> None:
@@ -82,11 +85,11 @@ class GaussianStates:
 
     @property
     def massive(self) -> np.ndarray:
-        """The massive tokens of the model; as many vectors are left as of the model."""
+        """The massive tokens of the model, so that the null model drops as many vectors as the model does."""
         return self._states.massive
 
     def __getitem__(self, state: int) -> np.ndarray:
-        """Return as many vectors as the state has, in float32; a state that is not finite is returned itself."""
+        """Return as many vectors as the state has, in float32, or the state itself if it is not finite."""
         vectors = self._states[state]
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
         protocol = self._protocol
@@ -97,7 +100,7 @@ class GaussianStates:
         if not np.isfinite(sample).all():
             return values.astype(np.float32)
         place = np.arange(len(values))
-        if protocol.selection.sequence == "mean":  # all tokens of a window have its one vector
+        if protocol.selection.sequence == "mean":  # all tokens of a window get the same vector
             sample = average_windows(sample, windows[rows])
             _, place = np.unique(windows, return_inverse=True)
         mean = sample.mean(axis=0)

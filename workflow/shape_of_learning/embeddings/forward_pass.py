@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Inputs of models of images and sounds.
+# Arguments of models of images and sounds.
 OTHER_INPUTS = ("pixel_values", "input_features", "input_values")
 
 
@@ -45,18 +45,18 @@ class ForwardPass:
         Base model.
     head : LanguageModelHead or None
     last_layer : str
-        ``"after_final_norm"``: the last hidden state as the library returns it, which for most
-        decoders is after the final normalisation. ``"before_final_norm"``: the input of that normalisation, or the
-        same state if there is none. ``"both"``: the former as the last layer, followed by the latter. The head
-        always gets the former.
+        ``"after_final_norm"``: the last hidden state as the library returns it, for most decoders after the final
+        normalisation. ``"before_final_norm"``: the input of that normalisation, or without one the same state.
+        ``"both"``: the state after the norm as the last layer, then the state before it. The head always gets the
+        state after the norm.
 
     Attributes
     ----------
     changes_itself : bool
         Whether a pass leaves something in the model, such as the last states of RecurrentGemma, so that two threads
-        would mix theirs. It is known once :meth:`needs_windows_alone` was asked.
+        would mix their states. :meth:`needs_windows_alone` finds it out.
     has_last_state : bool
-        Whether the model returned a last hidden state in its latest pass; else that of the last block stands for it.
+        Whether the latest pass returned a last hidden state; if not, the output of the last block takes its place.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class ForwardPass:
         # One thread per window batch, so that the order of sums does not depend on the number of cores.
         torch.set_num_threads(1)
         self.model, self.head, self.device = model, head, model.device
-        # Where accelerate keeps the first weights on disk, it moves inputs itself.
+        # If accelerate keeps the first weights on disk, it moves the inputs itself.
         if self.device.type == "meta":
             self.device = torch.device("cpu")
         self.config = self.model.config
-        # The checkpoint's configuration may ask for outputs that are not needed here.
+        # The checkpoint's configuration may ask for outputs that no measure needs.
         self.config.use_cache = False
         self.config.output_hidden_states = self.config.output_attentions = False
         self.config.return_dict = True
@@ -87,9 +87,9 @@ class ForwardPass:
     def final_norm(self) -> "torch.nn.Module | None":
         """The normalisation after the blocks; None if the last block returns the last hidden state.
 
-        Architectures use many names for it, so it is found by its effect: one token is run, and the last hidden state
-        followed back through the modules outside of lists of blocks, past a projection (as in OPT), to the first
-        module that changes it without a matrix.
+        Architectures use many names for it, so we find it by its effect: we run one token, and follow the last hidden
+        state back through the modules outside of lists of blocks, past a projection (as in OPT), to the first module
+        that changes it without a matrix.
         """
         import torch
 
@@ -99,12 +99,12 @@ class ForwardPass:
             if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
                 calls.append((module, args[0], output))
 
-        outside = [
+        outer_modules = [
             module
             for name, module in self.model.named_modules()
             if not any(map(str.isdigit, name.split("."))) and not list(module.children())
         ]
-        with hook_modules(outside, note):
+        with hook_modules(outer_modules, note):
             state = self.run([np.zeros(1, dtype=np.int64)], 0).get("last_hidden_state")
         for module, argument, output in reversed(calls):
             # Dropout returns its argument.
@@ -114,20 +114,20 @@ class ForwardPass:
                 state = argument
         return None
 
-    def context(self) -> int | None:
-        """Return the largest number of tokens for the model; None if it has no limit."""
-        configured = getattr(self.config, "max_position_embeddings", None)
+    def find_context(self) -> int | None:
+        """Find the largest number of tokens that the model takes; None if it has no limit."""
+        stated_limit = getattr(self.config, "max_position_embeddings", None)
         limits = [self._position_count]
-        if isinstance(configured, int) and configured > 0:  # XLNet states -1
-            limits.append(configured)
+        if isinstance(stated_limit, int) and stated_limit > 0:  # XLNet states -1
+            limits.append(stated_limit)
         return min((limit for limit in limits if limit is not None), default=None)
 
     @cached_property
     def _position_count(self) -> int | None:
-        """Number of tokens that the table of positions has rows for; None if there is no table.
+        """The number of tokens for which the table of positions has rows; None if there is no table.
 
-        RoBERTa and its relatives count positions from the padding index on, so the rows before it have no token. The
-        table is found by its argument: in a text that repeats one token, only positions are consecutive numbers.
+        RoBERTa and its relatives count positions from the padding index on, so earlier rows have no token. We find the
+        table by its argument: in a text that repeats one token, only positions are consecutive numbers.
         """
         import torch
 
@@ -145,7 +145,7 @@ class ForwardPass:
         ]
         embeddings = self._embeddings
         token = 1 if embeddings is None else len(embeddings) // 2
-        # CANINE does not run on so short a text.
+        # CANINE raises an error for so short a text.
         with torch.no_grad(), hook_modules(tables, note), suppress(InputError):
             self.run([np.full(4, token)], 0)
         return min(rows, default=None)
@@ -158,9 +158,10 @@ class ForwardPass:
         return None
 
     def choose_padding(self, tokenizer: Any) -> int:
-        """Return the token that pads windows: the tokenizer's, or 0 if the model has no embedding for it.
+        """Return the token that pads windows: the tokenizer's padding, or 0 if the model has no embedding for it.
 
-        A padding token is often added to a tokenizer and not to its model. Padding is masked.
+        Users often add a padding token to a tokenizer and not to its model. Padding is masked,
+        so token 0 can replace it.
         """
         padding, embeddings = tokenizer.pad_token_id or 0, self._embeddings
         return padding if embeddings is None or padding < len(embeddings) else 0
@@ -168,15 +169,15 @@ class ForwardPass:
     def needs_windows_alone(self, windows: list[TokenisedWindow], padding: int) -> bool:
         """Return whether padding or other windows of a batch change a window's hidden states.
 
-        They do in architectures without a mask (FNet), or with convolutions or approximations that ignore it. The
-        longest and the shortest window, or half of it if all have the same length, are run alone and together, once
-        for each model. A difference beyond half of the digits of the model's precision is no rounding: most
+        They do in architectures without a mask (FNet), or with convolutions or approximations that ignore it. Once per
+        model, the longest and the shortest window are run alone and together; if all windows have the same length, half
+        of one is the shortest. A difference beyond half of the digits of the model's precision is no rounding: most
         architectures differ by less than 1e-5 in float32, FNet by .1 or more.
 
         Raises
         ------
         InputError
-            If a window has other hidden states when it is run again.
+            If the same window has other hidden states in a second run.
         """
         with self._lock:
             if self._needs_windows_alone is None:
@@ -191,9 +192,9 @@ class ForwardPass:
         if len(short.ids) == len(long.ids):
             short = _cut_in_half(long)
         long_states = self.compute_hidden_states([long], padding)[0]
-        before = _list_contents(self.model)
+        earlier_contents = _list_contents(self.model)
         short_states = self.compute_hidden_states([short], padding)[0]
-        if not _are_same(before, _list_contents(self.model)):
+        if not _are_same(earlier_contents, _list_contents(self.model)):
             self.changes_itself = True
         repeated_states = self.compute_hidden_states([long], padding)[0]
         rounding = torch.finfo(self.model.dtype).eps ** 0.5
@@ -222,7 +223,7 @@ class ForwardPass:
 
     def refuse_unsuitable(self, windows: list[TokenisedWindow], name: str) -> None:
         """Raise InputError if windows are too long, or have tokens without an embedding."""
-        longest, context = max(len(window.ids) for window in windows), self.context()
+        longest, context = max(len(window.ids) for window in windows), self.find_context()
         if context is not None and longest > context:
             raise InputError(
                 f"a window has {longest} tokens, but the model in {name} was made for {context}",
@@ -240,8 +241,8 @@ class ForwardPass:
                 "give the model's own `tokenizer`",
             )
 
-    def device_name(self) -> str:
-        """Return the name of the hardware, on which rounding depends."""
+    def find_device_name(self) -> str:
+        """Return the name of the hardware, since rounding depends on it."""
         import torch
 
         gpu = self.device.type == "cuda"
@@ -251,7 +252,7 @@ class ForwardPass:
         self,
         windows: list[TokenisedWindow],
         padding: int,
-        predicted: list[PredictedTokens] | None = None,
+        predicted_tokens: list[PredictedTokens] | None = None,
         shape: tuple[int, int] | None = None,
         destination: "str | torch.device" = "cpu",
     ) -> "tuple[list[torch.Tensor], torch.Tensor | None]":
@@ -262,11 +263,11 @@ class ForwardPass:
         windows : list of TokenisedWindow
             The windows.
         padding : int
-            Token that pads short windows. RoBERTa derives positions from it, so it must be the tokenizer's, if the
-            tokenizer has one.
-        predicted : list of PredictedTokens, optional
+            Token that pads short windows. RoBERTa derives positions from it, so it must be the tokenizer's padding
+            token, if there is one.
+        predicted_tokens : list of PredictedTokens, optional
             Tokens that the head predicts in each window. If their input is not the window, as in a masked language
-            model, the blocks are run once more.
+            model, the blocks run once more.
         shape : tuple of int, optional
             Rows and length of the input; see :class:`.WindowBatch`. By default the number and length of the windows.
         destination : str or torch.device
@@ -275,8 +276,8 @@ class ForwardPass:
         Returns
         -------
         states : list of tensor of float32, shape (rows, length, width)
-            By layer, embedding output first; the state before the final norm comes last, if both are computed.
-            The first rows are those of the windows; further rows are padding.
+            By layer, embedding output first; with ``"both"``, the state before the final norm comes last. The first
+            rows are the windows; further rows are padding.
         sums : tensor of float64, shape (windows,), or None
             Negative log-likelihood of each window's predicted tokens, in nats.
         """
@@ -292,13 +293,15 @@ class ForwardPass:
             states = [state.detach() for state in states]
             # Each state is freed as it is copied, so that the next copy gets its memory.
             copies = [states.pop(0).to(destination, torch.float32) for _ in range(len(states))]
-            if predicted is None:
+            if predicted_tokens is None:
                 return copies, None
-            inputs = [tokens.shown for tokens in predicted]
+            inputs = [tokens.input_ids for tokens in predicted_tokens]
             if any(ids is not text for ids, text in zip(inputs, texts, strict=True)):
                 last = self.run(inputs, padding, shape).last_hidden_state
             assert self.head is not None  # without a head there are no predicted tokens
-            return copies, self.head.sum_negative_log_likelihoods(last, predicted, kind).cpu()
+            return copies, self.head.sum_negative_log_likelihoods(
+                last, predicted_tokens, kind
+            ).cpu()
 
     def _compute_states(
         self,
@@ -307,11 +310,11 @@ class ForwardPass:
         shape: tuple[int, int],
         segments: Sequence[np.ndarray],
     ) -> "tuple[list[torch.Tensor], torch.Tensor, type]":
-        """Run texts; return all hidden states, the last one after the final norm, and the class of the output."""
+        """Run texts; return all hidden states, the state after the final norm, and the class of the model's output."""
         blocks = self._find_recorded_blocks(texts[0], padding)
         records = vars(self._records)
         with self._record_states(blocks):
-            # A pass that failed may have left records.
+            # A failed pass may have left records.
             records.clear()
             output = self.run(texts, padding, shape, segments, output_hidden_states=blocks is None)
         if blocks is None:
@@ -322,19 +325,19 @@ class ForwardPass:
                 states = [state.transpose(0, 1) for state in states]
         last = output.get("last_hidden_state")
         self.has_last_state = last is not None
-        if last is None:  # as of DPR
+        if last is None:  # as in DPR
             last = states[-1]
         tokens = shape[1]
         is_padded = states[0].shape[1] != tokens == last.shape[1]
         if is_padded and are_equal(last, states[-1][:, :tokens]):
-            # BigBird pads a text to whole blocks, and cuts its last hidden state alone.
+            # BigBird pads a text to whole blocks, and cuts the padding off its last hidden state only.
             states = [state[:, :tokens] for state in states]
         # Without a final norm, both are the last hidden state.
-        before_final_norm = records.pop("before_final_norm", last)
+        state_before_norm = records.pop("before_final_norm", last)
         records.clear()
-        states[-1] = last if self._last_layer != "before_final_norm" else before_final_norm
+        states[-1] = last if self._last_layer != "before_final_norm" else state_before_norm
         if self._last_layer == "both":
-            states.append(before_final_norm)
+            states.append(state_before_norm)
         for number, state in enumerate(states):
             if state.ndim != 3 or state.shape[:2] != shape:
                 raise InputError(
@@ -347,8 +350,8 @@ class ForwardPass:
     def _find_recorded_blocks(self, text: np.ndarray, padding: int) -> Blocks | None:
         """Find the blocks whose hidden states must be recorded; None if the library returns the same states.
 
-        In some architectures (Mamba, RWKV) the library's list begins after the first block, or ends elsewhere. A text
-        is run once to compare the library's states with those of the blocks.
+        In some architectures (Mamba, RWKV) the library's list begins after the first block, or ends elsewhere. So we
+        run a text once, and compare the library's states with the states of the blocks.
         """
         with self._lock:
             if not hasattr(self, "_recorded_blocks"):
@@ -375,15 +378,17 @@ class ForwardPass:
         number = len(block_states)
         if len(library) == number + 1 and all(map(are_equal, block_states, library)):
             return None
-        shared = sum(any(are_equal(state, entry) for entry in library) for state in block_states)
-        has_more = len(library) > number + 2 and shared == number
-        if library and (has_more or (len(blocks.calls) != layers and 2 * shared < number)):
+        shared_states = sum(
+            any(are_equal(state, entry) for entry in library) for state in block_states
+        )
+        has_more = len(library) > number + 2 and shared_states == number
+        if library and (has_more or (len(blocks.calls) != layers and 2 * shared_states < number)):
             return None
         return blocks
 
     @property
     def _stated_layers(self) -> int:
-        """Number of layers in the configuration; 0 if it has none."""
+        """The number of layers in the configuration; 0 if it states no number."""
         layers = getattr(self.config.get_text_config(), "num_hidden_layers", 0)
         return layers if isinstance(layers, int) else 0
 
@@ -427,11 +432,11 @@ class ForwardPass:
         segments: Sequence[np.ndarray] = (),
         **options: Any,
     ) -> "ModelOutput":
-        """Run the base model on texts, each an array of tokens; pairs of texts have segments, too."""
+        """Run the base model on texts, which are arrays of tokens; pairs of texts also have segments."""
         shape = shape or (len(texts), max(map(len, texts)))
         if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it distinguishes segments
             options["token_type_ids"] = self._fill_rows(segments, shape, 0)
-        structure = copy_structure(self.model)  # anew, since blocks may have been edited
+        structure = copy_structure(self.model)  # in each run, since blocks may have been edited
         try:
             output = self.model(
                 input_ids=self._fill_rows(texts, shape, padding),
@@ -490,12 +495,12 @@ class ForwardPass:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
 
     def find_blocks(self, remedy: str) -> "torch.nn.ModuleList":
-        """Find the transformer blocks, a list of modules that hidden states pass one after the other.
+        """Find the transformer blocks: the list of modules through which hidden states pass one after the other.
 
         Raises
         ------
         InputError
-            If there are none, as in ALBERT, whose layers share one block; the message ends with `remedy`.
+            If the model has no such list, as in ALBERT, whose layers share one block; the message ends with `remedy`.
         """
         import torch
 
@@ -583,23 +588,23 @@ def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:
     return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
-# Backends that may round products of float32: TF32 keeps 10 bits of mantissa, too few for distances of neighbours.
+# Backends that may round products of float32, by TF32 to 10 bits of mantissa: too few for distances of neighbours.
 ROUNDING = ("", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn", "mkldnn.matmul")
 
 
 def find_rounding_settings(path: str) -> Any:
-    """Return the part of ``torch.backends`` with this path, which has an attribute ``fp32_precision``."""
+    """Return the part of ``torch.backends`` at this path, which has the attribute ``fp32_precision``."""
     import torch
 
     return reduce(getattr, path.split(".") if path else [], torch.backends)
 
 
 def _compute_exactly() -> None:
-    """Forbid rounding beyond that of the numbers' own type on GPUs."""
+    """Forbid GPUs to round more than the type of the numbers does."""
     import torch
 
     for path in ROUNDING:
         find_rounding_settings(path).fp32_precision = "ieee"
-    # Sums of 16-bit products stay in float32 when they are split.
+    # A split sum of 16-bit products keeps its parts in float32.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

@@ -22,7 +22,7 @@ def hook_modules(modules: "Iterable[torch.nn.Module]", call: Callable[..., None]
 def record_states(blocks: "torch.nn.ModuleList") -> "Iterator[list[torch.Tensor]]":
     """Record the hidden states of a forward pass: the argument of the first block and the outputs of all blocks.
 
-    The last one is before a final norm; the library does not return it.
+    The last of them, before a final norm, is a state that the library does not return.
     """
     states: list[torch.Tensor] = []
 
@@ -68,14 +68,14 @@ class Call(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The blocks of a model, which hidden states pass one after the other.
+    """The blocks of a model, through which hidden states pass one after the other.
 
     Attributes
     ----------
     modules : ModuleList
         A module that layers share is called several times.
     calls : list of Call
-        Calls of the run in which the blocks were found, batch first.
+        Calls in the run of :func:`find_blocks`, batch first.
     are_time_first : bool
         Whether the blocks' tensors have the shape (token, batch, hidden).
     """
@@ -103,8 +103,8 @@ def find_blocks(
     tokens : int
         Length of the text, 2 or more.
     layers : int
-        Number of layers in the configuration, or 0. A list of this length is preferred, then a longer list to a
-        shorter one, and an outer list to those in its blocks.
+        Number of layers in the configuration, or 0. A list with this number of calls is preferred, then the list with
+        the most calls, then an outer list.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def find_blocks(
 
 
 def _are_chained(calls: list[Call]) -> bool:
-    """Return whether most arguments are the output of the block before: RWKV halves some in between."""
+    """Return whether most arguments equal the output of the previous block; RWKV halves some in between."""
     pairs = list(pairwise(calls))
     links = sum(are_equal(first.output, second.argument) for first, second in pairs)
     return 2 * links >= len(pairs)
@@ -165,9 +165,9 @@ Structure = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def copy_structure(model: "torch.nn.Module") -> Structure:
-    """Copy which modules a model has, and the names that they keep.
+    """Copy the references of a model to its modules, and the names that its modules hold.
 
-    BigBird replaces its sparse attention for good when it meets a short text, so that all later texts would have other
+    BigBird replaces its sparse attention for good when it gets a short text, so that all later texts would have other
     hidden states.
     """
     copies = []
@@ -180,9 +180,9 @@ def copy_structure(model: "torch.nn.Module") -> Structure:
 
 def restore_structure(structure: Structure) -> bool:
     """Restore the modules and names of a model, and return whether any had changed."""
-    changed = False
+    has_changed = False
     for mapping, copy in structure:
         if any(mapping.get(key) is not value for key, value in copy.items()):
             mapping.update(copy)
-            changed = True
-    return changed
+            has_changed = True
+    return has_changed

@@ -27,9 +27,9 @@ def measure_layers(
     states : HiddenStates
     parts : sequence of Part
     threads : int
-        Layers that are measured at a time, each on one thread, so that numbers do not depend on `threads`.
+        Number of layers that are measured at a time. Each has one thread, so that numbers do not depend on `threads`.
     places : sequence of (int, str)
-        Layers, and whether the last one is before or after the final norm; by default all layers, after it.
+        Layers, and the state of the last one: :data:`.AFTER` (the default, for all layers) or :data:`.BEFORE`.
 
     Yields
     ------
@@ -38,7 +38,7 @@ def measure_layers(
     """
     places = places or [(layer, AFTER) for layer in range(states.layers + 1)]
     if any(part.drops_massive_tokens for part in parts):
-        _ = states.massive  # found once, before threads share the states
+        _ = states.massive  # computed once, before threads share the states
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         results = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
         for (layer, last_layer), layer_results in zip(places, results, strict=True):

@@ -1,4 +1,4 @@
-"""The massive tokens of the hidden states of a checkpoint, and their share of the variance."""
+"""Describe the massive tokens of the hidden states of a checkpoint, and their share of the variance."""
 
 import json
 from collections import Counter
@@ -21,12 +21,12 @@ def describe_massive_tokens(states: HiddenStates, tokenizer: Path) -> Iterator[t
     ----------
     states : HiddenStates
     tokenizer : Path
-        The folder of the tokenizer, which writes the tokens.
+        The folder of the tokenizer, which decodes the tokens.
 
     Yields
     ------
     tuple
-        Columns ``MASSIVE_COLUMNS``. Positions count from 0 within a window. Positions, and tokens in quotes, are
+        The cells of ``MASSIVE_COLUMNS``. Positions count from 0 within a window. Positions, and tokens in quotes, are
         listed with their number among the massive tokens, the most frequent first.
     """
     for layer in range(states.layers + 1):
@@ -43,6 +43,6 @@ def _describe_layer(states: HiddenStates, layer: int, tokenizer: Path) -> tuple[
     lists = [
         "; ".join(f"{value} ({count})" for value, count in counts) for counts in (positions, texts)
     ]
-    in_any_layer = int(states.massive.sum())
+    massive_in_layers = int(states.massive.sum())
     concentration = measure_concentration(vectors)
-    return (layer, *concentration, len(massive), in_any_layer, len(vectors), *lists)
+    return (layer, *concentration, len(massive), massive_in_layers, len(vectors), *lists)

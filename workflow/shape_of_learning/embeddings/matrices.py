@@ -1,4 +1,4 @@
-"""The matrices of a model itself, embeddings and final norm, and their measures."""
+"""Find and measure the matrices of a model itself: its embeddings and its final norm."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from shape_of_learning.random_streams import random_stream
 if TYPE_CHECKING:
     import torch
 
-MOST_POINTS = 20_000
+MOST_POINTS = 20_000  # entries of a vocabulary
 DIGITS = 6  # of a coordinate: more than a page shows
 
 
@@ -42,7 +42,7 @@ def write_checkpoint_tables(
     matrices: MatrixProtocol,
     massive: Iterable[tuple[object, ...]] = (),
 ) -> None:
-    """Write the tables of a checkpoint that do not come from the measures of its hidden states.
+    """Write the tables of a checkpoint that hold no measures of its hidden states.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def write_checkpoint_tables(
         Paths: ``tensors``, a table with a row for each tensor; ``loss``, a table with one row; ``weights``,
         ``weight_points`` and ``massive``, if a figure or a table reads them.
     matrices : MatrixProtocol
-        The measures of matrices; without measures a table has no rows.
+        The measures of matrices; without measures the table ``weights`` has no rows.
     massive : iterable of tuple
         Rows of the table ``massive``.
     """
@@ -87,8 +87,8 @@ def measure_matrices(
     Yields
     ------
     tuple
-        Columns ``MATRIX_COLUMNS``. `n` is the number of vectors: 1 for the final norm. The value is NaN
-        where it is undefined, or the matrix holds NaN or infinity.
+        The cells of ``MATRIX_COLUMNS``. `n` is the number of vectors: 1 for the final norm. The value is NaN if it is
+        undefined, or if the matrix holds NaN or infinity.
     """
     for name, matrix in matrices:
         n, d = matrix.shape
@@ -121,8 +121,7 @@ def place_entries(
     Yields
     ------
     tuple
-        Columns ``POINT_COLUMNS``, ``centered`` being ``yes`` or ``no``. A matrix that holds NaN or infinity has no
-        points.
+        The cells of ``POINT_COLUMNS``; ``centered`` is ``yes`` or ``no``. A matrix with NaN or infinity has no points.
     """
     for name, matrix in matrices:
         if name == FINAL_NORM:
@@ -147,11 +146,10 @@ def find_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to ndarray of float32
-        ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library
-        finds them for any architecture; or ``tied`` if both are the same. Then ``final_norm``: in its rows the
-        gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). An encoder
-        whose blocks end with a normalisation has no final one. The arrays may be the model's own memory, so never
-        write into them.
+        ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library finds them for
+        any architecture; or ``tied`` if both are the same. Then ``final_norm``, (1, d) or (2, d): its rows are the gain
+        of the normalisation after the last block and, if there is one, its bias. An encoder whose blocks end with a
+        normalisation has no final norm. The arrays may share the model's memory, so never write into them.
     """
     ends: dict[str, Any] = {"input": forward.model.get_input_embeddings()}
     if forward.head is not None:
@@ -179,12 +177,12 @@ def _share_weights(first: Any, second: Any) -> bool:
 
 
 def _read_gain_and_bias(norm: Any) -> "list[torch.Tensor]":
-    """Return the gain of a normalisation, in Gemma its weight plus 1, and its bias if it has one."""
+    """Return the gain of a normalisation, which in Gemma is its weight plus 1, and its bias if there is one."""
     import torch
 
     weight, bias = norm.weight, getattr(norm, "bias", None)
     shift = torch.zeros_like(weight) if bias is None else bias
-    # The probe has mean 0 and, times 16, is so large that the constant under the root does not matter.
+    # The probe has mean 0. Times 16 it is so large that the constant under the root does not matter.
     probe = torch.ones_like(weight)
     probe[1::2] = -1
     with torch.inference_mode():

@@ -37,10 +37,10 @@ logger = logging.getLogger(__name__)
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 # Implementations of attention that run anywhere; None is the library's choice.
 PORTABLE_ATTENTION = (None, "eager", "sdpa")
-MOST_MODULES = 100_000  # labels, experts or heads; layers have their own bound
-# Enough for attention to go from the last token to several others.
+MOST_MODULES = 100_000  # labels, experts or heads; layers have another bound
+# With so many tokens, attention can go from the last token to several others.
 TRIED_TOKENS = 8
-# One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
+# One block of float32 logits: 66 rows for BLOOM's vocabulary of 250,880, enough for a fast matrix product.
 LOGITS_BYTES = 1 << 26
 
 
@@ -64,7 +64,7 @@ def choose_device() -> "torch.device":
 
 
 def find_device(name: str | None) -> "torch.device":
-    """Return the device of a name, or the default device; InputError if it cannot be used."""
+    """Return the device of this name, or without a name the default device; InputError if it cannot be used."""
     if not name:
         return choose_device()
     import torch
@@ -88,9 +88,9 @@ def load_model(
     Parameters
     ----------
     folder : Path
-        Checkpoint in Hugging Face format. Its code is never run.
+        Checkpoint in Hugging Face format. Code in it is never run.
     role : {"decoder", "encoder", "encoder-decoder", ""}
-        The head of a decoder predicts the next token, that of an encoder masked ones; other roles have no head.
+        The head of a decoder predicts the next token, the head of an encoder masked tokens; other roles have no head.
     precision : str
         ``"float32"``, ``"bfloat16"`` or ``"float16"``.
     device : torch.device
@@ -98,16 +98,16 @@ def load_model(
     Returns
     -------
     base : transformers.PreTrainedModel
-        In evaluation mode; of an encoder-decoder its encoder.
+        In evaluation mode; for an encoder-decoder, its encoder.
     head : LanguageModelHead or None
-        None, with a line in the log, if the library has no head for the architecture, the checkpoint lacks weights of
-        the head, or the model sees the next token before it predicts it.
+        None, with a line in the log, if the library has no head for the architecture, if the checkpoint lacks weights
+        of the head, or if the model sees the next token before it predicts it.
 
     Raises
     ------
     InputError
-        If the checkpoint cannot be read, lacks weights of the base model (they would be random numbers), or
-        is too large for the GPU.
+        If the checkpoint cannot be read, lacks weights of the base model (which would be random numbers), or is too
+        large for the GPU.
     """
     import transformers
 
@@ -124,7 +124,7 @@ def load_model(
         "decoder": (transformers.AutoModelForCausalLM, transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }.get(role, (None, ()))
-    # The hidden states are those of AutoModel, so the model with a head must contain the same class.
+    # The hidden states must be those of AutoModel, so the model with a head must contain the same class.
     base_class = transformers.MODEL_MAPPING.get(type(config), None)
     if type(config) in head_mapping:
         model, missing_keys = _load(head_class, folder, config, precision, device)
@@ -139,14 +139,14 @@ def load_model(
 
 
 def find_base(model: "PreTrainedModel") -> "PreTrainedModel":
-    """Return the model without its heads, of which DPR has one around another."""
+    """Return the model without its heads; in DPR a head contains a model with another head."""
     while model.base_model is not model:
         model = model.base_model
     return model
 
 
 def _find_saved_class(config: "PretrainedConfig") -> Any:
-    """Return the library's class that the checkpoint was saved as; None if the library lacks it."""
+    """Return the library's class from which the checkpoint was saved; None if the library lacks it."""
     import transformers
 
     for name in list_class_names(vars(config)):
@@ -159,14 +159,14 @@ def _find_saved_class(config: "PretrainedConfig") -> Any:
 def _find_head(
     model: "PreTrainedModel", role: str, missing_keys: list[str], folder: Path
 ) -> "LanguageModelHead | None":
-    """Return the head of a model; None if it lacks weights, or if the model sees the tokens to predict."""
+    """Return the head of a model; None if the head lacks weights, or if the model sees the tokens to predict."""
     if missing_keys:
         logger.info("%s lacks `%s` of its language-model head", folder, missing_keys[0])
         return None
     if role == "decoder" and sees_later_tokens(model.base_model):
         logger.warning(
-            "the model in %s sees the tokens that it would predict, since its attention goes both ways; "
-            "it has no loss (in the workflow `role: encoder` in its entry says so)",
+            "the model in %s sees the tokens that it would predict, since its attention goes both ways, so it has no "
+            "loss; in the workflow, write `role: encoder` into its entry",
             folder,
         )
         return None
@@ -174,10 +174,10 @@ def _find_head(
 
 
 def sees_later_tokens(model: "PreTrainedModel") -> bool:
-    """Return whether a token changes the hidden states of those before it, as in an encoder.
+    """Return whether a token changes the hidden states of earlier tokens, as in an encoder.
 
-    A few tokens are run twice, the second time with another last token. A model that does not run on them is an error
-    only when windows are run.
+    A few tokens are run twice, the second time with another last token. If the model does not run on them, the answer
+    is False, since running the windows will raise the error.
     """
     import torch
 
@@ -199,7 +199,7 @@ def sees_later_tokens(model: "PreTrainedModel") -> bool:
 
 
 def refuse_two_stacks(shape: Shape, model: str | Path) -> None:
-    """Refuse a model with an encoder and a decoder, of which a user must choose one."""
+    """Raise InputError for a model with an encoder and a decoder, since the user must choose one of them."""
     if shape.role == "encoder-decoder":
         raise InputError(
             f"{model} has an encoder and a decoder",
@@ -242,7 +242,8 @@ def read_config(folder: Path) -> "PretrainedConfig":
 def _choose_attention(config: "PretrainedConfig") -> None:
     """Let the library choose the implementation of attention, unless a configuration names a portable one.
 
-    Others need a GPU, half precision or a package, and some are code that the library would fetch from the Hub.
+    Other implementations need a GPU, half precision or a package, or are code that the library would fetch from the
+    Hub.
     """
     if config._attn_implementation not in PORTABLE_ATTENTION:
         config._attn_implementation = None
@@ -251,18 +252,18 @@ def _choose_attention(config: "PretrainedConfig") -> None:
 
 
 def _refuse_counts(config: Mapping[str, Any], path: Path) -> None:
-    """Refuse more modules or labels than any model has, since the library would never finish building them."""
+    """Raise InputError for more modules or labels than any model has; the library would build them for ever."""
     for key, value in config.items():
         if isinstance(value, dict):
             _refuse_counts(value, path)
             continue
         if re.search(r"layers?$|depth$|blocks?$", key):
-            most = MOST_LAYERS
+            limit = MOST_LAYERS
         elif re.search("(labels|experts|heads|groups|stages)$", key):
-            most = MOST_MODULES
+            limit = MOST_MODULES
         else:
             continue
-        if isinstance(value, int) and value > most:
+        if isinstance(value, int) and value > limit:
             raise InputError(
                 f"{path} says {value:,} for `{cut(key)}`, more than any model has; correct it, or fetch the file again"
             )
@@ -271,10 +272,10 @@ def _refuse_counts(config: Mapping[str, Any], path: Path) -> None:
 def _load(
     kind: Any, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
 ) -> "tuple[PreTrainedModel, list[str]]":
-    """Load a model to a device, and return the weights of its head that the files lack.
+    """Load a model to a device; return it, and the names of the weights of its head that the files lack.
 
-    All weights that are measured are loaded here, so files that must not be read, and missing or surplus keys of the
-    base model, are errors here.
+    All measured weights are loaded here, so this function raises the errors for files that must not be read, and for
+    missing or surplus keys of the base model.
     """
     import torch
 
@@ -380,7 +381,7 @@ def apply_adapter(model: "PreTrainedModel", folder: Path) -> None:
 
 
 def _find_other_heads(model: "PreTrainedModel", keys: Iterable[str]) -> set[str]:
-    """Return the modules that an adapter holds whole and its model lacks: heads for another task, past all states."""
+    """Return the whole modules of an adapter that its model lacks: heads of another task, after all hidden states."""
     configs: dict[str, Any] = model.peft_config
     whole_modules = {
         name
@@ -408,29 +409,29 @@ class LanguageModelHead:
 
     Notes
     -----
-    The library's own forward pass runs on a base model that returns the rows, and so includes all that an
-    architecture adds to a linear map (bias, scale, soft cap, one more dense layer). The head reads each row alone, so
-    the rows may come in blocks.
+    The library's own forward pass runs, on a stand-in for the base model that returns the rows. So logits include all
+    that an architecture adds to a linear map (bias, scale, soft cap, one more dense layer). The head reads each row
+    alone, so rows may come in blocks.
     """
 
     def __init__(self, model: Any):
         self.model = model
         self.vocabulary: int = model.config.get_text_config().vocab_size
 
-    def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
+    def compute_logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
         """Return the logits (n, vocabulary) of last hidden states (n, width).
 
         `kind` is the class of the base model's output, whose fields the head may read.
         """
         sequence = rows.unsqueeze(0)
-        head = copy.copy(self.model)  # the copy of this thread; it shares the weights
+        head = copy.copy(self.model)  # a copy for this thread, which shares the weights
         # An attribute of the instance hides the module of that name.
         output = kind(last_hidden_state=sequence)
         vars(head)[head.base_model_prefix] = _ConstantBase(output, self.model.base_model)
         return head(inputs_embeds=sequence).logits.squeeze(0)
 
     def sum_negative_log_likelihoods(
-        self, states: "torch.Tensor", predicted: Sequence[PredictedTokens], kind: type
+        self, states: "torch.Tensor", predicted_tokens: Sequence[PredictedTokens], kind: type
     ) -> "torch.Tensor":
         """Sum the negative log-likelihoods of the predicted tokens of each window.
 
@@ -438,10 +439,10 @@ class LanguageModelHead:
         ----------
         states : tensor, shape (rows, length, width)
             Last hidden states of the windows, in their order; further rows are padding.
-        predicted : sequence of PredictedTokens
+        predicted_tokens : sequence of PredictedTokens
             Tokens to predict in each window.
         kind : type
-            As in :meth:`logits`, which gets rows in blocks of :data:`LOGITS_BYTES` of logits.
+            As in :meth:`compute_logits`, which gets blocks of rows with :data:`LOGITS_BYTES` of logits.
 
         Returns
         -------
@@ -452,14 +453,14 @@ class LanguageModelHead:
         import torch
 
         block = max(1, LOGITS_BYTES // (4 * self.vocabulary))
-        sums = torch.zeros(len(predicted), dtype=torch.float64, device=states.device)
-        for number, tokens in enumerate(predicted):
+        sums = torch.zeros(len(predicted_tokens), dtype=torch.float64, device=states.device)
+        for number, tokens in enumerate(predicted_tokens):
             rows = states[number, torch.from_numpy(tokens.positions).to(states.device)]
             targets = torch.from_numpy(tokens.targets).to(states.device)
             for row_block, target_block in zip(
                 rows.split(block), targets.split(block), strict=True
             ):
-                logits = self.logits(row_block, kind).float()
+                logits = self.compute_logits(row_block, kind).float()
                 terms = torch.nn.functional.cross_entropy(logits, target_block, reduction="none")
                 sums[number] += terms.double().sum()
         return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
@@ -485,5 +486,5 @@ class _ConstantBase:
         from transformers import PreTrainedModel
 
         value = getattr(self._base, name)
-        # OPT calls the decoder in its base model.
+        # OPT calls the decoder in its base model, so that must be this stand-in, too.
         return self if isinstance(value, PreTrainedModel) else value

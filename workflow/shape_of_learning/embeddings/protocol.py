@@ -1,4 +1,4 @@
-"""The forward pass of a checkpoint as jobs describe it: which weights, which windows, and what is measured.
+"""Describe the forward pass of a checkpoint for jobs: its weights, its windows, and the measures.
 
 This module imports nothing heavy, because the Snakefile reads it at every start.
 """
@@ -20,9 +20,9 @@ class Weights(NamedTuple):
     model, revision : str
     shape : Shape
     is_download : bool
-        Whether a record beside the files says with which content they were downloaded.
+        Whether the files were downloaded, with a record of their content beside them.
     identity : str
-        Hashes of the files, by which Snakemake notices other weights; empty where a job of this run makes them.
+        Hashes of the files, so that Snakemake notices changed weights; empty if a job of this run makes the files.
     """
 
     model: str
@@ -64,13 +64,13 @@ class SamplingProtocol:
     window_characters : int
         Length of a window.
     seed : int
-        Seed for drawing windows, and the tokens that an encoder predicts.
+        Seed for drawing windows and the tokens that an encoder predicts.
     precision : str
         ``"float32"``, ``"bfloat16"`` or ``"float16"``, for weights and activations.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
         after the final normalisation. ``"before_final_norm"``: the output of the last block.
-        ``"both"``: the former as the last layer, followed by the latter.
+        ``"both"``: the state after the norm as the last layer, then the state before it.
     """
 
     windows: int
@@ -81,7 +81,7 @@ class SamplingProtocol:
 
 
 class MatrixProtocol(NamedTuple):
-    """The measures of a checkpoint that are taken beside those of its hidden states.
+    """The measures of a checkpoint other than those of its hidden states.
 
     Attributes
     ----------
@@ -142,12 +142,12 @@ class ChoicesJob(NamedTuple):
 
 
 class ControlsJob(NamedTuple):
-    """A checkpoint beside which null models are measured.
+    """A checkpoint whose null models are measured.
 
     Attributes
     ----------
     step, tokens : int or None
-        Its training step, and the tokens that it was trained on by then.
+        Its training step, and the number of tokens that it was trained on until then.
     kinds : tuple of str
         Null models, as key `controls.kinds` of the configuration names them.
     """

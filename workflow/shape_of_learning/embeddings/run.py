@@ -1,4 +1,4 @@
-"""Run a checkpoint on windows of text: store the hidden states, and compute the loss."""
+"""Run a checkpoint on windows of text, store its hidden states, and compute its loss."""
 
 import gc
 import logging
@@ -49,11 +49,11 @@ logger = logging.getLogger(__name__)
 
 # A larger batch is no faster on a CPU, where each window batch has one thread.
 WINDOWS_ON_A_CPU = 16
-# Share of a GPU's free memory for hidden states; window batches need the rest, and a measurement fits into the
+# Share of a GPU's free memory for hidden states; window batches need the rest. A later measurement fits into the
 # memory of the weights.
 SHARE_OF_FREE_MEMORY = 0.5
-# Some thousand rows keep all multiprocessors busy in each matrix product. More would only fill
-# host memory: all layers of two window batches wait there to be written, 4.4 GB for Llama-2-7B.
+# Some thousand rows keep all multiprocessors busy in each matrix product. More rows would only fill host memory:
+# all layers of two window batches wait there to be written, 4.4 GB for Llama-2-7B.
 TOKENS_ON_A_GPU = 4096
 
 
@@ -62,15 +62,18 @@ class HiddenStateStore(Protocol):
 
     @property
     def device(self) -> Any:
-        """The device of the values that it takes: a GPU only if it keeps them there."""
+        """The device to which values must be copied; a GPU only if the store keeps them there."""
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Store one window's `values`, float32 of shape (rows, width); after exhausted memory once more."""
+        """Store one window's `values`, float32 of shape (rows, width).
+
+        After exhausted memory the run begins again, so that a window may be written twice.
+        """
 
 
 @dataclass(frozen=True)
 class NullStore:
-    """A store that discards hidden states, for a run that only needs the loss or helps other ranks."""
+    """A store that discards hidden states, for a run that needs the loss only, or that helps other ranks."""
 
     device: "torch.device | str" = "cpu"
 
@@ -90,33 +93,33 @@ class SampleRun:
         Name of the model in messages.
     windows : list of TokenisedWindow
         All windows; their tokens are stored in this order.
-    predicted : list of PredictedTokens or None
+    predicted_tokens : list of PredictedTokens or None
         Tokens that the head predicts in each window.
     padding : int
         Token that pads short windows.
     layers : int
-        Hidden states are 0 to `layers`; the last one before the final norm may follow.
+        Hidden states are 0 to `layers`; the last state before the final norm may follow.
     widths : list of int
         Expected width of each hidden state.
     threads : int
-        Window batches that are computed at the same time on a CPU, with one thread each, so that the numbers do not
-        depend on `threads`.
+        Window batches that a CPU computes at the same time. Each has one thread, so that the numbers do not depend on
+        `threads`.
     batch_size : int, optional
         Windows that go through the model together at first; by default a fast number.
-    overflowed : set of int
-        Hidden states with NaN or infinity, among those computed so far.
+    overflowed_states : set of int
+        The numbers of the hidden states that held NaN or infinity so far.
     """
 
     forward: ForwardPass
     name: str
     windows: list[TokenisedWindow]
-    predicted: list[PredictedTokens] | None
+    predicted_tokens: list[PredictedTokens] | None
     padding: int
     layers: int
     widths: list[int]
     threads: int = 1
     batch_size: int | None = None
-    overflowed: set[int] = field(default_factory=set, init=False)
+    overflowed_states: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
     def load(
@@ -127,7 +130,7 @@ class SampleRun:
         *,
         threads: int = 1,
         device: "torch.device | None" = None,
-        in_memory: bool = False,
+        needs_memory: bool = False,
         tokenizer: Path | None = None,
     ) -> "SampleRun":
         """Load a checkpoint and tokenise the windows.
@@ -136,7 +139,7 @@ class SampleRun:
         ----------
         checkpoint : Path
             Folder in Hugging Face format, with its tokenizer.
-        windows : sequence of str, or of pairs of them
+        windows : sequence of str, or of pairs of str
             Texts or pairs of texts, each tokenised and run alone.
         protocol : SamplingProtocol
         shape : Shape
@@ -144,26 +147,26 @@ class SampleRun:
             As above.
         device : torch.device, optional
             By default the first GPU, or the CPU if there is none.
-        in_memory : bool
+        needs_memory : bool
             Whether memory must have room for all hidden states.
         tokenizer : Path, optional
-            Folder of the tokenizer, if it is not the checkpoint's.
+            Folder of the tokenizer; by default the checkpoint.
 
         Raises
         ------
         InputError
-            If the windows are longer than the model's context or have tokens that it does not know, memory is too
-            small, or the checkpoint cannot be loaded.
+            If the windows are longer than the model's context or have tokens without an embedding, if memory is too
+            small, or if the checkpoint cannot be loaded.
         """
         name = str(checkpoint)
-        # A missing configuration would be reported as an error of the tokenizer.
+        # Otherwise the error for a missing configuration would name the tokenizer.
         read_config(checkpoint)
         text_tokenizer = load_tokenizer(tokenizer or checkpoint)
         tokenised_windows = tokenise(text_tokenizer, windows)
         warn_of_unknown(text_tokenizer, tokenised_windows)
         device = device or choose_device()
         widths = [shape.hidden_size] * shape.layers + [shape.last_hidden_size]
-        if in_memory and device.type == "cpu":
+        if needs_memory and device.type == "cpu":
             require_memory(
                 4 * sum(len(window.ids) for window in tokenised_windows) * sum(widths),
                 "all hidden states of the sample",
@@ -174,9 +177,9 @@ class SampleRun:
         )
         forward = ForwardPass(model, head, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised_windows, name)
-        predicted = None
+        predicted_tokens = None
         if head is not None:
-            predicted = choose_predicted_tokens(
+            predicted_tokens = choose_predicted_tokens(
                 tokenised_windows,
                 shape.role,
                 head.vocabulary,
@@ -187,15 +190,22 @@ class SampleRun:
             widths.append(widths[-1] if forward.final_norm is None else shape.hidden_size)
         padding = forward.choose_padding(text_tokenizer)
         return SampleRun(
-            forward, name, tokenised_windows, predicted, padding, shape.layers, widths, threads
+            forward,
+            name,
+            tokenised_windows,
+            predicted_tokens,
+            padding,
+            shape.layers,
+            widths,
+            threads,
         )
 
     @cached_property
     def rows(self) -> dict[str, np.ndarray]:
-        """Descriptions of the rows of a layer, arrays of shape (tokens,).
+        """The columns that describe the rows of a layer, arrays of shape (tokens,).
 
         `token_ids` (entry of the vocabulary), `positions` (in the window) and `windows` (number of the window) are
-        int64; `special` (whether the token is a special one) is bool.
+        int64; `special` (whether the token is special) is bool.
         """
         lengths = [len(window.ids) for window in self.windows]
         return {
@@ -218,8 +228,8 @@ class SampleRun:
     def first_size(self) -> int:
         """Number of windows that go through the model together at first.
 
-        If memory is exhausted, all windows run again with half of this number, so that on a GPU window batches still
-        need equal work.
+        If memory is exhausted, all windows run again with half of this number, so that window batches on a GPU still
+        have equal numbers of tokens.
         """
         longest = max(len(window.ids) for window in self.windows)
         gpu_size = max(1, TOKENS_ON_A_GPU // round_up(longest))
@@ -237,8 +247,8 @@ class SampleRun:
         Raises
         ------
         InputError
-            If one window alone exhausts memory, or the model's layers have other widths. Hidden states with NaN or
-            infinity are stored, and the loss is then infinite.
+            If one window alone exhausts memory, or if the model's layers have other widths than expected. Hidden states
+            with NaN or infinity are no error; they are stored, and the loss is then infinite.
         """
         import torch
 
@@ -252,7 +262,7 @@ class SampleRun:
                 if not is_memory_exhausted(error):
                     raise
                 reason = " ".join(str(error).split())[:200]
-            # Outside of the handler, the error no longer keeps its frames in memory.
+            # Only outside of the handler does the error free the frames that it holds.
             gc.collect()
             torch.cuda.empty_cache()
             logger.info("memory is exhausted by %d windows at a time (%s)", size, reason)
@@ -265,14 +275,14 @@ class SampleRun:
         )
 
     def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
-        """Run all windows, and return the negative log-likelihood of the predicted tokens of each."""
-        hardware = self.forward.device_name()
+        """Run all windows, and return the negative log-likelihood of the predicted tokens of each window."""
+        hardware = self.forward.find_device_name()
         logger.info("%s runs on %s, %d windows at a time", self.name, hardware, size)
         if self.forward.needs_windows_alone(self.windows, self.padding):
             batches = batch_alone(self.windows)
         else:
             join = batch_by_length if self._is_on_cpu else batch_by_work
-            batches = join(self.windows, size, self.forward.context())
+            batches = join(self.windows, size, self.forward.find_context())
         # On a GPU one thread queues the work, which keeps its order.
         is_shared = self._is_on_cpu and not self.forward.changes_itself
         workers = self.threads if is_shared else 1
@@ -281,7 +291,7 @@ class SampleRun:
         with ThreadPoolExecutor(workers) as pool:
             try:
                 while remaining or pending:
-                    # One batch more than workers: they compute while this thread writes.
+                    # With one batch more than workers, all workers compute while this thread writes.
                     while remaining and len(pending) <= workers:
                         batch = remaining.popleft()
                         pending.append((batch, pool.submit(self._compute, batch, store.device)))
@@ -292,7 +302,7 @@ class SampleRun:
                         likelihoods[batch.windows] = sums.numpy()
                     count = len(batches) - len(remaining) - len(pending)
                     logger.info("%s: window batch %d of %d", self.name, count, len(batches))
-                    del states, future  # frees their memory for the batch after next
+                    del states, future  # frees memory for the batch after next
             finally:
                 pool.shutdown(cancel_futures=True)
         return likelihoods
@@ -301,9 +311,11 @@ class SampleRun:
         self, batch: WindowBatch, destination: "str | torch.device"
     ) -> "tuple[list[torch.Tensor], torch.Tensor | None]":
         windows = [self.windows[number] for number in batch.windows]
-        predicted = self.predicted and [self.predicted[number] for number in batch.windows]
+        predicted_tokens = self.predicted_tokens and [
+            self.predicted_tokens[number] for number in batch.windows
+        ]
         return self.forward.compute_hidden_states(
-            windows, self.padding, predicted, batch.shape, destination
+            windows, self.padding, predicted_tokens, batch.shape, destination
         )
 
     def _store(
@@ -321,12 +333,12 @@ class SampleRun:
                 "give a part of the model, or its hidden states",
             )
         for layer, state in enumerate(states):
-            # Padding rows follow those of the windows.
+            # Rows of padding follow the rows of the windows.
             for number, row in zip(batch.windows, state, strict=False):
                 length = len(self.windows[number].ids)
                 values = row[:length].numpy() if row.device.type == "cpu" else row[:length]
-                if layer not in self.overflowed and not is_finite(values):
-                    self.overflowed.add(layer)
+                if layer not in self.overflowed_states and not is_finite(values):
+                    self.overflowed_states.add(layer)
                     is_exact = self.forward.model.dtype == torch.float32
                     logger.warning(
                         "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken%s",
@@ -338,32 +350,32 @@ class SampleRun:
                 store.write(layer, slice(start, start + length), values)
 
     def _average_likelihoods(self, likelihoods: np.ndarray) -> CrossEntropy:
-        """Return the mean over all windows."""
-        count = sum(len(tokens.targets) for tokens in self.predicted or [])
+        """Return the cross-entropy: the mean over the predicted tokens of all windows."""
+        count = sum(len(tokens.targets) for tokens in self.predicted_tokens or [])
         loss, vocabulary = UNDEFINED.loss, UNDEFINED.vocabulary
         if count:
             assert self.forward.head is not None  # without a head there are no predicted tokens
             loss, vocabulary = float(likelihoods.sum()) / count, self.forward.head.vocabulary
-        elif self.predicted is not None:
+        elif self.predicted_tokens is not None:
             logger.info("the loss is undefined: no window has a token to predict")
         # The head may return finite values for hidden states that overflowed.
-        return CrossEntropy(math.inf if self.overflowed else loss, count, vocabulary)
+        return CrossEntropy(math.inf if self.overflowed_states else loss, count, vocabulary)
 
 
 class StatesInMemory:
-    """Hidden states in memory: a run of a sample writes them, then they are measured.
+    """Hidden states in memory, which a run of a sample writes and measures then read.
 
     Parameters
     ----------
     sample : SampleRun
         The run that writes them.
     windows : ndarray of int, optional
-        Numbers of the run's windows among all windows of the sample, if the run has a part of them.
-    kept : mapping of int to ndarray of bool, shape (tokens,), optional
-        Rows to keep of a hidden state; all rows of a state that is missing here.
-    measured_on : torch.device, optional
-        By default the device of the model. On a GPU the states stay there if they fit; otherwise each is copied back
-        to be measured.
+        If the run has only a part of the sample's windows: the numbers of its windows in the sample.
+    kept_rows : mapping of int to ndarray of bool, shape (tokens,), optional
+        The rows to keep of a hidden state; a state that is missing here keeps all rows.
+    measuring_device : torch.device, optional
+        By default the device of the model. States stay on a GPU if they fit; otherwise each one is copied back to be
+        measured.
 
     Attributes
     ----------
@@ -375,19 +387,19 @@ class StatesInMemory:
         self,
         sample: SampleRun,
         windows: np.ndarray | None = None,
-        kept: Mapping[int, np.ndarray] | None = None,
-        measured_on: "torch.device | None" = None,
+        kept_rows: Mapping[int, np.ndarray] | None = None,
+        measuring_device: "torch.device | None" = None,
     ):
         import torch
 
         self.rows, self.layers = dict(sample.rows), sample.layers
         if windows is not None:
             self.rows["windows"] = windows[self.rows["windows"]]
-        self._masks = kept or {}
+        self._masks = kept_rows or {}
         all_rows = np.ones(sample.tokens, bool)
         sizes = [int(self._masks.get(state, all_rows).sum()) for state in range(len(sample.widths))]
         self.bytes = 4 * int(np.dot(sizes, sample.widths))
-        self.device = self.measured_on = measured_on or sample.forward.device
+        self.device = self.measuring_device = measuring_device or sample.forward.device
         if self.device.type != "cpu":
             free, _ = torch.cuda.mem_get_info(self.device)
             if self.bytes > SHARE_OF_FREE_MEMORY * free:
@@ -409,20 +421,20 @@ class StatesInMemory:
 
     def __getitem__(self, state: int) -> Any:
         """Return one hidden state: an array, or a tensor on the GPU that measures."""
-        values = self._states[state].to(self.measured_on)
+        values = self._states[state].to(self.measuring_device)
         return values.numpy() if values.device.type == "cpu" else values
 
     @cached_property
     def massive(self) -> np.ndarray:
         """Whether each token is massive in any layer, bool of shape (tokens,).
 
-        A second state of the last layer, before the final norm, is no layer.
+        The state of the last layer before the final norm does not count, if the run stores both.
         """
         return find_massive_in_any_state(self[state] for state in range(self.layers + 1))
 
 
 def _describe_sizes(widths: Sequence[int]) -> str:
-    """Name the number of hidden states and their widths, such as "13 hidden states of width 768"."""
+    """Write the number of hidden states and their widths, such as "13 hidden states of width 768"."""
     runs = [(width, len(list(same))) for width, same in groupby(widths)]
     return f"{len(widths)} hidden states of width " + ", then ".join(
         f"{width}" if len(runs) == 1 else f"{width} ({count})" for width, count in runs

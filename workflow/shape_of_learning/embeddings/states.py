@@ -1,7 +1,7 @@
-"""Hidden states of all layers of one checkpoint in HDF5 files.
+"""Read and write the hidden states of all layers of one checkpoint in HDF5 files.
 
-Hidden state 0 is the embedding output, L the last layer, and L + 1 the last state before the final norm, if both are
-stored. The files are ``layer_0.h5`` to ``layer_L.h5``, and ``layer_L_before_final_norm.h5``.
+Hidden state 0 is the embedding output, L the last layer, and L + 1, if it is stored, the last state before the final
+norm. The files are ``layer_0.h5`` to ``layer_L.h5``, and ``layer_L_before_final_norm.h5``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ from shape_of_learning.files import atomic_write
 
 ROWS = ("token_ids", "positions", "windows", "special")
 MASSIVE = "massive"
-# A chunk is the unit of reading and of the checksum. 256 kB take longer to read than to find, and are smaller than
-# the rows of a window, so that few chunks are written in parts; HDF5 would read and write each of them again.
+# A chunk is the unit of reading and of the checksum. 256 kB take longer to read than to find. They are also smaller
+# than the rows of a window, so that few chunks are written in parts, which HDF5 would read and write again.
 CHUNK_BYTES = 1 << 18
 
 
 class StateFiles:
-    """Hidden states in the files of a dump, read when they are used.
+    """Hidden states in the files of a dump, which are read when they are used.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class StateFiles:
 
     @property
     def rows(self) -> dict[str, np.ndarray]:
-        """Descriptions of the rows, the same in all files."""
+        """The columns that describe the rows, the same in all files."""
         if not self._rows:
             self._read(next(iter(self._states), self.layers))
         return self._rows
@@ -99,7 +99,7 @@ def open_states(path: Path, mode: str, **options: Any) -> h5py.File:
 
 
 def name_state_file(folder: Path, state: int, layers: int) -> Path:
-    """Return the path of the hidden state with a number."""
+    """Return the path of the file of a hidden state."""
     if state > layers:
         return folder / f"layer_{layers}_before_final_norm.h5"
     return folder / f"layer_{state}.h5"
@@ -126,16 +126,16 @@ def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
     ----------
     folder : Path
     sample : SampleRun
-        The run that writes them; untyped, since reading the files needs no model.
+        The run that writes the hidden states; untyped, so that reading files imports no model.
     attributes : mapping
-        Origin of the data, stored as attributes of each file beside ``layer``.
+        The origin of the data, which each file stores as attributes beside ``layer``.
 
     Notes
     -----
-    Dataset ``embeddings`` is float32 of shape ``(tokens, width)``; the others are :data:`ROWS`, of shape
-    ``(tokens,)``, and ``massive``, which says of each token whether it is massive in any of the hidden states, so that
-    a job that measures one layer need not read all. Chunks of rows and their descriptions have checksums, so reading a
-    flipped bit is an error. Nothing is compressed, since the mantissa of a hidden state is noise to a compressor.
+    Dataset ``embeddings`` is float32 of shape ``(tokens, width)``. The other datasets, of shape ``(tokens,)``, are
+    :data:`ROWS` and ``massive``: whether a token is massive in any hidden state, so that a job that measures one layer
+    need not read all layers. All chunks have checksums, so reading a flipped bit is an error. Nothing is compressed,
+    since the mantissa of a hidden state is noise to a compressor.
     """
     with atomic_write(folder) as partial, ExitStack() as stack:
         partial.mkdir()
@@ -152,7 +152,7 @@ def write_states(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> It
             for name in ROWS:
                 file.create_dataset(name, data=sample.rows[name], chunks=True, fletcher32=True)
         yield StateWriter(files)
-        layers = files[: sample.layers + 1]  # without a second state of the last one
+        layers = files[: sample.layers + 1]  # without the last state before the final norm
         massive = find_massive_in_any_state(file["embeddings"][()] for file in layers)
         for file in files:
             file.create_dataset(MASSIVE, data=massive, chunks=True, fletcher32=True)

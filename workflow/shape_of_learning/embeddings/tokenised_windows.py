@@ -17,22 +17,22 @@ from shape_of_learning.random_streams import random_stream
 
 logger = logging.getLogger(__name__)
 
-# Devlin et al. 2019, section 3.1. Here all of them show the mask, since nothing is trained.
+# Devlin et al. 2019, section 3.1. Here all masked tokens show the mask, since nothing is trained.
 MASKED_SHARE = 0.15
 
-# The longest window is padded to a multiple of 2^4 3, so that the number of its tokens has divisors
-# close to the length of any other window.
+# The longest window is padded to a multiple of 2^4 3, so that the number of its tokens has divisors close to the
+# length of any other window.
 LENGTH_UNIT = 48
-# Texts that are tokenised twice, to find a tokenizer that draws random numbers.
+# So many texts are tokenised twice, to detect a tokenizer that draws random numbers.
 TRIED_TEXTS = 8
 # With up to 15 rows, MKL multiplies matrices by another algorithm with other rounding on Intel's processors.
 LEAST_TOKENS = 16
-# Share of unknown tokens from which a text tells more of the tokenizer than of the model; of English it is below .01.
+# With a larger share of unknown tokens, a text tells more of the tokenizer than of the model; English has below .01.
 MOST_UNKNOWN = 0.05
 
 
 def draw_windows(text: Path, protocol: SamplingProtocol, *, label: str = "") -> list[str]:
-    """Draw the windows of a text, the same for all models, so that their curves are paired.
+    """Draw the windows of a text; all models get the same windows, so that their curves are paired.
 
     Messages name the text by its `label`, or by its path.
 
@@ -56,7 +56,7 @@ class TokenisedWindow:
     ids : ndarray of int64, shape (length,)
         Input of the model, with special tokens.
     special : ndarray of bool, shape (length,)
-        Whether a token is a special one, which the tokenizer adds.
+        Whether a token is special, which means that the tokenizer added it.
     segments : ndarray of int64, shape (length,), or None
         For a pair of texts: the segment of each token, for models that distinguish segments.
     second : ndarray of bool, shape (length,), or None
@@ -75,7 +75,7 @@ class PredictedTokens:
 
     Attributes
     ----------
-    shown : ndarray of int64, shape (length,)
+    input_ids : ndarray of int64, shape (length,)
         Input of the model.
     positions : ndarray of int64, shape (n,)
         Positions of the last hidden states that predict the tokens.
@@ -83,7 +83,7 @@ class PredictedTokens:
         The predicted tokens.
     """
 
-    shown: np.ndarray
+    input_ids: np.ndarray
     positions: np.ndarray
     targets: np.ndarray
 
@@ -95,10 +95,10 @@ class WindowBatch:
     Attributes
     ----------
     windows : ndarray of int64, shape (n,)
-        Window numbers.
+        Numbers of the windows.
     shape : tuple of int
-        Rows and tokens per row of the model's input. Windows are padded to this length, and rows
-        beyond the windows repeat the last one.
+        Rows and tokens per row of the model's input. Windows are padded to this length, and rows beyond the windows
+        repeat the last window.
     """
 
     windows: np.ndarray
@@ -111,14 +111,14 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
     Parameters
     ----------
     tokenizer : transformers.PreTrainedTokenizerBase
-        The checkpoint's own.
-    windows : sequence of str, or of pairs of them
+        The checkpoint's own tokenizer.
+    windows : sequence of str, or of pairs of str
         A pair goes through a model together, joined as its tokenizer joins two texts.
 
     Raises
     ------
     InputError
-        If a window has no token, or other tokens each time.
+        If a window has no token, or gets other tokens each time.
     """
     are_pairs = not isinstance(windows[0], str)
     texts = [list(part) for part in zip(*windows, strict=True)] if are_pairs else [list(windows)]
@@ -138,8 +138,8 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
         tokenizer = copy.deepcopy(tokenizer)
     characters = sum(len(text) for part in texts for text in part)
     encoding = run_within_time(lambda: encode(*texts), characters)
-    again = encode(*(part[:TRIED_TEXTS] for part in texts))
-    if again["input_ids"] != encoding["input_ids"][:TRIED_TEXTS]:
+    repeated_encoding = encode(*(part[:TRIED_TEXTS] for part in texts))
+    if repeated_encoding["input_ids"] != encoding["input_ids"][:TRIED_TEXTS]:
         raise InputError(
             "the tokenizer splits the same text into other tokens each time; switch its random choices off "
             "(its `dropout`, or `enable_sampling` in its `sp_model_kwargs`)"
@@ -163,13 +163,15 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
 
 
 def warn_of_unknown(tokenizer: Any, windows: Sequence[TokenisedWindow]) -> None:
-    """Warn if many tokens stand for what the tokenizer does not know: it may be another model's."""
-    unknown = getattr(tokenizer, "unk_token_id", None)
+    """Warn if the tokenizer does not know much of the text, since it may be another model's tokenizer."""
+    unknown_token = getattr(tokenizer, "unk_token_id", None)
     ends = [getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")]
-    if unknown is None or unknown in ends:  # which are in texts for other reasons
+    if (
+        unknown_token is None or unknown_token in ends
+    ):  # texts contain these tokens for other reasons
         return
     tokens = np.concatenate([window.ids[~window.special] for window in windows])
-    share = float((tokens == unknown).mean()) if len(tokens) else 0.0
+    share = float((tokens == unknown_token).mean()) if len(tokens) else 0.0
     if share > MOST_UNKNOWN:
         logger.warning(
             "%.0f %% of the tokens are `%s`, which stands for all that the tokenizer does not know; check that it is "
@@ -180,12 +182,12 @@ def warn_of_unknown(tokenizer: Any, windows: Sequence[TokenisedWindow]) -> None:
 
 
 def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[TokenisedWindow]:
-    """Split windows into windows of at most `tokens`, each with the special tokens at both ends.
+    """Split windows into windows of at most `tokens` tokens, each with the special tokens at both ends.
 
     Raises
     ------
     InputError
-        If the special tokens leave no room for others.
+        If the special tokens leave no room for other tokens.
     """
     parts = []
     for window in windows:
@@ -209,9 +211,9 @@ def split_windows(windows: Sequence[TokenisedWindow], tokens: int) -> list[Token
 def choose_predicted_tokens(
     windows: Sequence[TokenisedWindow], role: str, vocabulary: int, mask: int | None, seed: int
 ) -> list[PredictedTokens] | None:
-    """Choose the tokens that the head predicts in each window: the next ones, or masked ones in an encoder.
+    """Choose the tokens that the head predicts in each window: the next tokens, or masked tokens in an encoder.
 
-    Returns None, and logs the reason, if the vocabulary has no mask.
+    If the vocabulary has no mask, return None and log the reason.
     """
     if role == "decoder":
         return [predict_next_tokens(window) for window in windows]
@@ -219,13 +221,13 @@ def choose_predicted_tokens(
     if mask is None or mask >= vocabulary:
         logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
         return None
-    # The stream has no model: all checkpoints predict the same tokens.
+    # The stream does not depend on the model, so all checkpoints predict the same tokens.
     stream = random_stream(seed, "masked tokens")
     return [mask_tokens(window, mask, stream) for window in windows]
 
 
 def predict_next_tokens(window: TokenisedWindow) -> PredictedTokens:
-    """Predict each token from those before it in the window; special tokens are not predicted."""
+    """Predict each token that is not special from the earlier tokens of the window."""
     targets = np.flatnonzero(~window.special[1:]) + 1
     return PredictedTokens(window.ids, targets - 1, window.ids[targets])
 
@@ -233,8 +235,7 @@ def predict_next_tokens(window: TokenisedWindow) -> PredictedTokens:
 def mask_tokens(window: TokenisedWindow, mask: int, random: np.random.Generator) -> PredictedTokens:
     """Replace some tokens by `mask` and predict them from the rest.
 
-    A share of :data:`MASKED_SHARE` of the tokens that are not special, at least one, is drawn
-    without replacement.
+    The share :data:`MASKED_SHARE` of the tokens that are not special, at least one, is drawn without replacement.
     """
     ordinary = np.flatnonzero(~window.special)
     count = max(1, round(MASKED_SHARE * len(ordinary)))
@@ -249,8 +250,8 @@ def batch_by_length(
 ) -> list[WindowBatch]:
     """Join `size` windows of similar length, padded to the longest of them.
 
-    A batch has at least :data:`LEAST_TOKENS` tokens, if the context admits them, so that on a CPU, too,
-    equal vectors of different window batches stay equal.
+    A batch has at least :data:`LEAST_TOKENS` tokens if the context admits so many. Equal vectors of different window
+    batches then stay equal on a CPU, too.
 
     Parameters
     ----------
@@ -259,18 +260,18 @@ def batch_by_length(
     size : int
         Windows in a batch.
     context : int or None
-        Most tokens that the model takes, padding included; None for any number.
+        The largest number of tokens that the model takes, with padding; None if it has no limit.
 
     Returns
     -------
     list of WindowBatch
-        Longest windows first, so that exhausted memory is noticed at once.
+        The longest windows come first, so that exhausted memory shows at once.
     """
     order, lengths = _sort_by_length(windows)
     batches = []
     for part in (order[start : start + size] for start in range(0, len(order), size)):
-        longest, enough = int(lengths[part[0]]), -(-LEAST_TOKENS // len(part))
-        length = enough if context is None else min(enough, context)
+        longest, minimum = int(lengths[part[0]]), -(-LEAST_TOKENS // len(part))
+        length = minimum if context is None else min(minimum, context)
         batches.append(WindowBatch(part, (len(part), max(longest, length))))
     return batches
 
@@ -281,12 +282,12 @@ def batch_by_work(
     """Join windows so that all window batches have the same number of tokens, padding included.
 
     A matrix product takes a window batch as one matrix with a row for each token. A GPU chooses its algorithm, and
-    with it the rounding, by the number of rows. With one number of rows for all batches, equal vectors of different
-    batches (such as the first tokens of all windows in a decoder) stay equal bit for bit, so that duplicates are
-    recognised, and all batches take the same memory. The shapes differ, their products do not.
+    with it the rounding, by the number of rows. If all batches have the same number, equal vectors of different batches
+    (such as the first tokens of all windows in a decoder) stay equal bit for bit, so that duplicates are recognised.
+    All batches also take the same memory. Rows and lengths of batches differ, but not their products.
 
-    Parameters and result are those of :func:`batch_by_length`, but `size` is the number of the longest windows in a
-    batch; a batch of shorter windows holds more.
+    Parameters and result are those of :func:`batch_by_length`, but `size` is the number of windows in a batch of the
+    longest windows; a batch of shorter windows holds more.
     """
     order, lengths = _sort_by_length(windows)
     longest = int(lengths[order[0]])

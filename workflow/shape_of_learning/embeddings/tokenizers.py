@@ -1,4 +1,4 @@
-"""Load tokenizers from untrusted files, without random choices and with bounds on time and memory."""
+"""Load tokenizers from untrusted files, without random choices, and with bounds on time and memory."""
 
 import json
 import logging
@@ -17,9 +17,10 @@ from shape_of_learning.files import refuse_odd_file
 
 logger = logging.getLogger(__name__)
 
-# The limit of time grows by a second for these characters; a slow tokenizer on a busy machine needs a tenth of it.
-LEAST_SECONDS, CHARACTERS_PER_SECOND = 10, 10_000
-# Largest factor by which steps before the model may lengthen a text; published ones stay below ten.
+# A slow tokenizer on a busy machine needs a tenth of this time.
+LEAST_SECONDS = 10
+CHARACTERS_PER_SECOND = 10_000  # the limit of time grows by a second for so many characters
+# Largest factor by which steps before the model may lengthen a text; published tokenizers stay below ten.
 MOST_GROWTH = 10_000
 REMEDY = "put the model's own tokenizer into its folder (`tokenizer.save_pretrained`)"
 
@@ -60,10 +61,10 @@ def list_tokenizer_names(folder: Path) -> list[str]:
 
 
 def run_within_time(call: Callable[[], Any], characters: int) -> Any:
-    """Call a function that tokenises so many characters; InputError if it fails or does not end in time.
+    """Call a function that tokenises `characters` characters; InputError if it fails or does not end in time.
 
-    A pattern in a tokenizer's files may backtrack over a text for ever, in code that cannot be interrupted. So it runs
-    in a thread, which ends with the program.
+    A pattern in a tokenizer's files may backtrack over a text for ever, in code that cannot be interrupted. So the call
+    runs in a thread that ends with the program.
     """
     seconds = LEAST_SECONDS + characters / CHARACTERS_PER_SECOND
     results: list[Any] = []
@@ -93,7 +94,7 @@ def run_within_time(call: Callable[[], Any], characters: int) -> Any:
 
 
 def _drop_dropout(tokenizer: Any, folder: Path) -> Any:
-    """Switch off the random dropping of merges, which is meant for trainings, and log it."""
+    """Switch off the random dropping of merges, which is for trainings only, and log it."""
     model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     if getattr(model, "dropout", None):
         logger.warning(
@@ -106,7 +107,7 @@ def _drop_dropout(tokenizer: Any, folder: Path) -> Any:
 
 
 def _refuse_growth(file: Path) -> None:
-    """Raise InputError if a ``tokenizer.json`` may lengthen a text by a large factor before it splits it."""
+    """Raise InputError if a ``tokenizer.json`` may lengthen a text by a large factor before splitting it."""
     if not file.is_file():
         return
     settings = json.loads(file.read_text(encoding="utf-8"))
@@ -117,7 +118,9 @@ def _refuse_growth(file: Path) -> None:
         content = step.get("content", step.get("prepend", ""))
         pattern = step.get("pattern")
         text = pattern.get("String") if isinstance(pattern, dict) else None
-        if step.get("type") == "ByteLevel":  # writes a byte as a character, which may have two
+        if (
+            step.get("type") == "ByteLevel"
+        ):  # writes a byte as a character, which may have two bytes
             growth *= 2
         elif isinstance(content, str):
             growth *= max(1.0, len(content) / max(1, len(text) if isinstance(text, str) else 1))
@@ -128,7 +131,7 @@ def _refuse_growth(file: Path) -> None:
 
 
 def _list_steps(parts: Any) -> Iterator[dict[str, Any]]:
-    """Yield normalizers and pre-tokenizers, and the steps of those that are sequences."""
+    """Yield normalizers and pre-tokenizers, and the steps of sequences of them."""
     for part in parts if isinstance(parts, list) else []:
         if isinstance(part, dict):
             yield part

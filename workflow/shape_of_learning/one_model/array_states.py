@@ -1,4 +1,4 @@
-"""Hidden states in arrays of the user's, and the mean or the last of the vectors of each window."""
+"""Read hidden states from a user's arrays, and pool the vectors of each window."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,16 +13,16 @@ from shape_of_learning.estimators.arrays import LARGEST
 from shape_of_learning.estimators.massive import find_massive_in_any_state
 from shape_of_learning.metrics.selections import HiddenStates, average_windows, find_last_tokens
 
-LARGEST_MASKED = -1000  # number that an additive mask adds to attention
+LARGEST_MASKED = -1000  # an additive mask adds at most this number for padding
 
 
 def find_states(model: Any) -> Any:
-    """Return hidden states by layer, also from a model's output."""
+    """Return hidden states by layer, from a model's output or as they are given."""
     if isinstance(model, Mapping):
         if model.get("hidden_states") is None:
             raise InputError(
                 f"`model` is a {type(model).__name__} without `hidden_states`; run the model with "
-                "`output_hidden_states=True`; if it has an encoder and a decoder, give the states of one"
+                "`output_hidden_states=True`; if it has an encoder and a decoder, give the states of one of them"
             )
         return model["hidden_states"]
     if not isinstance(model, Iterable):
@@ -62,11 +62,11 @@ class ArrayStates:
             )
         if len({shape[:-1] for shape in shapes}) != 1 or len(shape := shapes.pop()) != 3:
             raise InputError(
-                "hidden states must have the shape (batch, token, hidden), equal but for the last"
+                "hidden states must have the shape (batch, token, hidden), and layers may differ in `hidden` only"
             )
         if any(np.shape(state)[-1] == 0 for state in states):
             raise InputError(
-                "hidden states have no coordinates; give some of shape (batch, token, hidden)"
+                "hidden states have no coordinates; give states of shape (batch, token, hidden)"
             )
         if not all(shape[:2]):
             raise InputError("there are 0 vectors; give the hidden states of a text")
@@ -87,7 +87,9 @@ class ArrayStates:
         self.rows: Mapping[str, np.ndarray] = {
             "windows": windows,
             "positions": positions - first_positions,
-            "token_ids": np.arange(len(windows)),  # the tokens are unknown, so all are different
+            "token_ids": np.arange(
+                len(windows)
+            ),  # the tokens are unknown, so they count as different
             "special": np.zeros(len(windows), bool),
         }
 
@@ -110,7 +112,7 @@ class ArrayStates:
 
 
 class PooledStates:
-    """One vector for each window of hidden states: the vector of its last token, or their mean.
+    """One vector for each window of hidden states: the vector of its last token, or the mean of its vectors.
 
     Parameters
     ----------
@@ -148,13 +150,13 @@ def _number_groups(groups: Any, vectors: int) -> np.ndarray:
     labels = np.asarray(_convert_array(groups))
     if labels.shape != (vectors,):
         raise InputError(
-            f"`groups` has the shape {labels.shape}; give one for each of {vectors} vectors"
+            f"`groups` has the shape {labels.shape}; give one group for each of {vectors} vectors"
         )
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise InputError("`groups` has NaN; give a number for the group of each vector")
     try:
         return np.unique(labels, return_inverse=True)[1]
-    except TypeError:  # of values that cannot be compared
+    except TypeError:  # the values cannot be compared
         raise InputError("`groups` has values of several types; give numbers or text") from None
 
 
@@ -198,19 +200,19 @@ def _require_numbers(values: Any, subject: str) -> None:
             dtype = np.asarray(values).dtype
         except (ValueError, TypeError):
             dtype = np.dtype(object)
-        # Records have the kind of bfloat16 in other libraries, but the type `np.void`.
+        # NumPy gives records and bfloat16 of other libraries the same kind, but only records the type `np.void`.
         is_real = dtype.kind not in "cOSUMm" and dtype.type is not np.void
     if not is_real:
         raise InputError(f"{subject} are not real numbers; give arrays or tensors of real numbers")
 
 
 def _read_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Read a mask: True where there is a token."""
+    """Read a mask, and return True for tokens and False for padding."""
     _require_numbers(mask, "values of the mask")
     if np.shape(mask) != shape:
         raise InputError(
             f"the mask has the shape {tuple(np.shape(mask))}, but hidden states are of {shape[0]} texts of {shape[1]} "
-            "tokens; give one value for each of these, such as the tokenizer's `attention_mask`"
+            "tokens; give one value for each token, such as the tokenizer's `attention_mask`"
         )
     values = _convert_array(np.ma.filled(mask, 0) if isinstance(mask, np.ma.MaskedArray) else mask)
     if np.isin(values, (0, 1)).all():

@@ -1,4 +1,4 @@
-"""Measure a model or hidden states in Python; the model is left as it was."""
+"""Measure a model or hidden states in Python, and leave the model unchanged."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POOLS = ("all", "last", "mean")
-OF_FORWARD_PASSES = ("tokenizer", "texts", "windows", "window_tokens", "batch_size", "device")
-OF_STATES = ("mask", "groups")
+FORWARD_PASS_OPTIONS = ("tokenizer", "texts", "windows", "window_tokens", "batch_size", "device")
+STATE_OPTIONS = ("mask", "groups")
 
 
 def measure(  # noqa: PLR0913 (keywords)
@@ -202,16 +202,16 @@ def compare(a: Any, b: Any, **options: Any) -> "pd.DataFrame":
         options["texts"] = list_texts(options["texts"], options.get("windows"))
     first, _ = measure_request(a, Request(tokenizer=tokenizers[0], **options))
     second, _ = measure_request(
-        b, Request(tokenizer=tokenizers[1], **options), shuffled_as=first.model.name
+        b, Request(tokenizer=tokenizers[1], **options), shuffle_name=first.model.name
     )
     table = pd.DataFrame(first.compare(second)).astype({"layer": "Int64"})
     return table.assign(suspect=table["suspect"] == "yes")
 
 
 def measure_request(
-    model: Any, request: Request, shuffled_as: str = ""
+    model: Any, request: Request, shuffle_name: str = ""
 ) -> tuple[MeasurementResult, dict[str, Any]]:
-    """Measure a model or hidden states; also return the attributes of the table, which state how."""
+    """Measure a model or hidden states; also return the attributes of the table, which describe the measurement."""
     if request.tokens not in POOLS:
         raise InputError(f"`tokens` is {request.tokens!r:.80}; give one of {', '.join(POOLS)}")
     for key in ("windows", "window_tokens", "batch_size"):
@@ -236,26 +236,31 @@ def measure_request(
     name, role = request.name or "model", ""
     adapters: dict[str, str] = {}
     if isinstance(model, torch.nn.Module):
-        request.refuse_options(OF_STATES, "vectors or hidden states")
-        loaded = LoadedModel.inspect_model(model)
-        loaded.require_all_ranks("measure")
+        request.refuse_options(STATE_OPTIONS, "vectors or hidden states")
+        loaded_model = LoadedModel.inspect_model(model)
+        loaded_model.require_all_ranks("measure")
         text = BUILT_IN_TEXT if request.texts is None else "given"
-        with LOCK, move_model(model, request.device), preserve_model(loaded), rewrite_remedies():
-            sample = prepare_sample(loaded, request.tokenizer, request.texts, name, request)
+        with (
+            LOCK,
+            move_model(model, request.device),
+            preserve_model(loaded_model),
+            rewrite_remedies(),
+        ):
+            sample = prepare_sample(loaded_model, request.tokenizer, request.texts, name, request)
             memory = StatesInMemory(sample)
             windows = len(sample.windows)
             sample.store_states(_add_bar(memory, windows) if request.progress else memory)
             states: HiddenStates = memory
-            role, adapters = find_role(loaded), loaded.adapters
+            role, adapters = find_role(loaded_model), loaded_model.adapters
     else:
-        hidden_states = find_states(model)  # what holds none is refused before its options
-        request.refuse_options(OF_FORWARD_PASSES, "a model that runs on a text")
+        hidden_states = find_states(model)  # an input without states is refused before its options
+        request.refuse_options(FORWARD_PASS_OPTIONS, "a model that runs on a text")
         text = UNKNOWN_TEXT
         states = ArrayStates(hidden_states, request.mask, request.groups)
     if request.tokens != "all":
         states = PooledStates(states, request.tokens)
     places = [(layer, AFTER) for layer in choose_layers(request.layers, states.layers)]
-    protocol = make_protocol(states.rows, shuffled_as or name, request.seed, request.batch_vectors)
+    protocol = make_protocol(states.rows, shuffle_name or name, request.seed, request.batch_vectors)
     vectors = len(states.rows["windows"])
     warn_of_small_batch(protocol, vectors, request.batch_vectors)
     checkpoint = CheckpointName(name, role, request.revision, request.step)
@@ -283,9 +288,11 @@ def load_checkpoint(model: str | Path, request: Request) -> tuple[torch.nn.Modul
     with quiet_library(), rewrite_remedies():
         name, folder = find_checkpoint_folder(str(model), request.revision)
         refuse_two_stacks(read_shape(folder, name), model)
-        loaded, _ = load_model(folder, role="", precision="float32", device=device)
+        loaded_model, _ = load_model(folder, role="", precision="float32", device=device)
         tokenizer = request.tokenizer or load_tokenizer(folder)
-    return loaded, replace(request, tokenizer=tokenizer, name=request.name or name, device=None)
+    return loaded_model, replace(
+        request, tokenizer=tokenizer, name=request.name or name, device=None
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A model that the user has loaded, with its wrappers and adapters, measured without leaving a trace."""
+"""Handle a model that the user has loaded, with its wrappers and adapters, and leave no trace in it."""
 
 import inspect
 import sys
@@ -21,8 +21,8 @@ from shape_of_learning.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-PATIENCE = 30  # seconds that a rank waits for the others, which measure at the same step
-_MEETINGS: Counter[str] = Counter()  # meetings of this process by occasion
+PATIENCE = 30  # seconds that a rank waits for the other ranks, which measure at the same step
+_MEETINGS: Counter[str] = Counter()  # the number of meetings of this process, by occasion
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LoadedModel:
 
     @staticmethod
     def inspect_model(model: torch.nn.Module) -> "LoadedModel":
-        """Find the model of transformers in a module; InputError if there is none, or if it is partitioned."""
+        """Find the model of transformers in a module; InputError if the module has none, or a partitioned one."""
         from transformers import PreTrainedModel
 
         whole = inner = _unwrap_model(model)
@@ -89,7 +89,7 @@ class LoadedModel:
 
     @cached_property
     def is_sharded(self) -> bool:
-        """Whether a forward pass gathers weights from other processes, which must then take part in it."""
+        """Whether a forward pass gathers weights from other processes, which must take part in the pass."""
         wrappers = ("FullyShardedDataParallel", "FSDPModule")
         if any(
             is_instance(module, "torch.distributed.fsdp", *wrappers)
@@ -111,7 +111,7 @@ class LoadedModel:
         return _WrappedModel(self.base, self.whole, self.inner)
 
     def require_all_ranks(self, occasion: str) -> None:
-        """Raise InputError if the model is sharded and not all ranks come for the same occasion."""
+        """Raise InputError if the model is sharded and not all ranks call this for the same occasion."""
         if self.is_sharded and not meet_ranks(occasion):
             raise InputError(
                 f"`model` is sharded, but not all {torch.distributed.get_world_size()} processes came to measure it "
@@ -137,14 +137,14 @@ def _unwrap_model(model: Any) -> Any:
 
 
 def is_instance(thing: Any, module: str, *classes: str) -> bool:
-    """Return whether a thing is of a class of a module, which is not imported for the answer."""
+    """Return whether a thing is an instance of one of these classes, without importing their module."""
     imported_module = sys.modules.get(module)
     kinds = [getattr(imported_module, name, None) for name in classes]
     return isinstance(thing, tuple(kind for kind in kinds if kind is not None))
 
 
 def _find_adapters(whole: Any, inner: Any) -> dict[str, Any]:
-    """Return the configurations of active adapters, of `peft` and of the library's ``add_adapter``."""
+    """Return the configurations of active adapters by `peft` or by the library's ``add_adapter``."""
     holder = whole if hasattr(whole, "peft_config") else inner
     configs = getattr(holder, "peft_config", None) or {}
     if any(getattr(module, "disable_adapters", False) is True for module in inner.modules()):
@@ -152,7 +152,7 @@ def _find_adapters(whole: Any, inner: Any) -> dict[str, Any]:
     active = getattr(holder, "active_adapters", ()) if configs else ()
     try:
         names = active() if callable(active) else active
-    except ValueError:  # peft put them into this model for a wrapper of its own
+    except ValueError:  # peft put the adapters into this model for its own wrapper
         names = list(configs)
     return {name: configs[name] for name in names if name in configs}
 
@@ -162,7 +162,7 @@ class _WrappedModel:
 
     def __init__(self, base: "PreTrainedModel", whole: torch.nn.Module, inner: torch.nn.Module):
         self._base, self._whole = base, whole
-        # Logits are not needed: compute as few as the head allows.
+        # No measure needs logits, so the head computes as few as it allows.
         parameters = inspect.signature(inner.forward).parameters
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
 
@@ -171,7 +171,7 @@ class _WrappedModel:
 
     @property
     def device(self) -> torch.device:
-        """The device that runs the model; weights of a sharded model may wait on the CPU."""
+        """The device that runs the model; the weights of a sharded model may wait on the CPU."""
         weight: Any = next(self._whole.parameters())
         kind = getattr(getattr(weight, "device_mesh", None), "device_type", weight.device.type)
         if kind == weight.device.type:
@@ -191,12 +191,12 @@ class _WrappedModel:
             try:
                 self._whole(input_ids=input_ids, **inputs, **self._options)
             except Exception:
-                # A head may refuse what the base model has run: a classifier needs a token for padding.
+                # A head may raise an error after the base model has run: a classifier needs a token for padding.
                 if not outputs:
                     raise
         if not outputs:
             raise ValueError(f"{type(self._whole).__name__} does not call its base model")
-        # Virtual tokens come before those of the text, and in hidden states of BigBird padding after them.
+        # Virtual tokens come before the tokens of the text; in hidden states of BigBird, padding comes after them.
         output, length = outputs[-1], input_ids.shape[1]
         last = output.get("last_hidden_state")
         start = 0 if last is None else last.shape[1] - length
@@ -210,14 +210,14 @@ class _WrappedModel:
 
 
 def meet_ranks(occasion: str) -> bool:
-    """Return whether all ranks of a distributed training come for the same occasion; all get the same answer.
+    """Return whether all ranks of a distributed training meet for the same occasion; all ranks get the same answer.
 
     A rank that gathers weights alone would wait for ever, or mistake other messages for weights. So the ranks meet in
-    the store through which the processes found each other, and a rank that has waited for too long decides for all.
-    Occasions are counted, since a second training repeats them.
+    the store through which the processes found each other, and the first rank that has waited too long decides for
+    all. Occasions are counted, since a second training repeats them.
     """
-    distributed = torch.distributed
-    if not distributed.is_initialized() or distributed.get_world_size() == 1:
+    dist = torch.distributed
+    if not dist.is_initialized() or dist.get_world_size() == 1:
         return True
     from torch.distributed import distributed_c10d
 
@@ -229,7 +229,7 @@ def meet_ranks(occasion: str) -> bool:
         if store.add(f"{key}/decided", 1) == 1:  # the first decision counts
             store.set(f"{key}/decision", decision)
 
-    if store.add(f"{key}/came", 1) == distributed.get_world_size():
+    if store.add(f"{key}/came", 1) == dist.get_world_size():
         decide("all")
     end = monotonic() + PATIENCE
     while not store.check([f"{key}/decision"]):
@@ -249,13 +249,13 @@ PARTS = (
     "_forward_pre_hooks",
     "_forward_pre_hooks_with_kwargs",
 )
-# Two threads that measure would restore each other's changes of a model, of PyTorch and of transformers.
+# Without it, two threads that measure would undo each other's changes to a model, PyTorch and transformers.
 LOCK = threading.RLock()
 
 
 @contextmanager
 def quiet_library() -> Iterator[None]:
-    """Silence warnings and bars of transformers inside the block, of probes that a user did not ask for."""
+    """Silence warnings and progress bars of transformers inside the block, since the user did not ask for these."""
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars
     from transformers.utils import logging
 
@@ -267,21 +267,21 @@ def quiet_library() -> Iterator[None]:
     finally:
         logging.set_verbosity(level)
         if has_bar and not logging.is_progress_bar_enabled():
-            logging.enable_progress_bar()  # and that of downloads
+            logging.enable_progress_bar()  # this also enables the bar of downloads
             if has_no_bar_of_downloads:
                 disable_progress_bars()
 
 
 @contextmanager
-def preserve_model(loaded: LoadedModel) -> Iterator[None]:
-    """Put a model into evaluation mode inside the block, and restore all that a forward pass changes."""
-    whole, matmul = loaded.whole, torch.backends.cuda.matmul
+def preserve_model(loaded_model: LoadedModel) -> Iterator[None]:
+    """Put a model into evaluation mode inside the block, and restore everything that a forward pass changes."""
+    whole, matmul = loaded_model.whole, torch.backends.cuda.matmul
     with LOCK, quiet_library():
         modules: list[Any] = list(whole.modules())
         mappings = [mapping for module in modules for mapping in _list_mappings(module)]
         training = [module for module in modules if module.training]
         wrapper = vars(whole).get("forward")  # accelerate's, which rounds to bfloat16
-        if loaded.is_sharded:  # FSDP restores its modules itself
+        if loaded_model.is_sharded:  # FSDP restores its modules itself
             mappings = [mapping for module in modules for mapping in _list_settings(module)]
         copies = [(mapping, dict(mapping)) for mapping in mappings]
         threads = torch.get_num_threads()
@@ -314,13 +314,13 @@ def preserve_model(loaded: LoadedModel) -> Iterator[None]:
 
 
 def _list_mappings(module: Any) -> list[dict[Any, Any]]:
-    """List what a forward pass may change in a module: its attributes, parts, hooks and settings."""
+    """List the mappings of a module that a forward pass may change: its attributes, parts, hooks and settings."""
     attributes = vars(module)
     return [attributes, *(attributes[name] for name in PARTS), *_list_settings(module)]
 
 
 def _list_settings(module: Any) -> list[dict[Any, Any]]:
-    """List the settings of a module, which it may share with others."""
+    """List the settings of a module, which it may share with other modules."""
     config = getattr(module, "config", None)
     return [vars(config)] if hasattr(config, "__dict__") else []
 

@@ -1,4 +1,4 @@
-"""Measure one checkpoint, in a folder or by its hidden states, and compare it with another."""
+"""Measure one checkpoint, from its folder or its hidden states, and compare it with another."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -116,19 +116,26 @@ class MeasurementResult:
             ]
             for cells in list_change_rows(self.model, curve, pair):
                 row = dict(zip(CHANGE_COLUMNS, cells, strict=True))
-                # Without equal layers, the mean stands in the place of a layer.
+                # Models of unequal depth are compared by means alone, which also appear as one layer.
                 if has_equal_layers or row["layer"] is None:
                     rows.append(row)
-        reasons = [result._find_reasons() for result in (self, other)]
+        reasons_of_both = [result._find_reasons() for result in (self, other)]
         for row in rows:
             place = row["estimator"], row["layer"]
-            names = {reason for by_place in reasons for reason in by_place.get(place, ())}
-            in_order = [reason for reason in REASONS.values() if reason in names]
-            row |= {"suspect": "yes" if in_order else "no", "reason": write_reasons(in_order)}
+            names = {
+                reason
+                for reasons_by_place in reasons_of_both
+                for reason in reasons_by_place.get(place, ())
+            }
+            ordered_reasons = [reason for reason in REASONS.values() if reason in names]
+            row |= {
+                "suspect": "yes" if ordered_reasons else "no",
+                "reason": write_reasons(ordered_reasons),
+            }
         return rows
 
     def _find_reasons(self) -> dict[tuple[object, object], list[Reason]]:
-        """Return the reasons not to trust values, except those that the interval of a difference shows itself."""
+        """Return the reasons not to trust values, except the reasons that the interval of a difference shows."""
         rows = (dict(zip(ESTIMATE_COLUMNS, row, strict=True)) for row in self.estimates)
         return {
             (row["estimator"], row["layer"]): [
@@ -140,7 +147,7 @@ class MeasurementResult:
         }
 
     def _rename_checkpoint(self, values: CheckpointValues, all_layers: bool) -> CheckpointValues:
-        """Name a checkpoint by model and revision; replace its layers by their mean unless all are wanted."""
+        """Name a checkpoint by model and revision; unless `all_layers`, replace its layers by their mean."""
         revision, step, tokens = values.checkpoint
         checkpoint = (f"{self.model.name}@{revision}", step, tokens)
         if all_layers:
@@ -159,19 +166,23 @@ def make_estimate_table(rows: Sequence[Sequence[object]]) -> "pd.DataFrame":
 
 def find_measures(names: Iterable[str]) -> list[Measure]:
     """Find measures of hidden states by their names, with their default settings."""
-    if isinstance(names, str) or not isinstance(names, Iterable) or not (listed := list(names)):
-        raise InputError(f"measures are a list of names, not {names!r:.80}; give some")
+    if (
+        isinstance(names, str)
+        or not isinstance(names, Iterable)
+        or not (measure_names := list(names))
+    ):
+        raise InputError(f"measures are a list of names, not {names!r:.80}; give some names")
     registry = list_measure_names()
     measures = []
-    for name in dict.fromkeys(map(str, listed)):
+    for name in dict.fromkeys(map(str, measure_names)):
         if name not in registry:
             raise make_unknown_name_error(name, registry, "measure", "the measures")
         measure = find_measure(name).configure(name, {})
         if measure.family not in FAMILIES:
-            raise InputError(f"`{name}` is of weights, not of hidden states; leave it out")
+            raise InputError(f"`{name}` measures weights, not hidden states; leave it out")
         if "last_layer" in measure.rows:
             raise InputError(
-                f"`{name}` is of the state before the final norm; measure it by the workflow"
+                f"`{name}` measures the state before the final norm; measure it by the workflow"
             )
         if measure.family == "dimension" and not measure.neighbours:
             measure = replace(measure, neighbours=NEIGHBOURS)
@@ -186,10 +197,10 @@ def measure_checkpoint(
     *,
     name: str,
     revision: str = "main",
-    shuffled_as: str = "",
+    shuffle_name: str = "",
     progress: Progress | None = None,
 ) -> MeasurementResult:
-    """Measure a checkpoint as the workflow does: the same rows of ``tables/estimates.csv``, bit for bit.
+    """Measure a checkpoint as the workflow does, with the same rows of ``tables/estimates.csv``, bit for bit.
 
     Parameters
     ----------
@@ -199,16 +210,16 @@ def measure_checkpoint(
         Plain text in UTF-8, from which windows are drawn.
     options : MeasurementOptions
     name, revision : str
-        Of the workflow's entry for this model.
-    shuffled_as : str
-        Another model whose batches of rows this one gets, so that the two are compared batch by batch.
+        The name and revision in the workflow's entry for this model.
+    shuffle_name : str
+        The name that decides the batches of rows; with another model's name, the two are compared batch by batch.
     progress : callable, optional
-        Called with ``"windows"`` or ``"layers"``, the number that are done, and their total.
+        Called with ``"windows"`` or ``"layers"``, the number of them that are done, and their total.
 
     Raises
     ------
     InputError
-        If the checkpoint or the text cannot be used, in one sentence as in the workflow.
+        If the checkpoint or the text cannot be used.
     """
     measures = find_measures(options.measures)
     shape = read_shape(folder, name)
@@ -222,12 +233,14 @@ def measure_checkpoint(
         shape,
         threads=threads,
         device=find_device(options.device),
-        in_memory=True,
+        needs_memory=True,
     )
-    sample = replace(sample, predicted=None, batch_size=options.batch_size)  # no loss is needed
+    sample = replace(
+        sample, predicted_tokens=None, batch_size=options.batch_size
+    )  # no loss is needed
     states = StatesInMemory(sample)
     protocol = MeasuringProtocol(
-        shuffled_as or name, options.windows, options.seed, options.batch_vectors, NEIGHBOURS
+        shuffle_name or name, options.windows, options.seed, options.batch_vectors, NEIGHBOURS
     )
     require_batches(protocol, states.rows, measures)
     sample.store_states(ProgressStates(states, options.windows, progress) if progress else states)
@@ -237,7 +250,7 @@ def measure_checkpoint(
         measures,
         protocol,
         CheckpointName(name, role, revision),
-        threads=threads if states.measured_on.type == "cpu" else 1,
+        threads=threads if states.measuring_device.type == "cpu" else 1,
         progress=progress,
     )
 
@@ -258,13 +271,13 @@ def _clean_and_draw(text: Path, sampling: SamplingProtocol) -> list[str]:
 
 
 class ProgressStates:
-    """A store that passes hidden states on and reports the number of windows.
+    """A store that passes hidden states on to another store, and reports the number of windows.
 
     Parameters
     ----------
     states : HiddenStateStore
     windows : int
-        Their total.
+        The total number of windows.
     progress : callable
     """
 
@@ -274,7 +287,7 @@ class ProgressStates:
         self._count = 0
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Store one window, and count it."""
+        """Store one state of a window, and count the window after its last layer."""
         self._states.write(state, rows, values)
         if state == self._states.layers:
             self._count += 1
@@ -299,11 +312,11 @@ def measure_states(
     measures : sequence of Measure
     protocol : MeasuringProtocol
     checkpoint : CheckpointName
-        Its model may differ from that of the protocol, whose batches are then those of another model.
+        Its model may differ from the protocol's model, which decides the batches.
     places : sequence of (int, str)
-        Layers, and the kind of last state, as of :func:`.measure_layers`; by default all layers.
+        Layers, and the state of the last one, as in :func:`.measure_layers`; by default all layers.
     threads : int, optional
-        Layers that are measured at a time; by default as many as PyTorch has threads, and one on a GPU.
+        Number of layers measured at a time; by default PyTorch's number of threads, and 1 on a GPU.
     progress : callable, optional
     """
     if threads is None:
@@ -342,11 +355,11 @@ def measure_states(
 
 
 def _warn_of_undefined_values(model: MeasuredModel, curves: Sequence[CheckpointValues]) -> None:
-    """Warn of layers whose values are undefined, and of means over some of the blocks."""
+    """Warn of layers whose values are undefined, and of means that leave out some blocks."""
     if broken := sorted({layer for values in curves for layer in values.list_broken_layers(0)}):
         logger.warning(
-            "%s: the hidden states of layers %s hold NaN or infinity, or all are one vector: their measures are "
-            "undefined%s",
+            "%s: the hidden states of layers %s hold NaN or infinity, or all their vectors are equal, so their "
+            "measures are undefined%s",
             model.name,
             broken,
             ", and so are means" if max(broken) >= model.first else "",
@@ -358,7 +371,7 @@ def _warn_of_undefined_values(model: MeasuredModel, curves: Sequence[CheckpointV
         ]
         if undefined_layers and defined_layers and not values.list_broken_layers(model.first):
             logger.warning(
-                "%s: `%s` is undefined at layers %s: its mean is over the other %d",
+                "%s: `%s` is undefined at layers %s; its mean is over the other %d layers",
                 model.name,
                 next(row.estimator for row in values.layers.values()),
                 undefined_layers,

@@ -1,4 +1,4 @@
-"""The record of a measurement, which a file of values carries: protocol, software, and digests of all inputs."""
+"""Make the record that a file of values carries: the protocol, the software, and digests of all inputs."""
 
 import hashlib
 import json
@@ -23,12 +23,12 @@ from shape_of_learning.one_model.sources import ModelSource
 from shape_of_learning.validation import Section
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy")
-DIGEST = "sha256"  # of the record and the rows, beside the record's own keys
+DIGEST = "sha256"  # the key of the digest of record and rows, beside the record's own keys
 TextKind = Literal["built-in", "file", "stream"]
 
 
 class TextSource(Section):
-    """The text that windows are drawn from: Python's documentation, a file or a stream; and its SHA-256."""
+    """The text of the windows, which is Python's documentation, a file or a stream, and its SHA-256."""
 
     source: TextKind
     path: str
@@ -36,7 +36,7 @@ class TextSource(Section):
 
 
 class MeasurementProtocol(Section):
-    """All options that decide a number; those of the forward pass are null for a file of vectors."""
+    """All options that decide a number; the options of the forward pass are null for a file of vectors."""
 
     measures: list[str]
     windows: PositiveInt | None
@@ -52,25 +52,25 @@ class MeasurementProtocol(Section):
 
 
 class MeasurementRecord(Section):
-    """All that is needed to measure a model again, and to see whether it is the same model.
+    """Everything that is needed to measure a model again, and to check that it is the same model.
 
     Attributes
     ----------
     version : int
-        Of this format.
+        The version of this format.
     model, revision : str
         As the user gave them.
     commit : str
-        Of a model on the Hub; empty for any other model.
+        The commit of a model on the Hub; empty for any other model.
     files : dict of str to str
-        SHA-256 of each file that decides the hidden states, by its name: configuration, weights, adapter and
-        tokenizer; or of the GGUF file, or of the file of vectors.
+        SHA-256 of each file that decides the hidden states, by name: configuration, weights, adapter and tokenizer, or
+        the GGUF file, or the file of vectors.
     text : TextSource or None
         None for a file of vectors.
     protocol : MeasurementProtocol
     device : str
     versions : dict of str to str
-        Of this package, Python and the libraries that compute.
+        The versions of this package, of Python and of the libraries that compute.
     """
 
     version: Literal[1] = 1
@@ -85,13 +85,13 @@ class MeasurementRecord(Section):
 
 
 class RecordedEstimates(NamedTuple):
-    """The rows of estimates of one model, with the columns :data:`.ESTIMATE_COLUMNS`, and their record."""
+    """The rows of estimates of one model, with columns :data:`.ESTIMATE_COLUMNS`, and their record."""
 
     rows: Sequence[Sequence[Any]]
     record: MeasurementRecord
 
     def make_cell(self) -> dict[str, Any]:
-        """Return the record as a file carries it, with the digest of itself and the rows."""
+        """Return the record for a file, with the digest of record and rows."""
         return {**self.record.model_dump(mode="json"), DIGEST: self.compute_digest()}
 
     def compute_digest(self) -> str:
@@ -103,7 +103,7 @@ class RecordedEstimates(NamedTuple):
 
 
 def _format_cell(column: str, cell: Any) -> str:
-    """Format a cell in the same way whether it is a value, or was read from CSV or JSON."""
+    """Format a cell; a value has the same text whether it was computed or read from CSV or JSON."""
     if column in TEXT_COLUMNS:
         return str(cell)
     if cell is None or cell == "" or math.isnan(number := float(cell)):
@@ -145,7 +145,7 @@ def hash_files(source: ModelSource) -> dict[str, str]:
         return {file.name: remember_sha256(file)}
     base = find_model_folder(source.path)
     files = {path.name: path for path in list_checkpoint_files(base)}
-    if base != source.path:  # an adapter, which may have a tokenizer of its own
+    if base != source.path:  # an adapter, which may have its own tokenizer
         adapter = [*list_tokenizer_files(source.path), *source.path.glob("adapter_*")]
         files |= {path.name: path for path in adapter}
     return {name: remember_sha256(path) for name, path in sorted(files.items())}

@@ -1,4 +1,4 @@
-"""Options of a measurement; nothing heavy is imported, since the command reads them at its start."""
+"""Define the options of a measurement; this imports nothing heavy, since the command reads it at its start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 
 # The defaults of the configuration.
-WINDOWS, WINDOW_CHARACTERS, BATCH_VECTORS, NEIGHBOURS = 128, 512, 4096, 128
+WINDOWS = 128
+WINDOW_CHARACTERS = 512
+BATCH_VECTORS = 4096
+NEIGHBOURS = 128
 BUILT_IN_TEXT = "the documentation that comes with Python"
-UNKNOWN_TEXT = "unknown"  # of hidden states and vectors
+UNKNOWN_TEXT = "unknown"  # the text of given hidden states and vectors
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class MeasurementOptions:
     windows, window_characters, seed, batch_vectors : int
         As in the configuration.
     threads : int, optional
-        By default one per core.
+        By default one thread per core.
     device : str, optional
         By default the first GPU, or the CPU if there is none.
     batch_size : int, optional

@@ -1,4 +1,4 @@
-"""Plots of estimates: a panel per measure, a line per model or step, bands, and marks of suspect values."""
+"""Plot estimates: a panel per measure, a line per model or step, bands, and marks of suspect values."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ def plot_theme() -> Iterator[None]:
 def plot(
     table: "pd.DataFrame", measures: str | Sequence[str] = (), *, ax: "Axes | None" = None
 ) -> "Figure | Axes":
-    """Draw a table of :func:`.measure`: a line per model, bands of 95 % intervals, suspect values hollow.
+    """Draw a table of :func:`.measure`: a line per model, bands of 95 % intervals, and rings at suspect values.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
     if absent := [name for name in measures if name not in table_measures]:
         raise InputError(f"the table has no `{absent[0]}`; it has {', '.join(table_measures)}")
     if table.empty:
-        raise InputError("the table has no rows of layers; give one that `measure` returns")
+        raise InputError("the table has no rows of layers; give a table that `measure` returns")
     names = list(dict.fromkeys(measures or table_measures))
     table = table[table["estimator"].isin(names)]
     table = table.assign(revision=table["revision"].astype(str), tokens=table["tokens"])

@@ -1,4 +1,4 @@
-"""What a user of Python asks for, and the sample of texts that goes through a loaded model."""
+"""Check the arguments of a user of Python, and prepare the sample that goes through a loaded model."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from shape_of_learning.one_model.options import BATCH_VECTORS, NEIGHBOURS, WINDO
 
 logger = logging.getLogger(__name__)
 
-# With one vector for each window, the usual number of windows has too few neighbours.
+# With one vector per window, the usual number of windows gives too few neighbours.
 POOLED_WINDOWS = 384
 
 
@@ -55,15 +55,15 @@ class Request:
     device: str | None = None
     progress: bool = False
 
-    def refuse_options(self, keys: Sequence[str], needed: str) -> None:
-        """Refuse arguments that do not concern the kind of input, instead of ignoring them."""
+    def refuse_options(self, keys: Sequence[str], requirement: str) -> None:
+        """Raise InputError for arguments that do not apply to the input, instead of ignoring them."""
         for key in keys:
             if getattr(self, key) is not None:
-                raise InputError(f"`{key}` needs {needed}; leave it out")
+                raise InputError(f"`{key}` needs {requirement}; leave it out")
 
 
 def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
-    """Return layers as numbers from 0 to `last`, which is also -1; InputError for a layer that is missing."""
+    """Return layers as numbers from 0 to `last`; -1 is `last`, and a missing layer raises InputError."""
     if layers is None:
         return list(range(last + 1))
     numbers = check_whole_numbers(layers)
@@ -82,12 +82,12 @@ def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
             f"`layers` is {layers!r:.80}; give whole numbers, such as [1, -1]"
         ) from None
     if not numbers:
-        raise InputError("`layers` is empty; give some, or leave it out")
+        raise InputError("`layers` is empty; give some layers, or leave it out")
     return numbers
 
 
 def list_texts(texts: Iterable[str], number: Any = None) -> list[str]:
-    """List the first texts, or all; InputError if there is none, or anything but text."""
+    """List the first `number` texts, or all; InputError if there is no text, or if an item is not text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"`texts` is {texts!r:.80}; give a list of texts")
     is_bounded = isinstance(number, int | np.integer) and number > 0
@@ -96,7 +96,7 @@ def list_texts(texts: Iterable[str], number: Any = None) -> list[str]:
         raise InputError("`texts` is empty; give a list of texts")
     for text in text_list:
         if not isinstance(text, str):
-            raise InputError(f"`texts` has {text!r:.80}, which is no text; give a list of texts")
+            raise InputError(f"`texts` has {text!r:.80}, which is not text; give a list of texts")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise InputError(
                 f"`texts` has {text!r:.80} with half of a character (a lone surrogate); read it again as UTF-8"
@@ -105,7 +105,7 @@ def list_texts(texts: Iterable[str], number: Any = None) -> list[str]:
 
 
 def find_tokenizer(processor: Any) -> Any:
-    """Return a tokenizer, or the tokenizer of a processor; InputError if there is none."""
+    """Return a tokenizer, or the tokenizer of a processor; InputError if it is neither."""
     from transformers import PreTrainedTokenizerBase
 
     for candidate in (processor, getattr(processor, "tokenizer", None)):
@@ -116,7 +116,7 @@ def find_tokenizer(processor: Any) -> Any:
 
 
 def prepare_sample(
-    loaded: LoadedModel,
+    loaded_model: LoadedModel,
     tokenizer: Any,
     texts: Iterable[str] | None,
     name: str,
@@ -134,25 +134,27 @@ def prepare_sample(
     texts = list_texts(texts, request.windows)
     if warns and (copies := len(texts) - len({*texts})):
         logger.warning(
-            "%d of %d texts are copies of others; intervals take them for independent, so they are too narrow",
+            "%d of %d texts are copies of other texts; intervals are too narrow, since they take texts for independent",
             copies,
             len(texts),
         )
-    tokenizer = load_model_tokenizer(loaded) if tokenizer is None else find_tokenizer(tokenizer)
-    has_both = hasattr(loaded.base, "encoder") and hasattr(loaded.base, "decoder")
-    if has_both and loaded.inner.config.is_encoder_decoder:
-        can_be_given = isinstance(loaded.base.get_encoder(), PreTrainedModel)
+    tokenizer = (
+        load_model_tokenizer(loaded_model) if tokenizer is None else find_tokenizer(tokenizer)
+    )
+    has_both = hasattr(loaded_model.base, "encoder") and hasattr(loaded_model.base, "decoder")
+    if has_both and loaded_model.inner.config.is_encoder_decoder:
+        can_be_given = isinstance(loaded_model.base.get_encoder(), PreTrainedModel)
         raise InputError(
             "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` "
-            + ("one, such as `model.get_encoder()`" if can_be_given else "another model")
+            + ("one of them, such as `model.get_encoder()`" if can_be_given else "another model")
         )
-    for adapter, kind in loaded.adapters.items():
+    for adapter, kind in loaded_model.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
-    # Hooks of a wrapped model are shared by all threads.
-    threads = 1 if loaded.is_wrapped else torch.get_num_threads()
-    forward = ForwardPass(loaded.choose_callable(), None, last_layer=AFTER)
-    context = forward.context()
-    limit = None if context is None else context - loaded.virtual_tokens
+    # All threads share the hooks of a wrapped model.
+    threads = 1 if loaded_model.is_wrapped else torch.get_num_threads()
+    forward = ForwardPass(loaded_model.choose_callable(), None, last_layer=AFTER)
+    context = forward.find_context()
+    limit = None if context is None else context - loaded_model.virtual_tokens
     if limit is not None and (request.window_tokens or 0) > limit:
         raise InputError(
             f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
@@ -166,25 +168,25 @@ def prepare_sample(
     longest = max(len(window.ids) for window in tokenised_windows)
     if limit is not None and longest > limit:
         raise InputError(
-            f"a text has {longest} tokens and its adapter {loaded.virtual_tokens} more, but the model was made for "
-            f"{context}; give shorter `texts`, or `window_tokens`, which splits them"
+            f"a text has {longest} tokens and its adapter {loaded_model.virtual_tokens} more, but the model was made "
+            f"for {context}; give shorter `texts`, or `window_tokens`, which splits them"
         )
     states, _ = forward.compute_hidden_states(tokenised_windows[:1], 0)
     if (
         warns
         and not forward.has_last_state
-        and not type(loaded.inner).__module__.startswith("transformers.")
+        and not type(loaded_model.inner).__module__.startswith("transformers.")
     ):
         logger.warning(
             "the output of %s has no `last_hidden_state`, so the last layer is the output of the last block, before "
             "any final norm; give its backbone for the state after it",
-            type(loaded.inner).__name__,
+            type(loaded_model.inner).__name__,
         )
     return SampleRun(
         forward,
         name,
         tokenised_windows,
-        predicted=None,
+        predicted_tokens=None,
         padding=forward.choose_padding(tokenizer),
         layers=len(states) - 1,
         widths=[state.shape[-1] for state in states],
@@ -193,17 +195,17 @@ def prepare_sample(
     )
 
 
-def load_model_tokenizer(loaded: LoadedModel) -> Any:
+def load_model_tokenizer(loaded_model: LoadedModel) -> Any:
     """Load the tokenizer from the folder or repository of a model."""
     from transformers import AutoTokenizer
 
-    config = loaded.inner.config
+    config = loaded_model.inner.config
     source = str(getattr(config, "_name_or_path", "") or "")
     if Path(source).is_dir() and list_tokenizer_names(Path(source)):
         return load_tokenizer(Path(source))
     try:
         commit = getattr(config, "_commit_hash", None)
-        if not source or is_local(source):  # a folder that is gone, or has no tokenizer
+        if not source or is_local(source):  # the folder is gone, or has no tokenizer
             raise OSError
         return AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError):
@@ -212,20 +214,20 @@ def load_model_tokenizer(loaded: LoadedModel) -> Any:
         ) from None
 
 
-def find_role(loaded: LoadedModel) -> str:
+def find_role(loaded_model: LoadedModel) -> str:
     """Return whether a model in evaluation mode is a decoder or an encoder."""
-    role = read_role(loaded.inner.config.to_dict()) or ""
+    role = read_role(loaded_model.inner.config.to_dict()) or ""
     if role in ("encoder", "decoder"):
         return role
-    if loaded.is_sharded:  # other ranks take part in no further forward pass
+    if loaded_model.is_sharded:  # the other ranks take part in no further forward pass
         return "encoder" if role else "decoder"
-    return "encoder" if sees_later_tokens(loaded.choose_callable()) else "decoder"
+    return "encoder" if sees_later_tokens(loaded_model.choose_callable()) else "decoder"
 
 
 def make_protocol(
     rows: Mapping[str, np.ndarray], name: str, seed: int = 0, batch_vectors: int = BATCH_VECTORS
 ) -> MeasuringProtocol:
-    """Make the protocol for hidden states of these rows; InputError if they are too few."""
+    """Make the protocol for hidden states with these rows; InputError if there are too few."""
     tokens = len(rows["windows"])
     if not isinstance(batch_vectors, int | np.integer) or batch_vectors <= NEIGHBOURS:
         raise InputError(f"`batch_vectors` is {batch_vectors}; give more than {NEIGHBOURS}")
@@ -241,14 +243,14 @@ def make_protocol(
 def warn_of_small_batch(
     protocol: MeasuringProtocol, vectors: int, batch_vectors: int = BATCH_VECTORS
 ) -> None:
-    """Warn of a batch that is smaller than asked for, since dimensions depend on its size."""
+    """Warn of a batch with fewer than `batch_vectors`, since dimensions depend on the size of a batch."""
     if protocol.batch_vectors < batch_vectors:
         logger.warning("%d vectors are one batch, smaller than %d", vectors, batch_vectors)
 
 
 @contextmanager
 def rewrite_remedies() -> Iterator[None]:
-    """Replace remedies in errors that need a configuration by those for a user of Python."""
+    """Replace the remedies of errors, which name the configuration, by remedies for a user of Python."""
     try:
         yield
     except InputError as error:

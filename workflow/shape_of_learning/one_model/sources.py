@@ -1,4 +1,4 @@
-"""A model as the command takes it: a checkpoint on the Hub or on this machine, or a file of vectors."""
+"""Find and measure a model that a user names: a checkpoint on the Hub or this machine, or a file of vectors."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -29,17 +29,17 @@ class ModelSource(NamedTuple):
 
     @property
     def is_vector_file(self) -> bool:
-        """Whether it is a file of vectors, which needs no text."""
+        """Whether the model is a file of vectors, which needs no text."""
         return is_vector_file(self.model)
 
     @property
     def commit(self) -> str:
-        """The commit of a model on the Hub, after which its client names the folder; empty for any other model."""
+        """The commit of a model on the Hub, by which the Hub's client names the folder; empty for any other model."""
         return "" if self.is_vector_file or is_local(self.model) else self.path.name
 
 
 def find_source(model: str, revision: str = "main") -> ModelSource:
-    """Find a model on this machine, or bring it from the Hub; InputError if there is none."""
+    """Find a model on this machine, or download it from the Hub; InputError if it does not exist."""
     if is_vector_file(model):
         return ModelSource(model, revision, expand_home(model))
     return ModelSource(model, revision, find_checkpoint_folder(model, revision)[1])
@@ -52,21 +52,21 @@ def measure_source(
     *,
     name: str,
     revision: str,
-    shuffled_as: str = "",
+    shuffle_name: str = "",
     progress: Progress | None = None,
 ) -> MeasurementResult:
-    """Measure a model, or the vectors in a file, for which there is no text.
+    """Measure a model, or the vectors in a file.
 
     Parameters
     ----------
     source : ModelSource
     text : Path
-        Of a checkpoint; not read for vectors.
+        The text of the windows; not read for a file of vectors.
     options : MeasurementOptions
     name, revision : str
-        In the table.
-    shuffled_as, progress
-        As :func:`.measure_checkpoint` has them.
+        The name and revision in the table.
+    shuffle_name, progress
+        As in :func:`.measure_checkpoint`.
     """
     if not source.is_vector_file:
         return measure_checkpoint(
@@ -75,11 +75,11 @@ def measure_source(
             options,
             name=name,
             revision=revision,
-            shuffled_as=shuffled_as,
+            shuffle_name=shuffle_name,
             progress=progress,
         )
     request = Request(
         measures=options.measures, name=name, seed=options.seed, batch_vectors=options.batch_vectors
     )
-    result, _ = measure_request(source.model, request, shuffled_as)
+    result, _ = measure_request(source.model, request, shuffle_name)
     return result

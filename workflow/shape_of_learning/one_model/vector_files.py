@@ -19,19 +19,19 @@ VECTORS, GROUPS = "vectors", "groups"
 
 
 def is_vector_file(model: str) -> bool:
-    """Return whether a name is that of a file of vectors, there or missing."""
+    """Return whether a name is the name of a file of vectors, which may be missing."""
     return model.lower().endswith(SUFFIXES) and not Path(model).is_dir()
 
 
 def read_vectors(file: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read vectors and, where the file has them, their groups.
+    """Read vectors and, if the file has groups, the groups of the vectors.
 
     Parameters
     ----------
     file : str
-        A matrix (n, d). Of several arrays that named ``vectors`` is read, and ``groups``, which says for each vector
-        which text or other unit it belongs to. In a table of Parquet the columns of numbers are the coordinates, or
-        one column has a list for each vector; the column ``groups`` is likewise.
+        The path of a file with a matrix (n, d). If the file has several arrays, ``vectors`` is the matrix, and
+        ``groups`` holds the text, or another unit, of each vector. In a table of Parquet the columns of numbers are the
+        coordinates, or one column has a list for each vector; the column ``groups`` holds the groups.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def read_vectors(file: str) -> tuple[np.ndarray, np.ndarray | None]:
         arrays = _READERS[path.suffix.lower()](path)
     except InputError:
         raise
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # each library raises its own errors
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{file} cannot be read ({reason:.200}); write it again") from None
     groups = arrays.pop(GROUPS, None)
@@ -61,8 +61,8 @@ def read_vectors(file: str) -> tuple[np.ndarray, np.ndarray | None]:
     if len(matrices) != 1:
         number = f"{len(matrices)} matrices" if matrices else "no matrix"
         raise InputError(
-            f"{file} has {number} of shape (n, d); write one of vectors, named `{VECTORS}` if there are others. The "
-            "weights of a model are measured by their folder"
+            f"{file} has {number} of shape (n, d); write one matrix of vectors, named `{VECTORS}` if there are others. "
+            "To measure the weights of a model, give their folder"
         )
     return next(iter(matrices.values())), groups
 
@@ -79,8 +79,8 @@ def _read_npz(path: Path) -> dict[str, Any]:
 def _read_pt(path: Path) -> dict[str, Any]:
     import torch
 
-    found = torch.load(path, map_location="cpu", weights_only=True)
-    return _convert_tensors(found if isinstance(found, Mapping) else {VECTORS: found})
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    return _convert_tensors(content if isinstance(content, Mapping) else {VECTORS: content})
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 
 
 def _convert_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert tensors into arrays; those of 16 bits into float32, which holds all their values."""
+    """Convert tensors into arrays; tensors of 16 bits become float32, which holds all their values."""
     arrays = {}
     for name, tensor in tensors.items():
         if hasattr(tensor, "detach"):
@@ -116,26 +116,30 @@ def _read_parquet(path: Path) -> dict[str, Any]:
         if isinstance(value, Decimal):
             table[name] = table[name].astype(float)
     numbers = table.select_dtypes("number")
-    lists = [name for name in table if name not in numbers and np.ndim(first_values[name]) == 1]
-    used = lists or [*numbers]
-    others = [str(name) for name in table if name not in used]
-    others += [str(name) for name in table.index.names if name is not None]
-    if others:
+    list_columns = [
+        name for name in table if name not in numbers and np.ndim(first_values[name]) == 1
+    ]
+    coordinate_columns = list_columns or [*numbers]
+    other_columns = [str(name) for name in table if name not in coordinate_columns]
+    other_columns += [str(name) for name in table.index.names if name is not None]
+    if other_columns:
         logger.warning(
-            "%s: columns that are no coordinates are left out: %s", path, ", ".join(others)
+            "%s: these columns are left out, since they are not coordinates: %s",
+            path,
+            ", ".join(other_columns),
         )
-    if numbers.shape[1] and not lists:
-        whole = [str(name) for name in numbers.select_dtypes("integer")]
-        if whole and len(whole) < numbers.shape[1]:
+    if numbers.shape[1] and not list_columns:
+        whole_columns = [str(name) for name in numbers.select_dtypes("integer")]
+        if whole_columns and len(whole_columns) < numbers.shape[1]:
             raise InputError(
-                f"{path} has columns of whole numbers (`{whole[0]:.50}`) beside coordinates; leave them out, or call "
-                f"one of them `{GROUPS}`"
+                f"{path} has columns of whole numbers (`{whole_columns[0]:.50}`) beside coordinates; leave them out or "
+                f"call one of them `{GROUPS}`"
             )
         vectors = numbers.to_numpy()
-        if vectors.dtype == object:  # of columns that may lack numbers
+        if vectors.dtype == object:  # pandas has columns of nullable types
             vectors = numbers.to_numpy(dtype=float, na_value=math.nan)
         return arrays | {VECTORS: vectors}
-    return arrays | {name: np.stack(table[name].to_list()) for name in lists}
+    return arrays | {name: np.stack(table[name].to_list()) for name in list_columns}
 
 
 _READERS = {

@@ -1,4 +1,4 @@
-"""Pretraining and fine-tuning of small models, and measures of any model while it trains."""
+"""Pretrain and fine-tune small models, and measure any model while it trains."""
 
 from typing import Any
 

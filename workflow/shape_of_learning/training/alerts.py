@@ -1,4 +1,4 @@
-"""Alerts of a band that a measure has left, and functions that send them to trackers."""
+"""Describe a measure that has left its band, and send alerts to trackers."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ class BandAlert(NamedTuple):
     Attributes
     ----------
     model : str
-        Its name in the table.
+        The name in the table.
     step : int
     measure : str
     layer : int or None
@@ -30,7 +30,7 @@ class BandAlert(NamedTuple):
 
     @property
     def quantity(self) -> str:
-        """The measure, and its layer."""
+        """The measure, with its layer if it has one."""
         return self.measure if self.layer is None else f"{self.measure} of layer {self.layer}"
 
     @property

@@ -49,12 +49,17 @@ MEASURES = (
     "largest_coordinate",
     "kurtosis",
 )
-SHAPE = "shape/"  # the beginning of the names of values
-LAYER_MARK = "/layer_"  # between a measure and a layer, in names of values and of bands
-MODEL, STEP, LAYER, DEPTH, ESTIMATOR, VALUE, VECTORS, WINDOWS = map(
-    ESTIMATE_COLUMNS.index,
-    ("model", "step", "layer", "depth", "estimator", "value", "n", "windows"),
-)
+SHAPE = "shape/"  # the beginning of all keys of values
+LAYER_MARK = "/layer_"  # between the measure and the layer, in keys of values and bands
+# Places of cells in rows of the table.
+MODEL = ESTIMATE_COLUMNS.index("model")
+STEP = ESTIMATE_COLUMNS.index("step")
+LAYER = ESTIMATE_COLUMNS.index("layer")
+DEPTH = ESTIMATE_COLUMNS.index("depth")
+ESTIMATOR = ESTIMATE_COLUMNS.index("estimator")
+VALUE = ESTIMATE_COLUMNS.index("value")
+VECTORS = ESTIMATE_COLUMNS.index("n")
+WINDOWS = ESTIMATE_COLUMNS.index("windows")
 
 
 class ShapeProbe:
@@ -75,14 +80,15 @@ class ShapeProbe:
         ``"largest_coordinate/layer_6"`` or ``"largest_coordinate/layer_-1"``. A value that is undefined or out of
         bounds is logged as a warning.
     alert : callable, optional
-        Called with a :class:`.BandAlert` when a value leaves its band, and again when it leaves it once more;
-        :func:`.alert_trackio` and :func:`.alert_wandb` are ready. An error that it raises is logged.
+        Called with a :class:`.BandAlert` whenever a value leaves its band, such as :func:`.alert_trackio` or
+        :func:`.alert_wandb`. Its errors are logged.
     table : Path or str
-        CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. A training that resumes
-        adds to it. One that begins adds to the rows of other names; if rows of its own name are another training's or
-        of another text, the table is left as it is. When this probe begins again at its first step or before it,
-        as after ``auto_find_batch_size`` or in a second ``trainer.train()``, its rows so far move to ``shape-1.csv``,
-        ``shape-2.csv`` and so on; when it goes back to a later step, as in a resume, the rows from there are replaced.
+        CSV file with the columns of ``tables/estimates.csv``, rewritten after each step. It may hold rows of other
+        names. A training that resumes adds to its rows. If the rows of its name are another training's or of another
+        text, the table stays as it is. When this probe begins again at its first step or before it, as after
+        ``auto_find_batch_size`` or in a second ``trainer.train()``, its rows so far move to ``shape-1.csv``,
+        ``shape-2.csv`` and so on. When it goes back to a later step, as in a resume, the rows from that step on are
+        replaced.
     name : str
         Name of the model in the table. Give each training that shares a table its own.
     window_tokens : int, optional
@@ -91,16 +97,17 @@ class ShapeProbe:
     Raises
     ------
     InputError
-        If a measure is unknown, a band is for a measure that is not taken, or there is no text or tokenizer.
+        If a measure is unknown, if a band is for a measure that is not in `measures`, or if there is no text or no
+        tokenizer.
 
     Notes
     -----
     The first call, or :meth:`check`, raises InputError for bad arguments. Later errors, such as a full disk or
-    exhausted memory, are logged once for each kind, and the training goes on; the call returns the values that could
-    be measured. Rows that could not be written are written at a later step.
+    exhausted memory, are logged once for each kind, and the training goes on; the call returns the values that it
+    could measure. Unwritten rows are written at a later step.
 
-    Call the probe on every rank at the same steps if the model is sharded over processes (FSDP, tensor parallelism),
-    since all of them gather its weights. The first rank writes the table and gets the values; other ranks get none.
+    If the model is sharded over processes (FSDP, tensor parallelism), call the probe on every rank at the same steps,
+    since all ranks gather the weights. The first rank writes the table and gets the values; other ranks get no values.
 
     Examples
     --------
@@ -150,13 +157,13 @@ class ShapeProbe:
         if self.table.is_dir():
             raise InputError(f"`table` is the folder {table}; name a file")
         self._is_checked = self._is_alone = self._has_written = False
-        self._bands = self.bands  # by the numbers of layers as the values have them, from 0 on
+        self._bands = self.bands  # with layers counted from 0, as in the keys of values
         self._unwritten: list[list[Any]] = []
         self._logged_errors: set[tuple[object, ...]] = set()
-        self._left_bands: set[str] = set()  # whose alerts were sent
+        self._left_bands: set[str] = set()  # bands whose alerts were sent
 
     def check(self, model: Any) -> None:
-        """Run a text through a model, which is left as it was, to find bad arguments before a training.
+        """Run a text through a model to find bad arguments before a training; the model stays unchanged.
 
         Raises
         ------
@@ -164,27 +171,27 @@ class ShapeProbe:
             If a text is too long for the model, a layer is missing, or the model cannot be measured.
         """
         with self.log_errors("the shape is not measured", InputError):
-            loaded = LoadedModel.inspect_model(model)
-            if self._meet_ranks(loaded, "check"):
-                with preserve_model(loaded), rewrite_remedies():
-                    sample = self._prepare_sample(loaded, warns=True)
+            loaded_model = LoadedModel.inspect_model(model)
+            if self._meet_ranks(loaded_model, "check"):
+                with preserve_model(loaded_model), rewrite_remedies():
+                    sample = self._prepare_sample(loaded_model, warns=True)
                 self._bands = self._find_band_layers(sample.layers)
                 warn_of_small_batch(make_protocol(sample.rows, self.name), sample.tokens)
         self._is_checked = True
 
     def __call__(self, model: Any, step: int) -> dict[str, float]:
-        """Measure a model, which is left as it was, add to the table, and warn of values out of bounds.
+        """Measure a model, add rows to the table, and warn of values out of bounds; the model stays unchanged.
 
         Returns
         -------
         dict of str to float
-            Keys are ``shape/MEASURE/layer_LAYER``, and ``shape/MEASURE`` for the mean over the chosen blocks. Empty
-            if the model could not be measured.
+            Keys are ``shape/MEASURE/layer_LAYER``, and ``shape/MEASURE`` for the mean over the chosen blocks. Empty if
+            measuring failed.
 
         Raises
         ------
         InputError
-            If the step is no whole number from 0 on, or at the first call, as :meth:`check` does.
+            If the step is not a whole number from 0 on; and at the first call, as in :meth:`check`.
         """
         step = _read_whole_number("step", step, 0)
         values = self.measure(model, step)
@@ -208,48 +215,48 @@ class ShapeProbe:
                 self._write()
         return values
 
-    def _prepare_sample(self, loaded: LoadedModel, *, warns: bool) -> SampleRun:
+    def _prepare_sample(self, loaded_model: LoadedModel, *, warns: bool) -> SampleRun:
         return prepare_sample(
-            loaded, self.tokenizer, self.texts, self.name, self._request, warns=warns
+            loaded_model, self.tokenizer, self.texts, self.name, self._request, warns=warns
         )
 
-    def _measure_rows(self, loaded: LoadedModel, step: int) -> list[list[Any]]:
+    def _measure_rows(self, loaded_model: LoadedModel, step: int) -> list[list[Any]]:
         """Measure a model; return no rows on a rank that only helps to gather its weights."""
-        if not self._meet_ranks(loaded, str(step)):
+        if not self._meet_ranks(loaded_model, str(step)):
             return []
-        is_helper = loaded.is_sharded and torch.distributed.get_rank() > 0
-        with preserve_model(loaded), rewrite_remedies():
-            sample = self._prepare_sample(loaded, warns=False)
+        is_helper = loaded_model.is_sharded and torch.distributed.get_rank() > 0
+        with preserve_model(loaded_model), rewrite_remedies():
+            sample = self._prepare_sample(loaded_model, warns=False)
             if is_helper:
                 sample.store_states(NullStore(sample.forward.device))
                 return []
             states = StatesInMemory(sample)
             sample.store_states(states)
-            role = find_role(loaded)
+            role = find_role(loaded_model)
         places = [(layer, AFTER) for layer in self._choose_layers(states.layers)]
         protocol = make_protocol(states.rows, self.name)
         checkpoint = CheckpointName(self.name, role, f"step{step}", step)
         return measure_states(states, self._measures, protocol, checkpoint, places).estimates
 
-    def _meet_ranks(self, loaded: LoadedModel, occasion: str) -> bool:
-        """Return whether all ranks of a sharded model come; after a first failure, wait no more."""
+    def _meet_ranks(self, loaded_model: LoadedModel, occasion: str) -> bool:
+        """Return whether all ranks of a sharded model meet; after a first failure, wait no more."""
         if not self._is_alone:
             try:
-                # Tables may differ, as in folders that are named by the time; only the first rank writes one.
-                loaded.require_all_ranks(f"{self.name} {occasion}")
+                # The occasion must not name the table: folders named by the time differ between ranks.
+                loaded_model.require_all_ranks(f"{self.name} {occasion}")
             except InputError as error:
-                logger.error("%s; nothing more is measured, and the training goes on", error)
+                logger.error("%s; the training goes on without further measures", error)
                 self._is_alone = True
         return not self._is_alone
 
     @contextmanager
     def log_errors(self, failure: str, *user_errors: type[Exception]) -> Iterator[None]:
-        """Log errors after the words of a failure, once for each kind; but raise `user_errors`."""
+        """Log errors after the sentence `failure`, once for each kind; but raise `user_errors`."""
         try:
             yield
         except user_errors:
             raise
-        except Exception as error:  # no error of the probe may end a training
+        except Exception as error:  # an error of the probe must not end a training
             kind = failure, type(error), getattr(error, "errno", None)
             if kind in self._logged_errors:
                 return
@@ -270,7 +277,7 @@ class ShapeProbe:
         return choose_layers(self.layers or default, last)
 
     def _find_band_layers(self, last: int) -> dict[str, tuple[float, float]]:
-        """Return the bands with layers counted from 0; InputError if one is for a layer that is not measured."""
+        """Return the bands with layers counted from 0; InputError for a band of a layer that is not measured."""
         layers = self._choose_layers(last)
         numbers = {str(layer): layer % (last + 1) for layer in range(-last - 1, last + 1)}
         bands = {}
@@ -287,8 +294,8 @@ class ShapeProbe:
         return bands
 
     def report_left_bands(self, values: Mapping[str, float], step: int) -> None:
-        """Log the values that are out of their bands, and send an alert of those that were not at the last step."""
-        if not values:  # the model could not be measured, or another rank reports
+        """Log the values that are out of their bands, and send an alert of each value that has left its band now."""
+        if not values:  # measuring failed, or another rank reports
             return
         for key, (low, high) in self._bands.items():
             value = values.get(f"{SHAPE}{key}", math.nan)
@@ -296,17 +303,17 @@ class ShapeProbe:
                 self._left_bands.discard(key)
                 continue
             measure, mark, layer = key.partition(LAYER_MARK)
-            found = BandAlert(
+            alert = BandAlert(
                 self.name, step, measure, int(layer) if mark else None, value, low, high
             )
-            logger.warning("%s", found.sentence)
+            logger.warning("%s", alert.sentence)
             if self.alert is not None and key not in self._left_bands:
                 with self.log_errors("the alert is not sent"):
-                    self.alert(found)
+                    self.alert(alert)
                     self._left_bands.add(key)
 
     def _write(self) -> None:
-        """Rewrite the table with its rows of other models and of earlier steps, and the new rows."""
+        """Rewrite the table with the rows of other models, the rows of earlier steps, and the new rows."""
         kept_rows: list[list[Any]] = []
         if self.table.exists() and self.table.stat().st_size:  # a full disk leaves an empty file
             try:
@@ -315,14 +322,14 @@ class ShapeProbe:
                 earlier_rows = self._find_earlier_rows(own_rows)
             except (InputError, ValueError, IndexError, csv.Error) as error:
                 raise InputError(
-                    f"{self.table} is no table of estimates, and is left as it is; move it away, or name another "
+                    f"{self.table} is not a table of estimates, and stays as it is; move it away, or name another "
                     "`table`"
                 ) from error
             if own_rows and not earlier_rows:
                 if not self._has_written:
                     raise InputError(
-                        f"{self.table} has the rows of another training of `{self.name}` or of another text, and is "
-                        "left as it is; move it away, or give another `table` or `name`"
+                        f"{self.table} has the rows of another training of `{self.name}` or of another text, and stays "
+                        "as it is; move it away, or give another `table` or `name`"
                     )
                 self._move_rows(own_rows)
             kept_rows = [row for row in old_rows if row[MODEL] != self.name] + earlier_rows
@@ -331,22 +338,22 @@ class ShapeProbe:
         self._has_written = True
 
     def _move_rows(self, rows: list[list[str]]) -> None:
-        """Write the rows of a training that ended or was aborted into a new file beside the table."""
+        """Write the rows of a finished or aborted training into a new file beside the table."""
         paths = (self.table.with_stem(f"{self.table.stem}-{number}") for number in count(1))
         path = next(path for path in paths if not path.exists())
         write_table(path, ESTIMATE_COLUMNS, rows)
         logger.warning("the training begins again; its rows so far are now in %s", path)
 
     def _find_earlier_rows(self, old_rows: list[list[str]]) -> list[list[str]]:
-        """Return the rows of a table before the new ones; none if they are of a model with other layers or a text.
+        """Return the rows of earlier steps; an empty list if old rows are of other layers or of another text.
 
-        A training that resumes measures some steps again, after those that it keeps. One that keeps none begins anew,
-        and would erase the rows of an earlier training.
+        A training that resumes measures some steps again, and keeps the rows before them. A training without earlier
+        rows begins from the start, and would erase the rows of a previous training.
         """
         first_step = min(row[STEP] for row in self._unwritten)
-        # The depth of a layer is its share of all layers, and a text has its number of vectors and of windows. Without
-        # massive tokens the number of vectors changes with the weights.
-        without_massive = {
+        # The depth of a layer tells the number of layers; the numbers of vectors and windows tell the text, except for
+        # measures without massive tokens, whose number of vectors changes with the weights.
+        measures_without_massive = {
             measure.name
             for measure in self._measures
             if measure.rows.get("massive_tokens") == "drop"
@@ -355,13 +362,16 @@ class ShapeProbe:
         for row in self._unwritten:
             if row[LAYER] is not None:
                 depths[float(row[LAYER])] = float(row[DEPTH])
-                if row[ESTIMATOR] not in without_massive:
+                if row[ESTIMATOR] not in measures_without_massive:
                     sizes[row[ESTIMATOR]] = float(row[VECTORS]), float(row[WINDOWS])
-        for old in old_rows:
-            if old[LAYER]:
-                depth, size = float(old[DEPTH]), (float(old[VECTORS]), float(old[WINDOWS]))
-                same_layers = depths.get(float(old[LAYER]), depth) == depth
-                same_text = sizes.get(old[ESTIMATOR], size) == size
+        for old_row in old_rows:
+            if old_row[LAYER]:
+                depth, size = (
+                    float(old_row[DEPTH]),
+                    (float(old_row[VECTORS]), float(old_row[WINDOWS])),
+                )
+                same_layers = depths.get(float(old_row[LAYER]), depth) == depth
+                same_text = sizes.get(old_row[ESTIMATOR], size) == size
                 if not (same_layers and same_text):
                     return []
         return [row for row in old_rows if int(row[STEP] or -1) < first_step]
@@ -379,14 +389,14 @@ class ShapeCallback(TrainerCallback):
     every : int
         Steps between two measurements; the first is before training.
     manifest : bool
-        Whether to write ``tensor_manifest.json``, the digest of each tensor, into each checkpoint that is saved;
-        ``shape-of-learning audit FOLDER`` compares it later.
+        Whether to write ``tensor_manifest.json``, with the digest of each tensor, into each saved checkpoint;
+        ``shape-of-learning audit FOLDER`` compares the digests later.
 
     Notes
     -----
     Bad arguments raise InputError before the first step; later errors are logged, and the training goes on.
 
-    Callbacks of several texts in one trainer each need a `name`, which their keys then have:
+    If one trainer has several callbacks, for several texts, give each a `name`, which its keys then have:
     ``shape/NAME/MEASURE/layer_LAYER``.
 
     Examples
@@ -397,7 +407,7 @@ class ShapeCallback(TrainerCallback):
         trainer = Trainer(model, arguments, processing_class=tokenizer, callbacks=[probe], ...)
         trainer.train()
 
-    Or added to a trainer that exists already::
+    With a trainer that exists already::
 
         ShapeCallback(trainer, texts, every=1000)
     """
@@ -416,8 +426,8 @@ class ShapeCallback(TrainerCallback):
             trainer, texts = None, trainer
         if trainer is not None and not callable(getattr(trainer, "add_callback", None)):
             raise InputError(
-                f"the first of two arguments is a {type(trainer).__name__}; give a trainer or only texts, and name "
-                "others, such as `tokenizer=`"
+                f"the first of two arguments is a {type(trainer).__name__}; give a trainer and texts, or texts alone, "
+                "and name other arguments, such as `tokenizer=`"
             )
         self.every = _read_whole_number("every", every, 1)
         self._trainer, self._is_on_all_ranks, self._prefix = trainer, False, SHAPE
@@ -446,17 +456,17 @@ class ShapeCallback(TrainerCallback):
         if names.count(self.probe.name) > 1:
             raise InputError(
                 f"{names.count(self.probe.name)} callbacks of one trainer have the name `{self.probe.name}`; give each "
-                "its own `name=`, which tells their values and rows apart"
+                "callback another `name=`, which tells their values and rows apart"
             )
         return f"{SHAPE}{self.probe.name}/" if len(names) > 1 else SHAPE
 
     def on_step_end(self, args: Any, state: Any, control: Any, **options: Any) -> None:
-        """Measure the model after every `every` updates; an update may accumulate several batches."""
+        """Measure the model after each `every` updates; an update may accumulate several batches."""
         if state.global_step % self.every == 0:
             self._measure(state, control, options["model"])
 
     def on_save(self, args: Any, state: Any, control: Any, **options: Any) -> None:
-        """Write the manifest of a checkpoint that was saved, on the main process."""
+        """Write the manifest of a saved checkpoint, on the main process."""
         if self.manifest and state.is_world_process_zero:
             folder = Path(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
             with self.probe.log_errors("no manifest is written"):
@@ -466,32 +476,32 @@ class ShapeCallback(TrainerCallback):
         if not (state.is_world_process_zero or self._is_on_all_ranks):
             return
         values = self.probe.measure(model, state.global_step)
-        logged = {self._prefix + key.removeprefix(SHAPE): value for key, value in values.items()}
+        logged_values = {
+            self._prefix + key.removeprefix(SHAPE): value for key, value in values.items()
+        }
         if values and self._trainer is not None:
             is_due = control.should_log
-            self._trainer.log(logged)
-            control.should_log = (
-                is_due  # `log` has cleared it, and the trainer's loss is still to come
-            )
+            self._trainer.log(logged_values)
+            control.should_log = is_due  # `log` clears it, but the trainer has not logged its loss
         elif values:
-            state.log_history.append({**logged, "step": state.global_step})
-        # A tracker gives its alerts the step of the last values that it was told.
+            state.log_history.append({**logged_values, "step": state.global_step})
+        # A tracker gives an alert the step of the latest values, so these must come first.
         self.probe.report_left_bands(values, state.global_step)
 
 
-def _read_whole_number(key: str, value: Any, least: int) -> int:
-    """Return a whole number, which may be one of NumPy or a tensor; InputError if it is none or less than `least`."""
+def _read_whole_number(key: str, value: Any, minimum: int) -> int:
+    """Return a whole number of Python, NumPy or PyTorch; InputError if it is not whole, or less than `minimum`."""
     try:
         number = value.item() if hasattr(value, "item") else value
-        if int(number) == number >= least:
+        if int(number) == number >= minimum:
             return int(number)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises several
         pass
-    raise InputError(f"`{key}` is {value!r:.80}; give a whole number from {least} on")
+    raise InputError(f"`{key}` is {value!r:.80}; give a whole number from {minimum} on")
 
 
 def _check_bands(bands: Any) -> dict[str, tuple[float, float]]:
-    """Return bands with numbers as bounds; InputError if they are anything else, which would stop a training."""
+    """Return bands with numbers as bounds; InputError for other bands, which would stop a training later."""
     checked_bands = {}
     try:
         for name, (low, high) in dict(bands).items():

@@ -1,4 +1,4 @@
-"""Fine-tune a checkpoint on a task; the saved steps serve as revisions of a Hub repository do."""
+"""Fine-tune a checkpoint on a task, and save steps that serve like revisions on the Hub."""
 
 import logging
 import math
@@ -25,9 +25,9 @@ from shape_of_learning.training.train import list_versions, make_deterministic, 
 
 logger = logging.getLogger(__name__)
 
-HEAD_DEVIATION = 0.02  # of the head's initial weights, as in BERT
-SCORED_AT_A_TIME = 64
-MOST_TOKENS = 512  # of an example, as in BERT
+HEAD_DEVIATION = 0.02  # standard deviation of the head's initial weights, as in BERT
+SCORED_AT_A_TIME = 64  # examples
+MOST_TOKENS = 512  # tokens of an example, as in BERT
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Start:
     Attributes
     ----------
     network : transformers.PreTrainedModel
-        In float32 on the CPU, trained in place: a base model, or one with its language-model head, which is not
-        changed.
+        In float32 on the CPU: a base model, which is trained in place, or a model with its language-model head, which
+        is not changed.
     tokenizer : transformers.PreTrainedTokenizerBase
     role : {"encoder", "decoder"}
     write_tokenizer : callable
@@ -60,24 +60,24 @@ def finetune(
     destination: Path,
     provenance: Mapping[str, Any],
 ) -> None:
-    """Train a checkpoint with a linear head on a task and save it at log-spaced steps.
+    """Train a checkpoint with a linear head on a task, and save it at log-spaced steps.
 
-    An encoder's head reads the mean of the last hidden states of all tokens of an example, special tokens
-    included; a decoder's head reads the last token's. An epoch has 16 steps. Step k comes after k sixteenths of the
-    updates of an epoch, rounded up, so that the steps are known before the number of examples.
+    An encoder's head reads the mean of the last hidden states of all tokens of an example, special tokens included; a
+    decoder's head reads the last hidden state of the last token. An epoch has 16 steps. Step k comes after k sixteenths
+    of the updates of an epoch, rounded up, so that the plan knows the steps before the number of examples.
 
     Parameters
     ----------
     start : Start
     task : Task
-        Its split ``train`` is trained on, ``held_out`` is scored.
+        The model trains on its split ``train``, and is scored on ``held_out``.
     recipe : FinetuningRecipe
     model : str
         Name of the fine-tuned model.
     destination : Path
         Folder that appears when all steps are saved. It holds one folder in Hugging Face format per step, called
         ``step{N}``, with the tokenizer and a ``checkpoint.json`` that states the step, the updates, the
-        held-out score, the recipe and the task. The head of the task is not saved.
+        held-out score, the recipe and the task, but not the head of the task.
     provenance : mapping
         Further facts for ``checkpoint.json``.
 
@@ -90,8 +90,8 @@ def finetune(
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
         classifier = _TaskModel(start, task)
         examples = len(classifier.texts["train"])
-        per_epoch = math.ceil(examples / recipe.batch_size)  # the last batch may be smaller
-        count, steps = recipe.epochs * per_epoch, recipe.epochs * STEPS_PER_EPOCH
+        updates_per_epoch = math.ceil(examples / recipe.batch_size)  # the last batch may be smaller
+        count, steps = recipe.epochs * updates_per_epoch, recipe.epochs * STEPS_PER_EPOCH
         updates = train(
             [*classifier.base.parameters(), *classifier.head.parameters()],
             shuffle_batches(examples, recipe, random_stream(recipe.seed, "fine-tuning batches")),
@@ -108,22 +108,24 @@ def finetune(
         }
         steps_by_update: dict[int, list[int]] = {}
         for step in space_pretraining_steps(steps):
-            update = math.ceil(step * per_epoch / STEPS_PER_EPOCH)
+            update = math.ceil(step * updates_per_epoch / STEPS_PER_EPOCH)
             steps_by_update.setdefault(update, []).append(step)
         for update in updates:
             if update not in steps_by_update:
                 continue
             score = classifier.score()
-            reached = steps_by_update[update]
+            reached_steps = steps_by_update[update]
             words = "%s: step %d (after %d updates; %d steps are an epoch), held-out %s %.3f"
-            logger.info(words, model, reached[-1], update, STEPS_PER_EPOCH, task.metric, score)
+            logger.info(
+                words, model, reached_steps[-1], update, STEPS_PER_EPOCH, task.metric, score
+            )
             record = {
                 "updates": update,
                 "score": None if math.isnan(score) else score,
                 **facts,
                 **provenance,
             }
-            for step in reached:
+            for step in reached_steps:
                 save_step(start.network, start.write_tokenizer, folder, step=step, **record)
 
 
@@ -143,7 +145,7 @@ class _TaskModel:
         longest = min(MOST_TOKENS, start.tokenizer.model_max_length, context)
         segments = getattr(config, "type_vocab_size", 0)
         padding, embeddings = start.tokenizer.pad_token_id or 0, self.base.get_input_embeddings()
-        # A padding token is often added to a tokenizer and not to its model. Padding is masked.
+        # Users often add a padding token to a tokenizer and not to its model. Padding is masked, so 0 can replace it.
         self.padding = padding if padding < len(embeddings.weight) else 0
         self.base.requires_grad_(True).train()
         self.texts, self.truth = {}, {}
@@ -155,7 +157,7 @@ class _TaskModel:
             )
 
     def compute_losses(self, batch: np.ndarray) -> dict[str, torch.Tensor]:
-        """Compute the loss of the examples of the training split with these numbers."""
+        """Compute the loss of the training examples with these numbers."""
         outputs = self.compute_outputs([self.texts["train"][number] for number in batch])
         return {"loss": self.labels.compute_loss(outputs, self.truth["train"][batch].tolist())}
 
@@ -202,7 +204,7 @@ class Labels:
 
     @classmethod
     def read_labels(cls, task: Task) -> "Labels":
-        """Read the labels of a task; grades are those of the training split only."""
+        """Read the labels of a task, with the mean and the deviation of the training split's grades."""
         if task.has_classes:
             return cls(tuple(task.classes))
         grades = np.array([example.label for example in task.split("train")])
@@ -234,7 +236,8 @@ def encode(
     examples : sequence of Example
         All single texts, or all pairs.
     longest : int
-        Most tokens of an example; a longer one is cut at its end, and of a pair the longer text.
+        The largest number of tokens of an example. A longer example is cut at its end, a longer pair at the end of its
+        longer text.
     segments : int
         Number of segments that the model distinguishes.
 
@@ -260,7 +263,7 @@ def encode(
 
 
 def pad_texts(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
-    """Join several texts of :func:`encode`, padded at their ends by a token that is masked."""
+    """Join several texts of :func:`encode`, with masked padding at their ends."""
     arguments = {}
     for name in texts[0]:
         fill = padding if name == "input_ids" else 0

@@ -1,4 +1,7 @@
-"""The jobs that train models. The Snakefile reads this module at every start, so it imports nothing heavy."""
+"""Define the jobs that train models.
+
+This module imports nothing heavy, because the Snakefile reads it at every start.
+"""
 
 from typing import NamedTuple
 

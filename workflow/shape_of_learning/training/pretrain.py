@@ -1,4 +1,4 @@
-"""Pretrain small models and their tokenizers; the saved steps serve as revisions of a Hub repository do."""
+"""Pretrain small models and their tokenizers, and save steps that serve like revisions on the Hub."""
 
 import hashlib
 import logging
@@ -32,7 +32,7 @@ from shape_of_learning.training.train import (
 
 logger = logging.getLogger(__name__)
 
-# A decoder is trained and run without special tokens, as Pythia; its only one is never inserted.
+# A decoder is trained and run without special tokens, as Pythia is; no text contains its only special token.
 DECODER_TOKENS = ["<|endoftext|>"]
 ENCODER_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BYTES = 256
@@ -42,7 +42,7 @@ WIDENING = 4
 IGNORED = -100  # the label that transformers leaves out of the loss
 # Devlin et al. 2019, section 3.1: 80 % of the masked positions show the mask, 10 % a random token.
 MASKED_SHARE, MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE = 0.15, 0.8, 0.1
-HELD_OUT_SEQUENCES = 32  # at the end of the text; the recorded loss is theirs
+HELD_OUT_SEQUENCES = 32  # sequences at the end of the text, whose loss is recorded
 
 
 def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: Path) -> None:
@@ -55,13 +55,12 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     recipe : PretrainingRecipe
         Architecture and hyperparameters.
     model : str
-        Name of the model, on which its random numbers depend, unless it is a twin.
+        Name of the model. It decides the random numbers, except in a twin, which has the numbers of its original.
     destination : Path
-        Folder that appears when all steps are saved. It holds one folder in Hugging Face format per step
-        of :func:`.space_pretraining_steps`, called ``step{N}``, with the tokenizer and a
-        ``checkpoint.json`` that states the step, the tokens seen, the held-out loss (nats per
-        predicted token), the regulariser's term there if there is one, the length of the
-        training text, and the recipe.
+        Folder that appears when all steps are saved. It holds one folder in Hugging Face format per step of
+        :func:`.space_pretraining_steps`, called ``step{N}``, with the tokenizer and a ``checkpoint.json``. This states
+        the step, the number of tokens so far, the loss on held-out text (nats per predicted token), the regulariser's
+        term on that text if there is one, the length of the training text, and the recipe.
 
     Raises
     ------
@@ -164,7 +163,7 @@ def _make_network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
         "intermediate_size": WIDENING * recipe.hidden_size,
         "max_position_embeddings": recipe.context,
     }
-    # No dropout in either, as in Pythia: small models do not overfit in a few passes over the text.
+    # No model has dropout, as in Pythia: small models do not overfit in a few passes over the text.
     if recipe.encoder:
         return transformers.BertForMaskedLM(
             transformers.BertConfig(
@@ -198,7 +197,7 @@ def _compute_losses(
 def cosine_term(states: list[torch.Tensor]) -> torch.Tensor:
     """Sum 1 - cos(h_i, h_{i-1}), averaged over tokens, over the blocks (Razzhigaev et al. 2024, section 5).
 
-    The paper does not say which states it means, nor whether it takes sums or means.
+    The paper states neither which hidden states it means, nor whether it takes sums or means.
     """
     units = [torch.nn.functional.normalize(state, dim=-1) for state in states]
     terms = [(1 - (unit * previous).sum(-1)).mean() for previous, unit in pairwise(units)]
@@ -215,35 +214,34 @@ TERMS = {"cosine": cosine_term, "mse": mse_term}
 
 
 def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer, so that any text has tokens and none is unknown.
+    """Train a byte-level BPE tokenizer, which has no unknown tokens.
 
     Parameters
     ----------
     text : str
         The training text.
     recipe : PretrainingRecipe
-        Its `vocabulary` is the number of tokens, special ones and the 256 bytes included; fewer come out of a
-        text that has no more pairs to merge. For an encoder, a text is framed as ``[CLS] text [SEP]`` and there
-        is a mask token.
+        Its `vocabulary` is the number of tokens, with special tokens and the 256 bytes; a text without further pairs to
+        merge gives fewer. For an encoder, the tokenizer frames a text as ``[CLS] text [SEP]`` and has a mask token.
 
     Raises
     ------
     InputError
         If the vocabulary has no room for the bytes.
     """
-    special = ENCODER_TOKENS if recipe.encoder else DECODER_TOKENS
-    least = BYTES + len(special)
-    if recipe.vocabulary < least:
+    special_tokens = ENCODER_TOKENS if recipe.encoder else DECODER_TOKENS
+    minimum = BYTES + len(special_tokens)
+    if recipe.vocabulary < minimum:
         raise InputError(
-            f"`pretraining.vocabulary` is {recipe.vocabulary}, but {BYTES} bytes and {len(special)} special "
-            f"tokens need room; make it at least {least}"
+            f"`pretraining.vocabulary` is {recipe.vocabulary}, but {BYTES} bytes and {len(special_tokens)} special "
+            f"tokens need room; make it at least {minimum}"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=recipe.vocabulary,
-        special_tokens=special,
+        special_tokens=special_tokens,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -265,9 +263,9 @@ def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTra
 
 
 def tokenize_text(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
-    """Tokenise a whole text without special tokens; return ids and ends in the text, both int64 of shape (tokens,).
+    """Tokenise a whole text without special tokens; return ids, and ends in the text, both int64 of shape (tokens,).
 
-    Tokens that share a character all end after it.
+    If tokens share a character, all of them end after it.
     """
     empty = np.zeros(0, dtype=np.int64)
     ids, ends, offset = [empty], [empty], 0
@@ -280,7 +278,7 @@ def tokenize_text(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _split_lines(text: str) -> Iterator[str]:
-    """Split a text at line ends, which no token of ordinary text crosses."""
+    """Split a text at line ends, since tokens of ordinary text do not cross these."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + CHUNK_CHARACTERS) + 1 or len(text)

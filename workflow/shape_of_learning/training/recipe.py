@@ -1,6 +1,6 @@
-"""Recipes of trainings: their settings and their constants.
+"""Define the recipes of trainings: their settings and their constants.
 
-Nothing heavy is imported here, since the plan reads this module at each start.
+This module imports nothing heavy, because the plan reads it at every start.
 """
 
 import math
@@ -11,13 +11,13 @@ from pydantic import Field, model_validator
 from shape_of_learning.errors import InputError
 from shape_of_learning.validation import Name, Section, number_reader
 
-# All trainings, as Pythia (Biderman et al. 2023).
-WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
+# For all trainings, as in Pythia (Biderman et al. 2023).
+WEIGHT_DECAY = 0.01  # for matrices only
 GRADIENT_NORM = 1.0
-# Pretraining, as Pythia.
+# For pretrainings, as in Pythia.
 PRETRAINING_BETAS = (0.9, 0.95)
 FINAL_RATE = 0.1  # relative to the peak
-# Fine-tuning, as BERT (Devlin et al. 2019).
+# For fine-tunings, as in BERT (Devlin et al. 2019).
 FINETUNING_BETAS = (0.9, 0.999)
 WARM_UP_SHARE = 0.1
 # The plan does not know the number of examples of a task, so the steps of a fine-tuning are parts of an epoch.
@@ -43,7 +43,7 @@ Threads = Annotated[int, Field(ge=1, le=10_000)]
 
 
 def space_pretraining_steps(last_step: int) -> list[int]:
-    """Return log-spaced steps, as at the start of Pythia: 0, 1, 2, 4, 8, ... and the last step.
+    """Return the log-spaced steps 0, 1, 2, 4, 8, ..., as at the start of Pythia, and the last step.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Pretraining(Section):
 
     @property
     def role(self) -> str:
-        """Whether the architecture is an encoder or a decoder, as a word."""
+        """The role of the architecture, ``encoder`` or ``decoder``."""
         return "encoder" if self.encoder else "decoder"
 
     @property
@@ -122,8 +122,8 @@ class PretrainingRecipe(Pretraining):
 
     Notes
     -----
-    The learning rate is its peak, after `warmup_steps` of linear warm-up; a cosine takes it to a tenth of that
-    at `last_step`. Threads are those of torch: the order of floating-point sums depends on them.
+    `learning_rate` is the peak after `warmup_steps` of linear warm-up; a cosine lowers it to a tenth at `last_step`.
+    `threads` are torch's, on which the order of floating-point sums depends.
     """
 
     layers: int
@@ -151,7 +151,7 @@ class PretrainingRecipe(Pretraining):
         return self
 
     def make_record(self) -> dict[str, Any]:
-        """Return the recipe for the record of a checkpoint, without keys that have their default."""
+        """Return the recipe for the record of a checkpoint, without keys that have their defaults."""
         settings = self.model_dump(exclude_defaults=True)
         return {key: settings.pop(key) for key in RECORD_KEYS} | settings
 
@@ -161,7 +161,7 @@ class PretrainingRecipe(Pretraining):
         return self.batch_size * self.context
 
     def learning_rate_at(self, step: int) -> float:
-        """Return the learning rate of the update from `step` to the next."""
+        """Return the learning rate of the update from `step` to the next step."""
         if step < self.warmup_steps:
             return self.learning_rate * (step + 1) / self.warmup_steps
         progress = (step - self.warmup_steps) / (self.last_step - self.warmup_steps)
@@ -175,14 +175,14 @@ class FinetuningRecipe(Section):
     Attributes
     ----------
     learning_rate : float
-        Its peak, after linear warm-up over a tenth of the updates; it then falls linearly to 0.
+        The peak after linear warm-up over a tenth of the updates; the rate then falls linearly to 0.
     batch_size : int
         Examples per update.
     epochs : int
         Passes over the training examples.
     seed : int
-        Seed of the order of the examples, of dropout and of the task's head. It does not depend on the model, so that
-        fine-tunings of several models see the examples in the same order.
+        Seed of the order of the examples, of dropout and of the task's head. It does not depend on the model, so all
+        models get the examples in the same order.
     threads : int
         Threads of torch, on which the order of floating-point sums depends.
     """
@@ -194,7 +194,7 @@ class FinetuningRecipe(Section):
     threads: Threads
 
     def learning_rate_at(self, update: int, updates: int) -> float:
-        """Return the learning rate of the update with number `update`, from 0, of `updates` in all."""
+        """Return the learning rate of update number `update`, from 0, of `updates` updates."""
         warm_up = max(1, round(WARM_UP_SHARE * updates))
         if update < warm_up:
             return self.learning_rate * (update + 1) / warm_up

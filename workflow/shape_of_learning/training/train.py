@@ -1,4 +1,4 @@
-"""The loop of all trainings, with reproducible bytes and saved steps that serve as revisions."""
+"""Run the loop of all trainings, reproducible byte by byte, and save steps that serve like revisions."""
 
 import logging
 import platform
@@ -16,7 +16,7 @@ from shape_of_learning.checkpoints.record import read_record, write_record
 from shape_of_learning.files import write_table
 from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY, name_step
 
-SECONDS_BETWEEN_LINES = 30  # of progress in the log
+SECONDS_BETWEEN_LINES = 30  # between two lines of progress in the log
 logger = logging.getLogger(__name__)
 
 TRAINING_COLUMNS = (
@@ -46,7 +46,7 @@ def train(
     betas: tuple[float, float],
     name: str,
 ) -> Iterator[int]:
-    """Train by AdamW, and yield the number of updates so far: 0 before the first one, then 1, 2, ...
+    """Train by AdamW, and yield the number of updates so far: 0 before the first update, then 1, 2, ...
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def train(
     batches : iterable
         One batch for each update.
     losses : callable
-        Returns the terms of the loss of a batch by name. Their sum is minimised.
+        Returns the terms of the loss of a batch by name; training minimises their sum.
     rates : sequence of float
         Learning rate of each update.
     betas : tuple of float
@@ -107,7 +107,7 @@ def make_deterministic(threads: int) -> Iterator[None]:
 
 
 def list_versions() -> dict[str, str]:
-    """Return the versions on which the bytes of weights depend."""
+    """Return the versions of software, and the vector instructions, on which the bytes of weights depend."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -129,7 +129,7 @@ def save_step(
     folder = steps / name_step(step)
     network.save_pretrained(folder)
     write_tokenizer(folder)
-    # safetensors lets only the owner read; on a cluster the group reads, too.
+    # safetensors lets only the owner read its files, but on a cluster the group needs to read them, too.
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)
     write_record(folder, revision=folder.name, step=step, **provenance)
