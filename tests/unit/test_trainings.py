@@ -271,7 +271,7 @@ def test_mistakes_are_refused_when_a_callback_is_made(tmp_path):
     for given, said in (
         ({"texts": "one text"}, "list of texts"),
         ({"texts": None}, "list of texts"),
-        ({"texts": [b"a"]}, "no text"),
+        ({"texts": [b"a"]}, "`texts` has b"),
         ({"every": 0}, "`every` is 0"),
         ({"every": 2.5}, "`every`"),
         ({"name": 5}, "`name`"),
