@@ -297,7 +297,7 @@ def test_routines_without_the_lock_are_those_of_scipy_to_the_bit():
     b = np.asfortranarray(stream.standard_normal((9, 4)))
     for transposed in (False, True):
         expected = scipy_blas.dtrsm(1.0, upper, b, trans_a=transposed)
-        found = blas.solve_upper(upper, b.copy(order="F"), transposed=transposed)
+        found = blas.solve_upper(upper, b.copy(order="F"), transpose=transposed)
         np.testing.assert_array_equal(found, expected)
     expected = scipy_blas.dtrmm(1.0, upper, b)
     np.testing.assert_array_equal(blas.multiply_upper(upper, b.copy(order="F")), expected)

@@ -1,7 +1,7 @@
 """Anisotropy: the share of the largest singular value in the variance of a cloud of vectors.
 
-Lanczos iteration finds the value of all vectors; a second one finds the values without each of several sets of rows,
-all at once.
+Lanczos iteration finds the value of all vectors; a second iteration finds the values without each of several sets of
+rows at once.
 """
 
 import math
@@ -15,26 +15,26 @@ from shape_of_learning.estimators import arrays
 from shape_of_learning.estimators.arrays import copy_to_host, namespace
 from shape_of_learning.random_streams import random_stream
 
-# Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds. For larger ones they
-# take longer than the one or two dozen passes over the data of an iteration.
+# Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds. With more, they take
+# longer than an iteration with its one or two dozen passes over the data.
 GRAM_SIDE = 128
-# Rows per step of X^T (X v): 128 rows of 4096 numbers are 4 MiB and are still in the cache when
-# they are read the second time.
+# Rows per step of X^T (X v): 128 rows of 4096 numbers are 4 MiB, and are still in the cache at the second reading.
 ROWS_PER_BLOCK = 128
-# Vectors that Lanczos iteration keeps: one leading direction shows in a dozen products.
+# Vectors that Lanczos iteration keeps: a single leading direction shows in a dozen products.
 LANCZOS_VECTORS = 10
-# Its restarts, about five products each, before a spectrum without gap is left to the Gram matrix.
+# Restarts of Lanczos iteration, about five products each, before the Gram matrix takes over, as without a gap.
 LANCZOS_RESTARTS = 30
-# For all parts at once: rows per step of X^T (X W) have this many bytes, and are still in the cache when they are read
-# the second time.
-PARTS_BLOCK_BYTES, PARTS_LEAST_ROWS = 400_000, 16
-# Passes over the data before a spectrum without gap is left to the rows of each part by themselves.
+# For all parts at once: so many bytes per step of X^T (X W) are still in the cache at the second reading.
+PARTS_BLOCK_BYTES = 400_000
+PARTS_LEAST_ROWS = 16
+# Passes over the data before the remaining rows of each part are measured alone, as for a spectrum without a gap.
 PARTS_PASSES = 60
 # Lanczos iteration cannot leave an eigenvector if it starts there, so the start has a random share.
 RANDOM_SHARE_OF_START = 1e-3
 # Largest errors, relative to the standard deviation of the shares, and to the shares.
-OF_DEVIATION, OF_SHARE = 1e-6, 1e-12
-# Share of the variance. A smaller variance without a part is lost to rounding.
+DEVIATION_TOLERANCE = 1e-6
+SHARE_TOLERANCE = 1e-12
+# Share of the variance; a smaller variance without a part is rounding.
 LEAST_VARIANCE = 1e-6
 
 
@@ -48,18 +48,16 @@ def anisotropy(X: ArrayLike, center: bool = True) -> float:
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        Vectors, at least two if they are centred, of any real dtype; computed in float64, those on a
-        GPU there if they are float32, bfloat16 or float16.
+        Vectors, at least two if they are centred, of any real dtype; computed in float64. A tensor of float32, bfloat16
+        or float16 on a GPU is computed there.
     center : bool
-        Whether to subtract the mean vector first, as the paper does. Without it, a common offset
-        counts as a direction.
+        Whether to subtract the mean vector first, as the paper does. Otherwise a common offset counts as a direction.
 
     Returns
     -------
     float
-        In [1/min(n, d), 1], equal to that of a full singular value decomposition to 1e-9 relative.
-        NaN if there is no variance: all rows are the same to the rounding of float64, or all zero
-        without centring.
+        In [1/min(n, d), 1], equal to the value of a full singular value decomposition to 1e-9 relative. NaN if there is
+        no variance: all rows are equal to the rounding of float64, or zero without centring.
 
     Raises
     ------
@@ -68,9 +66,9 @@ def anisotropy(X: ArrayLike, center: bool = True) -> float:
 
     Notes
     -----
-    No decomposition is needed: the denominator is the sum of squares, the numerator the largest
-    eigenvalue of the smaller Gram matrix, or, where that is larger than 128 x 128, of
-    ``X.T @ X`` by Lanczos iteration from a fixed start to machine precision.
+    No decomposition is needed: the denominator is the sum of squares, and the numerator the largest eigenvalue of the
+    smaller Gram matrix. If that is larger than 128 x 128, Lanczos iteration from a fixed start finds the eigenvalue of
+    ``X.T @ X`` to machine precision.
 
     References
     ----------
@@ -100,26 +98,26 @@ def anisotropy_jackknife(
     -------
     value : float
     jackknife_values : ndarray of float64, shape (parts,)
-        NaN where undefined. Right to a millionth of their standard deviation, or to 1e-12.
+        NaN where undefined; with errors of at most a millionth of their standard deviation, or 1e-12.
 
     Notes
     -----
-    The leading directions without a part are near that of all rows, where Lanczos iteration starts for all parts at
-    the same time: each pass over the data serves all parts. Values that do not converge soon are computed from the
-    remaining rows.
+    The leading direction without a part is near the leading direction of all rows, where Lanczos iteration starts for
+    all parts at the same time, so that each pass over the data serves all parts. A value that does not converge soon is
+    computed from the remaining rows.
     """
-    least = 2 if center else 1
-    whole = arrays.read_vectors(X, least)
+    minimum = 2 if center else 1
+    whole = arrays.read_vectors(X, minimum)
     rows = arrays.centre(whole) if center else whole
     variance = float(namespace(rows).einsum("ij,ij->i", rows, rows).sum())
     value, jackknife_values = math.nan, np.full(len(parts), math.nan)
-    # Without variance, rows differ in the last bits at most.
+    # Without variance, rows differ at most in their last bits.
     if variance > 0:
         value, direction = leading_direction(rows, variance)
         if parts:
             jackknife_values = _leave_parts_out(rows, parts, direction, variance, center)
     return value, arrays.complete_values(
-        jackknife_values, whole, parts, lambda X: anisotropy(X, center), least
+        jackknife_values, whole, parts, lambda X: anisotropy(X, center), minimum
     )
 
 
@@ -140,18 +138,16 @@ def leading_direction(X: Any, variance: float) -> tuple[float, np.ndarray]:
         # Unlike a vector of ones, a random start is not orthogonal to a direction of real data.
         start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
         matrix = LinearOperator((width, width), matvec=product, dtype=float)
-        few = {"k": 1, "ncv": min(LANCZOS_VECTORS, width), "maxiter": LANCZOS_RESTARTS}
+        options = {"k": 1, "ncv": min(LANCZOS_VECTORS, width), "maxiter": LANCZOS_RESTARTS}
         try:
-            # To machine precision: a small residual shows that *some* eigenvalue is near, and if the two largest
-            # nearly agree, only a tiny residual tells which.
-            top, directions = eigsh(matrix, v0=start, tol=0, **few)
+            # To machine precision, since a small residual only shows that *some* eigenvalue is near: if the two
+            # largest nearly agree, only a tiny residual tells which one it is.
+            top, directions = eigsh(matrix, v0=start, tol=0, **options)
             return min(float(top[0]), 1.0), directions[:, 0]
-        except ArpackError:  # the two largest are too close to converge soon
+        except ArpackError:  # the two largest eigenvalues are too close to converge soon
             pass
     is_tall = X.shape[0] >= width
-    gram = copy_to_host(
-        X.T @ X if is_tall else X @ X.T
-    ).T  # in Fortran's order, which spares a copy
+    gram = copy_to_host(X.T @ X if is_tall else X @ X.T).T  # Fortran's order spares a copy
     last = [len(gram) - 1] * 2
     top, directions = eigh(
         gram, lower=False, subset_by_index=last, overwrite_a=True, check_finite=False
@@ -183,31 +179,31 @@ def _leave_parts_out(
     Returns
     -------
     ndarray of float64, shape (parts,)
-        NaN if iteration does not converge soon, or almost no variance is left.
+        NaN if iteration does not converge soon, or if almost no variance remains.
 
     Notes
     -----
-    Lanczos iteration for all parts side by side, each from `direction`, with full orthogonalisation (Golub
-    and Van Loan, Matrix Computations, 2013, section 10.3). It ends when
-    :math:`r^2 / (\theta_1 - \theta_2)`, with the residual r and the two largest Ritz values, which bounds the
-    error (Parlett, The Symmetric Eigenvalue Problem, 1998, section 11.7), is small.
+    Lanczos iteration runs for all parts side by side, from `direction`, with full orthogonalisation (Golub and Van
+    Loan, Matrix Computations, 2013, section 10.3). It ends when the bound of the error,
+    :math:`r^2 / (\theta_1 - \theta_2)` with the residual r and the two largest Ritz values (Parlett, The Symmetric
+    Eigenvalue Problem, 1998, section 11.7), is small.
     """
     xp, d = namespace(X), X.shape[1]
-    is_left = arrays.mark_remaining_rows(X, parts)
-    left = copy_to_host(is_left)
-    counts = left.sum(axis=0)
+    mask = arrays.mark_remaining_rows(X, parts)
+    host_mask = copy_to_host(mask)
+    counts = host_mask.sum(axis=0)
     means = np.zeros((d, len(parts)))
     if center:
-        means = copy_to_host(is_left.T @ X).T / np.maximum(counts, 1)
+        means = copy_to_host(mask.T @ X).T / np.maximum(counts, 1)
     squares = copy_to_host(xp.einsum("ij,ij->i", X, X))
-    variances = squares @ left - counts * np.square(means).sum(axis=0)
+    variances = squares @ host_mask - counts * np.square(means).sum(axis=0)
 
     def products(vectors: np.ndarray) -> np.ndarray:
         """Multiply the covariance without each part by the vector of this part, (d, parts)."""
         columns = xp.asarray(vectors, device=X.device)
         total = 0.0
         for rows in arrays.split_rows(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
-            total = total + X[rows].T @ ((X[rows] @ columns) * is_left[rows])
+            total = total + X[rows].T @ ((X[rows] @ columns) * mask[rows])
         return copy_to_host(total) - counts * means * (means * vectors).sum(axis=0)
 
     usable = variances > LEAST_VARIANCE * variance
@@ -241,11 +237,11 @@ def _iterate_parts(
         off_diagonal[step, is_complete] = 0
         vectors = np.where(is_complete, 0, image / np.where(is_complete, 1, off_diagonal[step]))
         shares, errors = _find_ritz_values(diagonal[: step + 1], off_diagonal[: step + 1])
-        allowed = OF_DEVIATION * shares[usable].std() + OF_SHARE * shares
-        if step > 1 and (errors <= allowed)[usable].all():
+        tolerances = DEVIATION_TOLERANCE * shares[usable].std() + SHARE_TOLERANCE * shares
+        if step > 1 and (errors <= tolerances)[usable].all():
             return shares
-    whole = len(basis) == d
-    return np.where(whole | (errors <= allowed), shares, np.nan)
+    is_complete_basis = len(basis) == d
+    return np.where(is_complete_basis | (errors <= tolerances), shares, np.nan)
 
 
 def _find_ritz_values(

@@ -1,7 +1,7 @@
 """Read arrays of any kind as float64 matrices, and check them.
 
-A matrix is a NumPy array, or a tensor on a GPU. Formulas use functions that NumPy and PyTorch both have
-(:func:`namespace`); this module has the differences.
+A matrix is a NumPy array, or a tensor on a GPU. Formulas use the functions that NumPy and PyTorch share
+(:func:`namespace`); this module handles the differences.
 """
 
 import hashlib
@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Fourth powers of such numbers, and sums of these, are in the range of float64; float32 ends at 3.4e38.
+# Sums of fourth powers of smaller numbers are in the range of float64; float32 ends at 3.4e38.
 LARGEST = 1e60
-# Rows that are read several times come in blocks of this many bytes, half of a core's own cache.
+# Rows that are read several times come in blocks of this many bytes, half of the cache of a core.
 CACHE_BYTES = 2**20
-# Types of tensors that stay on a GPU. Float64 is slow on most GPUs, and hidden states are never of it.
+# Types of tensors that stay on a GPU. Float64 is slow on most GPUs, and no hidden states have it.
 TYPES_ON_GPU = ("torch.float32", "torch.bfloat16", "torch.float16")
 
 
 class NotFiniteError(ValueError):
-    """An array holds NaN or infinity, like the hidden states of a broken checkpoint."""
+    """The error for an array with NaN or infinity, such as the hidden states of a broken checkpoint."""
 
 
 def is_on_gpu(X: Any) -> bool:
-    """Tell whether `X` is a tensor on a GPU, of a type that is measured there."""
+    """Tell whether `X` is a tensor on a GPU, with one of the :data:`TYPES_ON_GPU`."""
     device = getattr(X, "device", None)
     return getattr(device, "type", "cpu") == "cuda" and str(X.dtype) in TYPES_ON_GPU
 
@@ -39,7 +39,7 @@ def namespace(X: Any) -> ModuleType:
 
 
 def copy_to_host(X: Any) -> np.ndarray:
-    """Copy an array to host memory, unless it is there."""
+    """Copy an array to host memory, unless it is there already."""
     return X if isinstance(X, np.ndarray) else X.cpu().numpy()
 
 
@@ -56,19 +56,18 @@ def read_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fa
     finite : bool
         Whether to refuse NaN, infinity and numbers beyond 1e60.
     stay : bool
-        Whether a tensor on a GPU stays there, if it is of one of the :data:`TYPES_ON_GPU`.
+        Whether a tensor on a GPU with one of the :data:`TYPES_ON_GPU` stays there.
 
     Returns
     -------
     ndarray, or torch.Tensor if it stays, of float64, shape (n, d)
-        `X` itself if it is of this kind already: never write into it.
+        If `X` is already of this kind, the result is `X` itself, so never write into it.
 
     Raises
     ------
     ValueError
-        If `X` is not numeric, has no plain values (masked, sparse, quantised, or without memory), is not
-        two-dimensional or empty, or if it holds numbers beyond 1e60; if NaN or infinity,
-        :class:`NotFiniteError`.
+        If `X` is not numeric, not plain (masked, sparse, quantised, or without memory), not two-dimensional, or empty,
+        or if it holds numbers beyond 1e60. For NaN and infinity, :class:`NotFiniteError`.
     """
     require_plain_values(X, name)
     array = X.detach().double() if stay and is_on_gpu(X) else _convert_to_float64(X, name)
@@ -86,7 +85,7 @@ def read_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
     X : ndarray, torch.Tensor, h5py.Dataset or another object with a shape (n, d) and slices of rows
         Only one block at a time is copied to memory.
     rows : int
-        Rows of a block; the last may have fewer.
+        Rows of a block; the last block may have fewer.
     name : str
         As in :func:`read_matrix`, with its errors.
 
@@ -104,10 +103,10 @@ def read_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
 
 def require_plain_values(X: Any, name: str) -> None:
     """Raise ValueError if an array has masked entries, or a tensor is sparse, quantised or on `meta`."""
-    plain = not isinstance(X, np.ma.MaskedArray)
+    is_plain = not isinstance(X, np.ma.MaskedArray)
     if hasattr(X, "detach"):
-        plain = str(X.layout) == "torch.strided" and not (X.is_quantized or X.is_meta)
-    if not plain:
+        is_plain = str(X.layout) == "torch.strided" and not (X.is_quantized or X.is_meta)
+    if not is_plain:
         raise ValueError(
             f"{name} has no plain values, since it is masked, sparse, quantised or without memory; make it a "
             "dense array of numbers"
@@ -115,7 +114,7 @@ def require_plain_values(X: Any, name: str) -> None:
 
 
 def require_finite(X: Any, name: str, first: int = 0) -> None:
-    """Raise if an array holds NaN, infinity or too large numbers; `first` is the number of its first row."""
+    """Raise ValueError for NaN, infinity or too large numbers; `first` is the number of the first row."""
     if not is_finite(X):
         row = first + int(np.argmin(copy_to_host(namespace(X).isfinite(X).all(axis=1))))
         raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
@@ -136,7 +135,7 @@ def _require_matrix(X: Any, name: str) -> None:
 
 
 def _convert_to_float64(X: Any, name: str) -> np.ndarray:
-    # A tensor is recognised by its methods, so that torch need not be imported.
+    # The methods tell a tensor, so that torch need not be imported.
     if hasattr(X, "detach") and not X.is_complex():
         return X.detach().cpu().double().numpy()  # NumPy has no bfloat16
     try:
@@ -148,11 +147,11 @@ def _convert_to_float64(X: Any, name: str) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
-def read_vectors(X: Any, least: int = 2) -> Any:
-    """Read at least `least` rows as :func:`read_matrix` with `stay`."""
+def read_vectors(X: Any, minimum: int = 2) -> Any:
+    """Read at least `minimum` rows as :func:`read_matrix` with `stay`."""
     X = read_matrix(X, stay=True)
-    if len(X) < least:
-        raise ValueError(f"X has {len(X)} row, but at least {least} are needed")
+    if len(X) < minimum:
+        raise ValueError(f"X has {len(X)} row, but at least {minimum} are needed")
     return X
 
 
@@ -168,11 +167,11 @@ def read_windows(windows: Any, count: int) -> np.ndarray:
 
 
 def mark_remaining_rows(X: Any, parts: Sequence[np.ndarray]) -> Any:
-    """Return ones for the rows outside each part and zeros for those in it, (n, parts), on the device of X."""
-    left = np.ones((len(X), len(parts)))
+    """Return 1 for rows outside a part and 0 for rows in it, (n, parts), on the device of X."""
+    mask = np.ones((len(X), len(parts)))
     for number, part in enumerate(parts):
-        left[part, number] = 0
-    return namespace(X).asarray(left, device=X.device)
+        mask[part, number] = 0
+    return namespace(X).asarray(mask, device=X.device)
 
 
 def number_parts(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -188,13 +187,13 @@ def complete_values(
     X: Any,
     parts: Sequence[np.ndarray],
     measure: Callable[[Any], float],
-    least: int,
+    minimum: int,
 ) -> np.ndarray:
-    """Replace values that are NaN by measuring the rows without the part, if `least` rows remain."""
+    """Replace NaN by the measure of the rows without the part, if at least `minimum` rows remain."""
     for number in np.flatnonzero(np.isnan(values)).tolist():
-        left = np.delete(np.arange(len(X)), parts[number])
-        if len(left) >= least:
-            values[number] = measure(X[left])
+        remaining_rows = np.delete(np.arange(len(X)), parts[number])
+        if len(remaining_rows) >= minimum:
+            values[number] = measure(X[remaining_rows])
     return values
 
 
@@ -203,14 +202,14 @@ def is_finite(X: Any) -> bool:
     return all(math.isfinite(float(extreme)) for extreme in (X.min(), X.max()))
 
 
-def read_count(value: Any, name: str, least: int) -> int:
-    """Read a whole number; ValueError if it is not whole, or below `least`."""
+def read_count(value: Any, name: str, minimum: int) -> int:
+    """Read a whole number; ValueError if it is not whole, or below `minimum`."""
     try:
         count = operator.index(value)
     except TypeError as error:
         raise ValueError(f"{name} must be a whole number, not {value!r}") from error
-    if count < least:
-        raise ValueError(f"{name} must be at least {least}, not {count}")
+    if count < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {count}")
     return count
 
 
@@ -224,8 +223,7 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of int, shape (m,)
-        Ascending row numbers. Rows are the same only if they are equal bit by bit, except that -0.0
-        equals 0.0; no tolerance is involved.
+        Ascending row numbers. Rows are equal if all bits are equal, without any tolerance, except that -0.0 equals 0.0.
 
     Raises
     ------
@@ -243,16 +241,16 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
 
 def find_first_equals(X: Any) -> np.ndarray:
     """Find for each row of a matrix the first row that equals it, shape (n,)."""
-    # A row whose first number is unique, as nearly all are in float32, equals no other row.
+    # A row with a unique first number, as nearly all rows have in float32, equals no other row.
     _, group, sizes = np.unique(copy_to_host(X[:, 0]), return_inverse=True, return_counts=True)
     first = np.arange(len(X))
-    seen: dict[bytes, int] = {}
-    shared = np.flatnonzero(sizes[group] > 1)
-    for block in split_rows(shared, CACHE_BYTES // (8 * X.shape[1])):
+    first_by_digest: dict[bytes, int] = {}
+    candidates = np.flatnonzero(sizes[group] > 1)
+    for block in split_rows(candidates, CACHE_BYTES // (8 * X.shape[1])):
         # Adding zero turns -0.0 into 0.0. Digests of rows take less memory than the rows.
-        values = np.ascontiguousarray(copy_to_host(X[shared[block]]) + 0.0)
-        for row, numbers in zip(shared[block].tolist(), values, strict=True):
-            first[row] = seen.setdefault(hashlib.sha256(numbers).digest(), row)
+        values = np.ascontiguousarray(copy_to_host(X[candidates[block]]) + 0.0)
+        for row, numbers in zip(candidates[block].tolist(), values, strict=True):
+            first[row] = first_by_digest.setdefault(hashlib.sha256(numbers).digest(), row)
     return first
 
 
@@ -266,30 +264,30 @@ def centre(X: Any) -> Any:
     Returns
     -------
     ndarray or torch.Tensor of float64, shape (n, d)
-        Zero throughout if every column is constant to rounding: its largest and smallest entries
-        are within four units in the last place of float64.
+        Zeros if every column is constant to rounding: its largest and smallest entries are within four units in the
+        last place of float64.
 
     Notes
     -----
-    The mean is subtracted twice. The rounding error of the first mean is proportional to the common
-    offset, which in hidden states can be a thousand times the signal; that of the second to the
-    signal only. A constant column becomes exactly zero.
+    The mean is subtracted twice. The rounding error of the first mean is proportional to the common offset, which in
+    hidden states can be a thousand times the signal; the error of the second mean is proportional to the signal. A
+    constant column becomes exactly zero.
     """
     xp = namespace(X)
-    in_cache = list(split_rows(X, CACHE_BYTES // (8 * X.shape[1])))
+    row_blocks = list(split_rows(X, CACHE_BYTES // (8 * X.shape[1])))
     low, high, total = X[0], X[0], 0.0
-    for rows in in_cache:  # one read from memory
+    for rows in row_blocks:  # a single reading from memory
         block = X[rows]
         low = xp.minimum(low, xp.amin(block, axis=0))
         high = xp.maximum(high, xp.amax(block, axis=0))
         total = total + block.sum(axis=0)
     if is_constant(low, high):
         return xp.zeros_like(X)
-    mean, centred, rest = total / len(X), xp.empty_like(X), 0.0
-    for rows in in_cache:
-        rest = rest + xp.subtract(X[rows], mean, out=centred[rows]).sum(axis=0)
-    centred -= rest / len(X)
-    return centred
+    mean, residuals, rest = total / len(X), xp.empty_like(X), 0.0
+    for rows in row_blocks:
+        rest = rest + xp.subtract(X[rows], mean, out=residuals[rows]).sum(axis=0)
+    residuals -= rest / len(X)
+    return residuals
 
 
 def is_constant(low: Any, high: Any) -> bool:

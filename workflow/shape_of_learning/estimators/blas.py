@@ -1,6 +1,6 @@
-"""Products and decompositions of matrices by SciPy's BLAS and LAPACK, in place and without Python's lock.
+"""Multiply and decompose matrices by SciPy's BLAS and LAPACK, in place and without Python's lock.
 
-The functions of ``scipy.linalg.blas`` are the same routines, but hold the lock, so that threads wait for each other.
+The functions of ``scipy.linalg.blas`` call the same routines, but hold the lock, so that threads wait for each other.
 Matrices are float64 in Fortran's order.
 """
 
@@ -24,10 +24,10 @@ def add_product(x: np.ndarray, t: np.ndarray, total: np.ndarray) -> None:
     _run("dgemm", "N", "T", d, q, rows, 1.0, x.T, d, t.T, q, 1.0, total, d)
 
 
-def solve_upper(upper: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+def solve_upper(upper: np.ndarray, b: np.ndarray, *, transpose: bool = False) -> np.ndarray:
     """Overwrite b, (d, q), with the solution of ``upper @ x = b``, or of ``upper.T @ x = b``."""
     d, q = b.shape
-    _run("dtrsm", "L", "U", "T" if transposed else "N", "N", d, q, 1.0, upper, d, b, d)
+    _run("dtrsm", "L", "U", "T" if transpose else "N", "N", d, q, 1.0, upper, d, b, d)
     return b
 
 
@@ -39,14 +39,14 @@ def multiply_upper(upper: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def decompose_cholesky(a: np.ndarray) -> bool:
-    """Overwrite the upper triangle of a symmetric matrix, (d, d), with U of ``a = U.T @ U``; False if it has none."""
+    """Overwrite the upper triangle of a symmetric matrix, (d, d), with U of ``a = U.T @ U``; False if there is no U."""
     info = np.zeros(1, np.intc)
     _run("dpotrf", "U", len(a), a, len(a), info)
     return not info[0]
 
 
 def _run(routine: str, *arguments: str | int | float | np.ndarray) -> None:
-    """Call a routine, all of whose arguments are pointers."""
+    """Call a routine, which takes pointers to all arguments."""
     _find_routine(routine)(*map(_point_to, arguments))
 
 

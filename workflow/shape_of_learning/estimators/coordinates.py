@@ -1,6 +1,7 @@
 """The sizes of hidden states: their mean norm, their largest coordinate, and the kurtosis of their coordinates.
 
-They show the outliers that massive tokens make and low precision cuts off. Each takes all vectors of a layer at once.
+These measures show the outliers that massive tokens cause and low precision cuts off. Each measure takes all vectors of
+a layer at once.
 """
 
 import math
@@ -20,7 +21,7 @@ def mean_norm(X: ArrayLike, windows: ArrayLike | None = None) -> float:
     X : array_like or torch.Tensor, shape (n, d)
         Vectors of any real dtype; computed in float64.
     windows : array_like of int, shape (n,), optional
-        Not used; measures of all vectors at once get the window of each.
+        Not used; all measures without batches get the window of each vector.
 
     Returns
     -------
@@ -43,12 +44,12 @@ def mean_norm(X: ArrayLike, windows: ArrayLike | None = None) -> float:
 def largest_coordinate(X: ArrayLike, windows: ArrayLike | None = None) -> float:
     r"""Largest absolute coordinate of any row, :math:`\max_{ij} |x_{ij}|`.
 
-    Parameters, returns and errors as of :func:`mean_norm`.
+    Parameters, returns and errors as in :func:`mean_norm`.
 
     References
     ----------
     Sun et al., Massive activations in large language models, 2024 (arXiv 2402.17762): a coordinate is massive if its
-    magnitude is above 100, and about 1,000 times the median one of its layer.
+    magnitude is above 100, and about 1,000 times the median magnitude of its layer.
 
     Examples
     --------
@@ -60,23 +61,22 @@ def largest_coordinate(X: ArrayLike, windows: ArrayLike | None = None) -> float:
 
 
 def kurtosis(X: ArrayLike, windows: ArrayLike | None = None) -> float:
-    r"""Kurtosis of all coordinates of all rows, pooled: 3 for a Gaussian, large if a few coordinates are.
+    r"""Kurtosis of all coordinates of all rows, pooled: 3 for a Gaussian, large if a few coordinates are large.
 
     .. math:: \frac{\frac{1}{nd} \sum_{ij} (x_{ij} - m)^4}{\left(\frac{1}{nd} \sum_{ij} (x_{ij} - m)^2\right)^2},
               \qquad m = \frac{1}{nd} \sum_{ij} x_{ij}
 
-    Parameters and errors as of :func:`mean_norm`.
+    Parameters and errors as in :func:`mean_norm`.
 
     Returns
     -------
     float
-        From 1 on, up to about nd; not the excess over 3. NaN if all coordinates are equal.
+        At least 1, and up to about nd; not the excess over 3. NaN if all coordinates are equal.
 
     Notes
     -----
-    Sums are in float64, and about the mean, which a first pass finds. The mean and the variance are those of all
-    coordinates together; a coordinate with a mean or a variance of its own makes the kurtosis larger, as one outlier
-    coordinate of every token does.
+    Sums are in float64 about the mean, which a first pass finds. Mean and variance are those of all coordinates
+    together, so a coordinate with another mean or variance increases the kurtosis, as an outlier coordinate does.
 
     Examples
     --------

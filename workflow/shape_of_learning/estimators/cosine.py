@@ -30,16 +30,16 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        Vectors, n >= 2, of any real dtype; computed in float64, those on a GPU there if they are
-        float32, bfloat16 or float16.
+        Vectors, n >= 2, of any real dtype; computed in float64. A tensor of float32, bfloat16 or float16 on a GPU is
+        computed there.
     center : bool
         Whether to subtract the mean vector first.
 
     Returns
     -------
     float
-        In [-1/(n-1), 1]. Rows of norm zero have no direction and are left out; NaN if fewer than
-        two are left. After centring, a row as small as the rounding of the mean counts as zero.
+        In [-1/(n-1), 1]. Rows of norm zero have no direction and are left out; NaN if fewer than two rows remain. After
+        centring, a row as small as the rounding of the mean counts as zero.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
 
     Notes
     -----
-    Exact over all pairs in O(n d), no pair is sampled. Repeated rows count as often as they appear.
+    Exact over all pairs in O(n d), without sampling of pairs. Repeated rows count as often as they appear.
 
     References
     ----------
@@ -71,7 +71,7 @@ def _average_cosine(X: Any, center: bool) -> float:
     low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
     if arrays.is_constant(low, high):
         return math.nan
-    # The mean in two parts: the first row, lest a common offset cost digits, and the rest.
+    # The mean has two parts, the first row and the rest, so that a common offset costs no digits.
     first, rest = X[0], _mean_difference(X[0], X)
     # A row equal to the mean keeps the rounding of the mean, whose direction says nothing.
     reach = xp.maximum(abs(low - first - rest), abs(high - first - rest))
@@ -99,9 +99,9 @@ def average_cosine_jackknife(
 
     Notes
     -----
-    With the mean m of the remaining rows, relative to that of all,
-    :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
-    another one the sums of directions. If that would cost digits, a value is computed from the remaining rows.
+    With the mean m of the remaining rows, relative to the mean of all,
+    :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product; a second
+    product gives the sums of directions. If that would cost digits, a value is computed from the remaining rows.
     """
     X = arrays.read_vectors(X)
     value, values = _average_cosine(X, center), np.empty(0)
@@ -111,21 +111,21 @@ def average_cosine_jackknife(
     return value, arrays.complete_values(values, X, parts, lambda X: _average_cosine(X, center), 2)
 
 
-def _leave_parts_out(X: Any, left: Any, center: bool) -> np.ndarray:
+def _leave_parts_out(X: Any, mask: Any, center: bool) -> np.ndarray:
     """Return the mean cosine without each part; NaN if a row is too near the mean."""
     xp = namespace(X)
-    counts = left.sum(axis=0)
+    counts = mask.sum(axis=0)
     norms = squares = xp.einsum("ij,ij->i", X, X)[:, None]
     square_means: Any = 0.0
     if center:
-        # Products of few rows with many are faster than those of many with few.
-        means = (left.T @ X).T / counts
+        # A product of few rows with many is faster than a product of many rows with few.
+        means = (mask.T @ X).T / counts
         square_means = (means * means).sum(axis=0)
         norms = squares - 2 * (means.T @ X.T).T + square_means
     is_safe = norms > LOST_DIGITS * (squares + square_means) + LOST_DIGITS**3 * squares.max()
-    usable = copy_to_host((is_safe | (left == 0)).all(axis=0) & (counts > 1))
+    usable = copy_to_host((is_safe | (mask == 0)).all(axis=0) & (counts > 1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        inverse = left / xp.sqrt(xp.where(is_safe, norms, 1.0))
+        inverse = mask / xp.sqrt(xp.where(is_safe, norms, 1.0))
         total = (inverse.T @ X).T
         if center:
             total = total - means * inverse.sum(axis=0)
@@ -134,20 +134,20 @@ def _leave_parts_out(X: Any, left: Any, center: bool) -> np.ndarray:
 
 
 def _average_directions(blocks: Iterable[Any], noise: float) -> float:
-    """Return the mean cosine of rows in blocks; rows of a norm up to `noise` have no direction."""
+    """Return the mean cosine of rows in blocks; rows with a norm up to `noise` have no direction."""
     total: Any = 0.0
-    directed = 0
+    count = 0
     for rows in blocks:
         xp = namespace(rows)
         norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
-        kept = norms > noise
-        norms[~kept] = math.inf
+        has_direction = norms > noise
+        norms[~has_direction] = math.inf
         # Not a matrix product, whose last bits depend on the number of threads.
         total = total + xp.einsum("i,ij->j", 1 / norms, rows)
-        directed += int(kept.sum())
-    if directed < 2:
+        count += int(has_direction.sum())
+    if count < 2:
         return math.nan
-    return min((float((total**2).sum()) - directed) / (directed * (directed - 1)), 1.0)
+    return min((float((total**2).sum()) - count) / (count * (count - 1)), 1.0)
 
 
 def _mean_difference(origin: Any, X: Any) -> Any:
@@ -158,15 +158,15 @@ def _mean_difference(origin: Any, X: Any) -> Any:
     total, lost = 0.0, 0.0
     for rows in _split_rows(X):
         part = _sum_columns(X[rows] - origin)
-        # Knuth's exact sum of two: `lost` is what the rounding of `total` leaves over.
+        # Knuth's exact sum of two numbers: `lost` collects the rounding errors of `total`.
         old, total = total, total + part
-        added = total - old
-        lost = lost + ((old - (total - added)) + (part - added))
+        rounded_part = total - old
+        lost = lost + ((old - (total - rounded_part)) + (part - rounded_part))
     return (total + lost) / len(X)
 
 
 def _sum_columns(X: Any) -> Any:
-    # In two steps, over 32 rows and then over their sums, so that rounding grows with 32 + n/32, not with n.
+    # Sums of 32 rows are summed in a second step, so that rounding grows with 32 + n/32 instead of n.
     whole = len(X) // 32 * 32
     parts = X[:whole].reshape(whole // 32, 32, X.shape[1]).sum(axis=1)
     return parts.sum(axis=0) + X[whole:].sum(axis=0)
@@ -185,15 +185,15 @@ def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        Vectors of any real dtype; computed in float64, those on a GPU there if they are float32, bfloat16
-        or float16.
+        Vectors of any real dtype; computed in float64. A tensor of float32, bfloat16 or float16 on a GPU is computed
+        there.
     windows : array_like of int, shape (n,)
         The window of each vector.
 
     Returns
     -------
     float
-        In [-1, 1]. Rows of norm zero have no direction and are left out; NaN if no window is left with two.
+        In [-1, 1]. Rows of norm zero have no direction and are left out; NaN if no window has two other rows.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
 
     Notes
     -----
-    Exact in O(n d): no pair is sampled.
+    Exact in O(n d), without sampling of pairs.
 
     References
     ----------
@@ -223,12 +223,12 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
 
     .. math:: \frac{\|\sum_w s_w\|^2 - \sum_w \|s_w\|^2}{n^2 - \sum_w n_w^2}
 
-    Parameters, errors, notes and references as of :func:`intra_window_cosine`.
+    Parameters, errors, notes and references as in :func:`intra_window_cosine`.
 
     Returns
     -------
     float
-        In [-1, 1]. NaN if the rows that have a direction are all of one window.
+        In [-1, 1]. NaN if all rows with a direction are in one window.
 
     Examples
     --------
@@ -239,9 +239,9 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
 
 
 def _average_by_window(
-    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray], *, between: bool
+    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray], *, is_between: bool
 ) -> tuple[float, np.ndarray]:
-    """Return the cosine within or between windows, of all rows and without each part of them.
+    """Return the mean cosine within or between windows, of all rows and without each part of the rows.
 
     Parameters
     ----------
@@ -268,31 +268,34 @@ def _average_by_window(
     window_of, part_of = windows[firsts], part[firsts]
     selections = [np.full(len(cells), True), *(part_of != number for number in range(len(parts)))]
     cosines = [
-        _average_within_and_between(sums[kept], counts[kept], window_of[kept])[between]
-        for kept in selections
+        _average_within_and_between(sums[is_selected], counts[is_selected], window_of[is_selected])[
+            is_between
+        ]
+        for is_selected in selections
     ]
     value, *jackknife_values = (min(cosine, 1.0) for cosine in cosines)
     return value, np.array(jackknife_values)
 
 
-intra_window_cosine_jackknife = partial(_average_by_window, between=False)
-inter_window_cosine_jackknife = partial(_average_by_window, between=True)
+intra_window_cosine_jackknife = partial(_average_by_window, is_between=False)
+inter_window_cosine_jackknife = partial(_average_by_window, is_between=True)
 
 
 def _average_within_and_between(
     sums: np.ndarray, counts: np.ndarray, windows: np.ndarray
 ) -> tuple[float, float]:
-    """Return both mean cosines from the sum and number of the unit vectors of each cell, and its window."""
+    """Return both mean cosines from the sum, the number and the window of the unit vectors of each cell."""
     names, index = np.unique(windows, return_inverse=True)
-    of_window = np.zeros((len(names), sums.shape[1]))
-    np.add.at(of_window, index, sums)
+    window_sums = np.zeros((len(names), sums.shape[1]))
+    np.add.at(window_sums, index, sums)
     n = np.bincount(index, counts, len(names))
-    squares, square_of_all = float((of_window**2).sum()), float((of_window.sum(axis=0) ** 2).sum())
-    within = float((n * (n - 1)).sum())
-    between = float(n.sum()) ** 2 - float((n**2).sum())
+    squares = float((window_sums**2).sum())
+    square_of_all = float((window_sums.sum(axis=0) ** 2).sum())
+    pairs_within = float((n * (n - 1)).sum())
+    pairs_between = float(n.sum()) ** 2 - float((n**2).sum())
     return (
-        (squares - float(n.sum())) / within if within else math.nan,
-        (square_of_all - squares) / between if between else math.nan,
+        (squares - float(n.sum())) / pairs_within if pairs_within else math.nan,
+        (square_of_all - squares) / pairs_between if pairs_between else math.nan,
     )
 
 
@@ -300,9 +303,9 @@ def _sum_unit_vectors(rows: Any) -> tuple[np.ndarray, int]:
     """Return the sum of the unit vectors of rows, (d,), and the number of rows whose norm is not zero."""
     xp = namespace(rows)
     largest = xp.amax(abs(rows), axis=1)
-    kept = largest > 0
+    has_direction = largest > 0
     # Division before squaring avoids overflow and underflow.
-    rows = rows[kept] / largest[kept][:, None]
+    rows = rows[has_direction] / largest[has_direction][:, None]
     norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
     # Not a matrix product, whose last bits depend on the number of threads.
-    return copy_to_host(xp.einsum("i,ij->j", 1 / norms, rows)), int(kept.sum())
+    return copy_to_host(xp.einsum("i,ij->j", 1 / norms, rows)), int(has_direction.sum())

@@ -1,12 +1,12 @@
-"""Intrinsic dimension from distances to nearest neighbours.
+"""Estimate the intrinsic dimension from distances to nearest neighbours.
 
-Every estimator takes vectors, or their distances from :func:`shape_of_learning.nearest_distances`, so that one
-search can serve all; ``r_1 <= ... <= r_k`` is a row of distances. An array whose rows all ascend from 0 or more
-counts as distances, so pass ``nearest_distances(X, k)`` of vectors whose coordinates ascend. The local estimators,
-MADA, MOM and MLE, compute the *inverse* dimension of a point, which is zero, not infinite, where distances are tied.
+Every estimator takes vectors, or their distances from :func:`shape_of_learning.nearest_distances`, so that one search
+can serve all estimators; ``r_1 <= ... <= r_k`` is a row of distances. An array whose rows all ascend from 0 or more
+counts as distances, so for vectors with ascending coordinates pass ``nearest_distances(X, k)``. The local estimators,
+MADA, MOM and MLE, compute the *inverse* dimension of a point, which is zero where distances are tied.
 
-All raise ValueError if vectors are too few for the neighbours that are needed or hold NaN or infinity, if distances
-have too few columns, or an argument is not allowed, and return NaN where they are undefined.
+All estimators return NaN where they are undefined, and raise ValueError if vectors are too few for the neighbours or
+hold NaN or infinity, if distances have too few columns, or if an argument is not allowed.
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import namespace, read_count, read_matrix
 
-# The authors' code takes smaller distances, and smaller excesses of a ratio over one, for zero.
+# In the authors' code, smaller distances count as zero, and ratios up to one plus this number as one.
 ZERO = 1e-8
 
 
@@ -29,7 +29,7 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
     .. math:: d = \frac{\sum_i x_i y_i}{\sum_i x_i^2}, \qquad
               x_i = \ln \mu_{(i)}, \quad y_i = -\ln(1 - i / m),
 
-    over the first :math:`\lfloor \text{kept} \cdot m \rfloor` of them.
+    over the first :math:`\lfloor \text{kept} \cdot m \rfloor` ratios.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
         From :func:`shape_of_learning.nearest_distances`, or vectors. If the numbers of every row ascend from 0 or
         more, they are distances.
     kept : float
-        Share of the ratios, the smallest, that the line is fitted to, in (0, 1]. 0.9 is the choice
-        of the method's authors. The last ratio, where y is infinite, is never used.
+        Share of the ratios, from the smallest on, to which the line is fitted, in (0, 1]. The method's authors choose
+        0.9. The last ratio, where y is infinite, is never used.
 
     Returns
     -------
@@ -75,16 +75,16 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
 def two_nn_authors(distances: ArrayLike) -> float:
     r"""TwoNN, as the code that the paper's authors released computes it.
 
-    As :func:`shape_of_learning.two_nn`, with three differences. Copies are vectors of their own. A vector
-    that has a copy, or two neighbours equally far, is left out of the ratios, but its place is kept: with n
-    ratios and u vectors left out, :math:`F(\mu_{(i)}) = (i + u) / (n + u)`. And the line is fitted to the
-    first :math:`\lfloor n / 5 \rfloor` ratios.
+    This is :func:`shape_of_learning.two_nn` with three differences. Copies count as separate vectors. A vector that has
+    a copy, or two neighbours equally far, is left out of the ratios, but its place is kept: with n ratios and u vectors
+    left out, :math:`F(\mu_{(i)}) = (i + u) / (n + u)`. The line is fitted to the first
+    :math:`\lfloor n / 5 \rfloor` ratios.
 
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (all vectors, at least 2)
-        Ascending distances from each vector to its two nearest others, zero to a copy, divided by
-        :func:`mean_distance_to_mean`. That unit decides nothing but which distance is below 1e-8.
+        Ascending distances from each vector to its two nearest neighbours, zero to a copy, divided by
+        :func:`mean_distance_to_mean`. This unit only decides which distances are below 1e-8.
 
     Returns
     -------
@@ -93,9 +93,9 @@ def two_nn_authors(distances: ArrayLike) -> float:
 
     Notes
     -----
-    The code computes F in float32, which on 4,096 hidden states is a relative difference of 2e-9. Because of
-    the places that are kept, the line begins at :math:`y \approx -\ln(1 - u / (n + u))` and not at zero, so
-    that copies raise the estimate. With 4,096 vectors from a cube of 8 dimensions it is higher by the factor
+    The code computes F in float32, which on 4,096 hidden states makes a relative difference of 2e-9. Because of the
+    kept places, the line begins at :math:`y \approx -\ln(1 - u / (n + u))` and not at zero, so that copies raise the
+    estimate. With 4,096 vectors from a cube of 8 dimensions, copies multiply the estimate by
 
     =====================================  ====  ====
     copies                                  5 %  20 %
@@ -105,8 +105,8 @@ def two_nn_authors(distances: ArrayLike) -> float:
     of others, which overwrite rows        2.0    5.9
     =====================================  ====  ====
 
-    where the share is that of the vectors that are copies; in pairs, of the vectors that have one.
-    :func:`.two_nn` counts copies once.
+    where the share counts the vectors that are copies or, in pairs, the vectors that have a copy. :func:`.two_nn`
+    counts copies once.
 
     References
     ----------
@@ -121,8 +121,8 @@ def two_nn_authors(distances: ArrayLike) -> float:
     r = _check_distances(distances, 2, copies=True)
     if np.isnan(r).any():
         return math.nan
-    others = r[r[:, 0] >= ZERO]
-    x = np.sort(np.log(others[:, 1] / others[:, 0]))
+    positive_rows = r[r[:, 0] >= ZERO]
+    x = np.sort(np.log(positive_rows[:, 1] / positive_rows[:, 0]))
     x = x[x > math.log1p(ZERO)]
     count, left_out = len(x) // 5, len(r) - len(x)
     if count < 1:
@@ -132,9 +132,9 @@ def two_nn_authors(distances: ArrayLike) -> float:
 
 
 def mean_distance_to_mean(X: ArrayLike) -> float:
-    """Mean Euclidean distance of vectors to their mean, of float64: the authors' unit of distances.
+    """Mean Euclidean distance of vectors to their mean, in float64: the authors' unit of distances.
 
-    Zero if all are the same.
+    Zero if all vectors are equal.
 
     Examples
     --------
@@ -154,12 +154,12 @@ def gride(distances: ArrayLike, n1: int) -> float:
 
     .. math:: f(\mu) = \frac{d \, (\mu^d - 1)^{n_1 - 1}}{B(n_1, n_1) \, \mu^{(2 n_1 - 1) d + 1}},
 
-    so that the likelihood of m independent ratios is greatest at the one d where
+    so that the likelihood of m independent ratios is greatest at the unique d where
 
     .. math:: \sum_{i=1}^m \left[ 1 + (n_1 - 1) \frac{t_i}{e^{t_i} - 1} - n_1 t_i \right] = 0, \qquad
               t_i = d \ln \mu_i.
 
-    The dimension at several `n1` tells at which scale it is one: where it is the same for many.
+    Estimates at several `n1` show the scales of a dimension: it exists where many `n1` give the same value.
 
     Parameters
     ----------
@@ -176,13 +176,13 @@ def gride(distances: ArrayLike, n1: int) -> float:
 
     Notes
     -----
-    A tight cluster of more than `n1` and at most 2 `n1` vectors, such as those of one special token, lowers
-    the estimate much: their ratios are large, and the likelihood believes them. With `n1` = 1 these are pairs of
-    near copies, of which hidden states have many: all of them enter here, while :func:`.two_nn` leaves out the
-    largest tenth of the ratios, so that it can be several times as high.
+    A tight cluster of more than `n1` and at most 2 `n1` vectors, such as the vectors of one special token, lowers the
+    estimate much, since the likelihood counts their large ratios in full. With `n1` = 1, pairs of near copies are such
+    clusters, of which hidden states have many. Since :func:`.two_nn` leaves out the largest tenth of the ratios, it can
+    be several times as high.
 
-    Every term falls as d grows, which makes the root unique: it lies between :math:`1 / n_1` and 1 times
-    :math:`m / \sum_i \ln \mu_i`. A tie, :math:`\mu = 1`, enters as such.
+    Every term falls as d grows, so the root is unique. It lies between :math:`1 / n_1` and 1 times
+    :math:`m / \sum_i \ln \mu_i`. A tie, :math:`\mu = 1`, is used like any other ratio.
 
     In the exact model, with m independent ratios, the estimate is too large by 1 / (m - 1) at most, and its
     relative standard deviation is
@@ -191,8 +191,8 @@ def gride(distances: ArrayLike, n1: int) -> float:
               I = 1 + (n_1 - 1) \, \mathrm{E}\!\left[ \frac{V \ln^2 V}{(1 - V)^2} \right],
 
     with :math:`V = \mu^{-d}`, which follows a Beta(n1, n1) law: at m = 4096, 1.56 % for n1 = 1, 1.13 %
-    for 2, 0.56 % for 8 and 0.20 % for 64. Neighbourhoods that overlap are not independent, so that of m
-    vectors the deviation shrinks less as `n1` grows.
+    for 2, 0.56 % for 8 and 0.20 % for 64. Overlapping neighbourhoods are not independent, so the deviation for m
+    vectors shrinks less as `n1` grows.
 
     References
     ----------
@@ -251,16 +251,15 @@ def mada(distances: ArrayLike, k: int = 20, combine: str = "mean") -> float:
 
     Notes
     -----
-    Ties, :math:`r_k = r_{\lfloor k/2 \rfloor}`, make d(x) infinite. ``mean`` leaves them out, as it
-    would be infinite too. ``median`` needs only an order, so they count, above all others, and it
-    is NaN where it is itself infinite. ``harmonic`` is 1 / mean(1 / d(x)), to which they add 0.
-    In the exact model at k = 20 the mean is 7.7 % too large (its distribution has a long tail), the
-    harmonic mean 3.6 % too small, the median right.
+    Ties, :math:`r_k = r_{\lfloor k/2 \rfloor}`, make d(x) infinite. ``mean`` leaves tied points out, since it would be
+    infinite, too. ``median`` ranks them above all other points, and is NaN if it is infinite itself. ``harmonic`` is
+    1 / mean(1 / d(x)), where they add 0. In the exact model at k = 20 the mean is 7.7 % too large (its distribution has
+    a long tail), the harmonic mean 3.6 % too small, the median right.
 
     References
     ----------
-    Farahmand, Szepesvári and Audibert, Manifold-adaptive dimension estimation, ICML 2007, who
-    clip and round before they combine; as is usual by now, neither is done here.
+    Farahmand, Szepesvári and Audibert, Manifold-adaptive dimension estimation, ICML 2007. They clip and round before
+    they combine; this function does neither, as is usual by now.
     """
     k = read_count(k, "k", 2)
     r = _check_distances(distances, k)
@@ -294,7 +293,7 @@ def mom(distances: ArrayLike, k: int = 100, combine: str = "mean") -> float:
     k = read_count(k, "k", 2)
     r = _check_distances(distances, k)
     w = r[:, -1:]
-    # Gaps, not w - m_1: exactly zero for a tie, and no cancellation near one.
+    # Unlike w - m_1, gaps are exactly zero for a tie, and do not cancel near one.
     return _combine_inverses(np.mean((w - r) / w, axis=1) / np.mean(r / w, axis=1), combine)
 
 
@@ -315,8 +314,8 @@ def mle(distances: ArrayLike, k: int = 20, combine: str = "harmonic") -> float:
 
     Notes
     -----
-    Levina and Bickel average d(x), 5.6 % too large in the exact model at k = 20. MacKay and
-    Ghahramani average its inverse: the maximum likelihood of all points together, unbiased there.
+    Levina and Bickel average d(x), which in the exact model at k = 20 is 5.6 % too large. MacKay and Ghahramani average
+    its inverse, the maximum likelihood of all points together, which has no bias there.
 
     References
     ----------
@@ -329,9 +328,9 @@ def mle(distances: ArrayLike, k: int = 20, combine: str = "harmonic") -> float:
 
 
 def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarray:
-    """Check the first `k` columns of distances and return them, NaN where there is no such neighbour.
+    """Check and return the first `k` columns of distances, with NaN for neighbours that do not exist.
 
-    Only with `copies`, neighbours may be copies, at distance zero.
+    With `copies`, neighbours may be copies, at distance zero.
     """
     r = read_matrix(distances, "distances", finite=False)
     if not copies and not _are_distances(r):
@@ -342,7 +341,7 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
     if k > columns:
         raise ValueError(f"k={k} neighbours are needed, but distances has {columns} columns")
     r = r[:, :k]
-    # Nearly all distances pass this check, which takes a third of the time of finding the error.
+    # Nearly all distances pass this check, which takes a third of the time of the detailed checks.
     is_far = (r[:, 0] >= 0 if copies else r[:, 0] > 0).all()
     if is_far and np.isfinite(r[:, -1]).all() and (r[:, 1:] >= r[:, :-1]).all():
         return r
@@ -355,8 +354,8 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
         if copies:
             raise ValueError("distances must be finite and not negative")
         raise ValueError(
-            "distances must be finite and positive: without the distance of a vector to itself or to a copy. Rows that "
-            "all ascend are taken for distances; of vectors, pass nearest_distances(X, k)"
+            "distances must be finite and positive, without the distance of a vector to itself or to a copy. An array "
+            "whose rows all ascend counts as distances; for vectors, pass nearest_distances(X, k)"
         )
     if (np.diff(present, axis=1) < 0).any():
         raise ValueError("distances must ascend within every row")
@@ -364,7 +363,7 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
 
 
 def _are_distances(r: np.ndarray) -> bool:
-    """Tell whether all rows ascend from 0 or more, as vectors hardly ever do, or hold NaN."""
+    """Tell whether an array holds NaN, or all its rows ascend from 0 or more, as those of vectors hardly ever do."""
     if np.isnan(r).any():
         return True
     return r.shape[1] > 1 and bool((r[:, 0] >= 0).all()) and not (r[:, 1:] < r[:, :-1]).any()

@@ -1,4 +1,4 @@
-"""Least squares of vectors after a block on those before it, from sums over the vectors.
+"""Fit vectors after a block to the vectors before it by least squares, from sums over the vectors.
 
 :class:`Moments` are these sums, which can be added and subtracted; :class:`Fit` follows from them.
 """
@@ -12,20 +12,20 @@ import numpy as np
 
 from shape_of_learning.estimators import blas
 
-# Times the largest magnitude of a coordinate; smaller numbers are rounding.
+# Numbers below this multiple of the largest magnitude of a coordinate are rounding.
 ROUNDING = 64 * np.finfo(float).eps
-# Directions below this share of the largest singular value, of coordinates that have unit variance, are
-# rounding of float32: a LayerNorm leaves one of 3e-8.
+# Directions below this share of the largest singular value, for coordinates of unit variance, are rounding of float32:
+# a LayerNorm leaves a direction of 3e-8.
 CUT = 1e-6
-# A condition number is estimated to a factor of a few.
+# The estimate of a condition number may be wrong by a factor of a few.
 SAFETY = 10
 
 
 class Moments:
-    r"""Number, means and centred second moments of inputs x and targets t; at first without vectors.
+    r"""Number, means and centred second moments of inputs x and targets t; a new object has no vectors.
 
-    The target is the increment y - x, or y itself if the widths of x and y differ. Residuals of least squares are the
-    same for both, and increments lose no digits where x and y are large alike.
+    The target is the increment y - x, or y itself if the widths of x and y differ. Least squares has the same
+    residuals for both targets, and increments lose no digits where x and y are large and alike.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Moments:
     floor : ndarray of float64, shape (d,)
         Sums of squares of the rounding of each coordinate of x.
     floor_y : float
-        The same for all coordinates of y.
+        The same sum for all coordinates of y together.
     increment : bool
         Whether the target is the increment.
     xx : ndarray of float64, shape (d, d)
@@ -58,7 +58,7 @@ class Moments:
 
         Notes
         -----
-        They are centred by their own mean. The difference of this mean and the mean so far is one more row,
+        A block is centred by its own mean. The difference of this mean and the mean so far is one more row,
         :math:`\sqrt{n b / (n + b)} (\bar x_b - \bar x)` (Chan, Golub and LeVeque, The American Statistician
         37, 1983), so that an offset costs no digits, whatever the size and the order of the blocks.
         """
@@ -66,8 +66,8 @@ class Moments:
         magnitude, step_x, x = _centre_block(x, self.mean_x, n)
         magnitude_t, step_t, t = _centre_block(t, self.mean_t, n)
         self.floor = self.floor + b * (ROUNDING * magnitude) ** 2
-        of_y = magnitude_t + (magnitude if self.increment else 0)
-        self.floor_y += b * ROUNDING**2 * float(of_y @ of_y)
+        magnitude_y = magnitude_t + (magnitude if self.increment else 0)
+        self.floor_y += b * ROUNDING**2 * float(magnitude_y @ magnitude_y)
         self.n = n + b
         self.mean_x = self.mean_x + step_x * (b / self.n)
         self.mean_t = self.mean_t + step_t * (b / self.n)
@@ -78,9 +78,9 @@ class Moments:
 
     def copy(self) -> "Moments":
         """Copy the moments with their matrices."""
-        copied = copy.copy(self)
-        copied.xx, copied.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
-        return copied
+        duplicate = copy.copy(self)
+        duplicate.xx, duplicate.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
+        return duplicate
 
     @staticmethod
     def sum_sets(sets: "Iterable[Moments]") -> "Moments":
@@ -96,36 +96,36 @@ class Moments:
 
     def leave_out(self, part: "Moments") -> "Moments":
         """Subtract the moments of some of the vectors."""
-        left = self.copy()
+        remainder = self.copy()
         if part.n:
-            left._combine(part, -1.0, self.n - part.n)
-            # A small rest of large squares may be rounding.
-            left.floor_y += ROUNDING * self.yy
-            left.floor = left.floor + ROUNDING * self.xx.diagonal()
-        return left
+            remainder._combine(part, -1.0, self.n - part.n)
+            # If large squares leave a small remainder, it may be rounding.
+            remainder.floor_y += ROUNDING * self.yy
+            remainder.floor = remainder.floor + ROUNDING * self.xx.diagonal()
+        return remainder
 
     def _combine(self, other: "Moments", sign: float, total: int) -> None:
-        """Add or subtract sums, with the term of the distance between the two means."""
+        """Add or subtract sums, with the term for the distance between the two means."""
         from scipy.linalg import blas as scipy_blas
 
-        by_x, by_t = other.mean_x - self.mean_x, other.mean_t - self.mean_t
-        by_y = by_x + by_t if self.increment else by_t
+        shift_x, shift_t = other.mean_x - self.mean_x, other.mean_t - self.mean_t
+        shift_y = shift_x + shift_t if self.increment else shift_t
         weight = sign * self.n * other.n / max(total, 1)
-        self.tt += sign * other.tt + weight * float(by_t @ by_t)
-        self.yy += sign * other.yy + weight * float(by_y @ by_y)
+        self.tt += sign * other.tt + weight * float(shift_t @ shift_t)
+        self.yy += sign * other.yy + weight * float(shift_y @ shift_y)
         self.xx += sign * other.xx
         self.xt += sign * other.xt
-        self.xx = scipy_blas.dsyr(weight, by_x, a=self.xx, overwrite_a=True)
-        self.xt = scipy_blas.dger(weight, by_x, by_t, a=self.xt, overwrite_a=True)
-        self.mean_x = self.mean_x + by_x * (sign * other.n / max(total, 1))
-        self.mean_t = self.mean_t + by_t * (sign * other.n / max(total, 1))
+        self.xx = scipy_blas.dsyr(weight, shift_x, a=self.xx, overwrite_a=True)
+        self.xt = scipy_blas.dger(weight, shift_x, shift_t, a=self.xt, overwrite_a=True)
+        self.mean_x = self.mean_x + shift_x * (sign * other.n / max(total, 1))
+        self.mean_t = self.mean_t + shift_t * (sign * other.n / max(total, 1))
         self.n = total
 
 
 def _centre_block(
     x: np.ndarray, mean: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre a block after n rows with a mean.
+    """Centre a block that follows n rows with mean `mean`.
 
     Return the largest magnitudes, the distance of the two means, and the centred rows with one more row for this
     distance.
@@ -141,9 +141,9 @@ def _centre_block(
 
 
 class Squares(NamedTuple):
-    """The number of vectors, the rank of a fit, and sums of squares about the mean.
+    """The number of vectors, the rank of a fit, and three sums of squares about the mean.
 
-    These are of residuals, of targets and of vectors after the block; NaN if undefined.
+    The sums are those of residuals, of targets, and of vectors after the block; NaN if undefined.
     """
 
     n: int
@@ -164,22 +164,22 @@ class Fit:
     Parameters
     ----------
     moments : Moments
-        Their matrices are overwritten.
+        The fit overwrites their matrices.
 
     Attributes
     ----------
     rank : int
-        Number r of directions whose singular value is at least 1e-6 of the largest, after coordinates
-        are scaled to unit variance; those that are constant have none.
+        Number r of directions whose singular value is at least 1e-6 of the largest, after coordinates are scaled to
+        unit variance; constant coordinates have no direction.
     white : ndarray of float64, shape (k, q)
-        Coefficients in white coordinates, k >= r; their squares sum to the explained ones.
+        Coefficients in white coordinates, k >= r; their squares sum to the explained sum of squares.
     squares : Squares
-        The residual's are not clipped: rounding may leave them below zero.
+        Sums of squares; the sum of residuals is not clipped, so rounding may leave it below zero.
 
     Notes
     -----
-    W is found by Cholesky's decomposition where a bound on the condition number says that all directions are
-    kept, which is about ten times as fast; else by eigenvectors.
+    If a bound on the condition number shows that all directions are kept, Cholesky's decomposition finds W, which is
+    about ten times as fast; otherwise eigenvectors do.
     """
 
     def __init__(self, moments: Moments):
@@ -187,16 +187,16 @@ class Fit:
         self._decompose(moments.xx, moments.floor)
         products = self._inverse[:, None] * moments.xt
         if self._vectors is None:
-            self.white = blas.solve_upper(self._upper, products, transposed=True)
+            self.white = blas.solve_upper(self._upper, products, transpose=True)
         else:
             self.white = (self._vectors.T @ products) / self._values
         residual = moments.tt - _sum_of_squares(self.white)
-        # Sums that are nothing but rounding are none.
+        # Sums that are rounding alone are undefined.
         tt, yy = (x if x > moments.floor_y else math.nan for x in (moments.tt, moments.yy))
         self.squares = Squares(self.n, self.rank, residual, tt, yy)
 
     def _decompose(self, xx: np.ndarray, floor: np.ndarray) -> None:
-        """Find W of the second moments, which are overwritten, and the scale of each coordinate."""
+        """Find W of the second moments, and the scale of each coordinate; overwrite `xx`."""
         from scipy.linalg import eigh, lapack
 
         squares = np.maximum(xx.diagonal(), 0)
@@ -215,39 +215,40 @@ class Fit:
             return
         np.fill_diagonal(self._upper, 1.0)
         values, vectors = eigh(self._upper, overwrite_a=True, check_finite=False, driver="evd")
-        kept = values > CUT**2 * values[-1]
-        self._values, self._vectors = np.sqrt(values[kept])[:, None], vectors[:, kept]
-        self.rank -= int((~kept).sum())  # what is constant stands for directions of its own, kept
+        is_kept = values > CUT**2 * values[-1]
+        self._values, self._vectors = np.sqrt(values[is_kept])[:, None], vectors[:, is_kept]
+        # Constant coordinates are kept directions, but the rank does not count them.
+        self.rank -= int((~is_kept).sum())
 
     @property
     def is_defined(self) -> bool:
-        """Whether there are more vectors than what is fitted to each coordinate."""
+        """Whether there are more vectors than fitted coefficients of a coordinate."""
         return self.n - 1 > self.rank
 
-    def coefficients(self) -> np.ndarray:
-        """Of x, shape (d, q)."""
+    def compute_coefficients(self) -> np.ndarray:
+        """Compute the coefficients of x, shape (d, q)."""
         if self._vectors is None:
-            found = blas.solve_upper(self._upper, self.white.copy(order="F"))
+            values = blas.solve_upper(self._upper, self.white.copy(order="F"))
         else:
-            found = self._vectors @ (self.white / self._values)
-        found *= self._inverse[:, None]
-        return found
+            values = self._vectors @ (self.white / self._values)
+        values *= self._inverse[:, None]
+        return values
 
-    def residual_on(self, other: "Fit") -> float:
-        """Sum of squared residuals that this fit's map leaves on the vectors of another fit."""
-        # The other's own residuals are the least; what this map predicts otherwise comes on top.
-        coefficients = self.coefficients()
-        at_mean = self.mean_t - other.mean_t + (other.mean_x - self.mean_x) @ coefficients
-        apart = np.vstack([other._whiten(coefficients), np.sqrt(other.n) * at_mean])
-        apart[:-1] -= other.white
-        return other.squares.residual + _sum_of_squares(apart)
+    def sum_squares_on(self, other: "Fit") -> float:
+        """Sum the squared residuals of this fit's map on the vectors of another fit."""
+        # The residuals of the other fit are the smallest; differences between the predictions add to them.
+        coefficients = self.compute_coefficients()
+        mean_error = self.mean_t - other.mean_t + (other.mean_x - self.mean_x) @ coefficients
+        differences = np.vstack([other._whiten(coefficients), np.sqrt(other.n) * mean_error])
+        differences[:-1] -= other.white
+        return other.squares.residual + _sum_of_squares(differences)
 
     def _whiten(self, coefficients: np.ndarray) -> np.ndarray:
-        r""":math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
-        scaled = self._scale[:, None] * coefficients
+        r"""Return :math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
+        scaled_coefficients = self._scale[:, None] * coefficients
         if self._vectors is None:
-            return blas.multiply_upper(self._upper, scaled)
-        return (self._vectors.T @ scaled) * self._values
+            return blas.multiply_upper(self._upper, scaled_coefficients)
+        return (self._vectors.T @ scaled_coefficients) * self._values
 
 
 def _sum_of_squares(matrix: np.ndarray) -> float:
@@ -257,9 +258,9 @@ def _sum_of_squares(matrix: np.ndarray) -> float:
 
 
 def _mirror_triangle(upper: np.ndarray, rows: int = 256) -> None:
-    """Write the upper triangle of a matrix into its lower one."""
+    """Copy the upper triangle of a matrix into its lower triangle."""
     for start in range(0, len(upper), rows):
-        some, stop = slice(start, start + rows), start + rows
-        block = upper[some, some]
-        upper[some, some] = np.triu(block) + np.triu(block, 1).T
-        upper[stop:, some] = upper[some, stop:].T
+        block_rows, stop = slice(start, start + rows), start + rows
+        block = upper[block_rows, block_rows]
+        upper[block_rows, block_rows] = np.triu(block) + np.triu(block, 1).T
+        upper[stop:, block_rows] = upper[block_rows, stop:].T

@@ -2,19 +2,18 @@ r"""Measures of a block, of the hidden states before it (X) and after it (Y), bo
 
 .. math:: \text{linearity}(X, Y) = 1 - \min_A \frac{\|\tilde X A - \tilde Y\|_F^2}{\|\tilde Y\|_F^2}
 
-with the centred matrices, which is the share of the variance of Y that least squares explains. The same for
-X -> Y - X is that of the increment, what the block adds to its input. Beside it, how long the increment is,
-and which tokens the linear fit misses.
+with the centred matrices, which is the share of the variance of Y that least squares explains. The increment is Y - X,
+which the block adds to its input; its linearity is that of X -> Y - X. Further measures are the length of the
+increment, and the error of the linear fit for each token.
 
-Functions of X and Y raise ValueError if one is not two-dimensional, if their lengths differ, or if one
-holds NaN or infinity. Functions whose name ends in ``_jackknife`` take a :class:`Pair`, which shares what one
-measure of a block has found with the others: they return the value, and the values without each of the
-pair's parts, shape (parts,).
+Functions of X and Y raise ValueError if a matrix is not two-dimensional or holds NaN or infinity, or if their lengths
+differ. Functions whose name ends in ``_jackknife`` take a :class:`Pair`, which shares fits between the measures of a
+block. They return the value, and the values without each of the pair's parts, shape (parts,).
 
 References
 ----------
-Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, section 3 (the score), and its released code
-(that of the increment).
+Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, section 3 (the score), and its released code (the
+score of the increment).
 """
 
 import math
@@ -41,7 +40,7 @@ class LinearMap(NamedTuple):
     weight : ndarray of float64, shape (d_in, d_out)
     bias : ndarray of float64, shape (d_out,)
     rank : int
-        Of the vectors that it was fitted to.
+        The rank of the vectors to which it was fitted.
     """
 
     weight: np.ndarray
@@ -60,17 +59,17 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     Returns
     -------
     float
-        In [0, 1]. Of noise, about r/(n-1) with the rank r of X. NaN if n - 1 <= r, as any Y is then an
-        affine map of X, or if Y does not vary.
+        In [0, 1]; for noise, about r/(n-1) with the rank r of X. NaN if Y does not vary, or if n - 1 <= r, since any Y
+        is then an affine map of X.
 
     Notes
     -----
-    From second moments, in one pass over blocks of rows. Coordinates of X are scaled to unit variance, and
-    directions below 1e-6 of the largest singular value do not count: float32 leaves them where vectors
+    The fit uses second moments, from one pass over blocks of rows. Coordinates of X are scaled to unit variance, and
+    directions below 1e-6 of the largest singular value do not count, since float32 leaves such directions where vectors
     satisfy an exact constraint, as after a LayerNorm.
 
-    A few vectors with huge norms decide the score: where 1 % of the rows are one vector, 100 times as long as
-    the others, like the first token of every window, pure noise scores 0.99.
+    A few vectors with huge norms decide the score: if 1 % of the rows are one vector that is 100 times as long as the
+    others, like the first token of every window, pure noise scores 0.99.
 
     Examples
     --------
@@ -87,20 +86,20 @@ def linearity_increment(X: ArrayLike, Y: ArrayLike) -> float:
 
 
 def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = None) -> float:
-    r""":func:`linearity`, less what it gains from fitting as many coefficients as X has coordinates.
+    r""":func:`linearity`, less its gain from fitting as many coefficients as X has coordinates.
 
     Parameters
     ----------
     X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
         As in :func:`linearity`.
     windows : array_like of int, shape (n,), optional
-        The window of text of each vector. Without it vectors are taken for independent.
+        The window of text of each vector. Without windows, vectors count as independent.
 
     Returns
     -------
     float
-        At most 1, but for noise. NaN if there are no more vectors than the rank of X and one, with windows
-        in half of them.
+        At most 1, up to noise. NaN if the number of vectors, or with windows the number in a half of them, is not above
+        the rank of X plus one.
 
     Raises
     ------
@@ -109,10 +108,10 @@ def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = N
 
     Notes
     -----
-    Of independent vectors, :math:`a = 1 - (1 - s) (n - 1) / (n - 1 - r)` has no bias, with the score s and
-    the rank r of X. Tokens of a window are alike, so that n counts for less, and a keeps a bias of about 1/n.
-    With windows, the value is :math:`2 a_n - a_{n/2}`, where :math:`a_{n/2}` is the mean of a of every second
-    window and of the others, from which that bias is gone (Quenouille, Biometrika 43, 1956).
+    For independent vectors, :math:`a = 1 - (1 - s) (n - 1) / (n - 1 - r)` has no bias, with the score s and the rank r
+    of X. Tokens of a window are alike, so that n counts for less, and a keeps a bias of about 1/n. With windows, the
+    value is :math:`2 a_n - a_{n/2}`, which has lost this bias (Quenouille, Biometrika 43, 1956). Here :math:`a_{n/2}`
+    is the mean of two values of a: of every second window, and of the other windows.
     """
     pair = Pair(X, Y, None if windows is None else read_windows(windows, np.shape(X)[0]))
     return linearity_adjusted_jackknife(pair)[0]
@@ -127,22 +126,21 @@ def linearity_increment_adjusted(
 
 
 def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
-    r""":func:`linearity` of vectors that the map was not fitted to.
+    r""":func:`linearity` of vectors to which the map was not fitted.
 
     Parameters
     ----------
     X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
         As in :func:`linearity`.
     windows : array_like of int, shape (n,)
-        The window of text of each vector. In the order of their numbers, every second one is of the
-        second fold.
+        The window of text of each vector. In the order of their numbers, every second window is in the second fold.
 
     Returns
     -------
     float
-        One less the sum of squared residuals, of each fold by the map that was fitted to the other, over
-        the sum of squares about each fold's mean. Of noise, about -d/(n/2-d-1): it is not clipped. NaN if
-        a fold has no more vectors than its rank and one.
+        One less the sum of squared residuals, of each fold by the map that was fitted to the other fold, over the sum
+        of squares about each fold's mean. It is not clipped: for noise it is about -d/(n/2-d-1). NaN if a fold has no
+        more vectors than its rank plus one.
 
     Raises
     ------
@@ -166,7 +164,7 @@ def _scores(pair: Pair, *, increment: bool, held_out: bool = False) -> tuple[flo
 
 
 def _adjusted_scores(pair: Pair, *, increment: bool) -> tuple[float, np.ndarray]:
-    share = partial(_share, pair, increment=increment, adjusted=True)
+    share = partial(_share, pair, increment=increment, is_adjusted=True)
     values = [share(square) for square in pair.sample_squares]
     if pair.has_windows:
         halves = [(share(first) + share(second)) / 2 for first, second in pair.halves]
@@ -174,12 +172,12 @@ def _adjusted_scores(pair: Pair, *, increment: bool) -> tuple[float, np.ndarray]
     return values[0], np.array(values[1:])
 
 
-def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool = False) -> float:
+def _share(pair: Pair, squares: Squares, increment: bool, is_adjusted: bool = False) -> float:
     freedom = squares.n - 1 - squares.rank
     if freedom <= 0 or (increment and not pair.is_increment):
         return math.nan
-    unexplained = max(squares.residual, 0.0) / (squares.tt if increment else squares.yy)
-    return 1 - unexplained * ((squares.n - 1) / freedom if adjusted else 1)
+    unexplained_share = max(squares.residual, 0.0) / (squares.tt if increment else squares.yy)
+    return 1 - unexplained_share * ((squares.n - 1) / freedom if is_adjusted else 1)
 
 
 linearity_jackknife = partial(_scores, increment=False)
@@ -201,7 +199,7 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
     Returns
     -------
     LinearMap
-        In directions in which X does not vary, it keeps x as it is if d = e, else it ignores x.
+        In directions in which X does not vary, the map keeps x if d = e, and ignores x otherwise.
     """
     return fit_pair(Pair(X, Y))
 
@@ -209,7 +207,7 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
 def fit_pair(pair: Pair) -> LinearMap:
     """Fit the :func:`linear_map` of a pair."""
     fit = pair.fit
-    weight = fit.coefficients()
+    weight = fit.compute_coefficients()
     bias = fit.mean_t - fit.mean_x @ weight
     if pair.is_increment:
         weight[np.diag_indices(len(weight))] += 1
@@ -227,8 +225,7 @@ def block_norm_ratio(X: ArrayLike, Y: ArrayLike) -> float:
     Returns
     -------
     float
-        At least 0. Vectors y of norm zero are left out; NaN if no other is left, or if the widths of X
-        and Y differ.
+        At least 0. Vectors y of norm zero are left out; NaN if no vector remains, or if the widths of X and Y differ.
 
     References
     ----------
@@ -254,8 +251,8 @@ def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
     Returns
     -------
     float
-        In [-1, 1]. Pairs with a vector of norm zero are left out; NaN if no other is left, or if the widths
-        of X and Y differ.
+        In [-1, 1]. Pairs with a vector of norm zero are left out; NaN if no pair remains, or if the widths of X and Y
+        differ.
 
     Examples
     --------
@@ -279,8 +276,8 @@ def _average_with_jackknife(
     values: np.ndarray, average: Callable[[np.ndarray], Any], parts: Sequence[np.ndarray]
 ) -> tuple[float, np.ndarray]:
     def average_rows(values: np.ndarray) -> float:
-        defined = values[~np.isnan(values)]
-        return float(average(defined)) if len(defined) else math.nan
+        defined_values = values[~np.isnan(values)]
+        return float(average(defined_values)) if len(defined_values) else math.nan
 
     jackknife_values = [average_rows(np.delete(values, part)) for part in parts]
     return average_rows(values), np.array(jackknife_values)
@@ -291,7 +288,7 @@ def fit_errors(pair: Pair) -> np.ndarray:
 
     .. math:: e_i = \frac{\|y_i - \hat y_i\|}{\|Y - \bar y\|_F}
 
-    with the least-squares prediction. Their squares sum to one less the linearity.
+    with the least-squares prediction. The squares of all lengths sum to one less the linearity.
 
     Parameters
     ----------
@@ -300,7 +297,7 @@ def fit_errors(pair: Pair) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (n,)
-        NaN throughout if there are no more vectors than the rank of x and one, or y does not vary.
+        All are NaN if the number of vectors is not above the rank of x plus one, or if y does not vary.
 
     References
     ----------
@@ -309,7 +306,7 @@ def fit_errors(pair: Pair) -> np.ndarray:
     fit = pair.fit
     errors = np.full(len(pair), math.nan)
     if fit.is_defined:
-        coefficients = fit.coefficients()
+        coefficients = fit.compute_coefficients()
         for block in split_numbers(np.arange(len(pair))):
             x, residuals = pair.read_rows(block)
             residuals -= fit.mean_t + (x - fit.mean_x) @ coefficients
@@ -323,9 +320,9 @@ def summarise_errors(errors: np.ndarray) -> tuple[np.ndarray, float]:
     Returns
     -------
     quantiles : ndarray of float64, shape (8,)
-        At the :data:`QUANTILES`.
+        The quantiles :data:`QUANTILES` of the errors.
     worst_share : float
-        Of the total squared error, the share of the worst 1 % of tokens, one at least.
+        The share of the worst 1 % of tokens, at least one token, in the total squared error.
 
     Examples
     --------

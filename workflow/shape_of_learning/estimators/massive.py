@@ -1,4 +1,4 @@
-"""Massive tokens, whose vectors are much longer than others, and the share of single vectors in the variance."""
+"""Find massive tokens, whose vectors are much longer than others, and shares of single vectors in the variance."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -14,10 +14,10 @@ from shape_of_learning.estimators.arrays import (
     split_rows,
 )
 
-# Times the median norm. One such vector counts like 25 ordinary ones in a sum of squares, so one in a hundred, the
-# share of first tokens of windows, holds a fifth of it. In SmolLM2-135M first tokens are 22 to 212 times as long as the
-# median from block 12 to 28, and all others up to 1.6 times; from block 3 to 9 first tokens and many of ` the` are up
-# to 14 times as long. In MiniLM the longest are 3.5 times as long.
+# Multiple of the median norm. In a sum of squares such a vector counts like 25 ordinary vectors, so if one in a hundred
+# vectors is massive, like first tokens of windows, they hold a fifth of the sum. In SmolLM2-135M first tokens are 22 to
+# 212 times as long as the median from block 12 to 28, and all other tokens up to 1.6 times; from block 3 to 9 first
+# tokens and many tokens ` the` are up to 14 times as long. In MiniLM the longest tokens are 3.5 times as long.
 MASSIVE = 5.0
 
 
@@ -32,16 +32,16 @@ def find_massive(X: Any) -> np.ndarray:
     Returns
     -------
     ndarray of bool, shape (n,)
-        True for at most half of the vectors, and only for finite ones, whose median counts.
+        True for at most half of the vectors. Vectors that are not finite are False, and do not enter the median.
 
     Notes
     -----
-    Sun et al. 2024, "Massive Activations in Large Language Models" (arXiv 2402.17762), call a coordinate
-    massive whose magnitude is above 100 and about 1,000 times the median one of its layer. If it is alone, and
-    the others are Gaussian, its vector is :math:`674 / \sqrt{d}` times as long as others: 28 times with d = 576,
-    10 times with d = 4,096. A norm also finds vectors that are long in many coordinates, and 5 also those that
-    are shorter but more. One in 1,600 vectors of a multivariate Student's t with five degrees of freedom is so
-    long, and of a Gaussian none.
+    Sun et al. 2024, "Massive Activations in Large Language Models" (arXiv 2402.17762), call a coordinate massive if its
+    magnitude is above 100 and about 1,000 times the median magnitude of its layer. If the other coordinates are
+    Gaussian, its vector is :math:`674 / \sqrt{d}` times as long as others: 28 times with d = 576, 10 times with
+    d = 4,096. A norm also finds vectors that are long in many coordinates, and the factor 5 also finds vectors that are
+    shorter but more numerous. One in 1,600 vectors of a multivariate Student's t with five degrees of freedom is so
+    long, but no Gaussian vector.
 
     Examples
     --------
@@ -60,8 +60,8 @@ def find_massive(X: Any) -> np.ndarray:
 def find_massive_in_any_state(states: Iterable[Any]) -> np.ndarray:
     """Find the tokens whose vectors are massive in any of several hidden states.
 
-    Measures without massive tokens leave these out of all layers. If each layer left out its own, a profile over
-    layers would jump where the norms of some tokens pass :data:`MASSIVE` times the median.
+    Measures without massive tokens leave out the same tokens in all layers. If each layer left out its own massive
+    tokens, a profile over layers would jump where the norms of some tokens pass :data:`MASSIVE` times the median.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ class Concentration(NamedTuple):
     largest_coordinate : int or None
         The coordinate with the largest variance, from 0.
     largest_coordinate_share : float
-        Its share.
+        The share of this coordinate.
     norm_ratio : float
-        The largest norm over the median one.
+        The largest norm over the median norm.
     massive_share : float
         The share of all massive vectors together.
     """
@@ -122,14 +122,15 @@ def measure_concentration(X: Any) -> Concentration:
         return Concentration(np.nan, None, np.nan, np.nan, np.nan)
     X = copy_to_host(X)
     mean = X.mean(axis=0, dtype=np.float64)
-    of_tokens, of_coordinates = np.empty(len(X)), np.zeros(X.shape[1])
+    token_squares, coordinate_squares = np.empty(len(X)), np.zeros(X.shape[1])
     for rows in split_rows(X, CACHE_BYTES // (8 * X.shape[1])):
         squares = (X[rows] - mean) ** 2
-        of_tokens[rows] = squares.sum(axis=1)
-        of_coordinates += squares.sum(axis=0)
-    largest, norms = int(of_coordinates.argmax()), np.linalg.norm(X, axis=1)
+        token_squares[rows] = squares.sum(axis=1)
+        coordinate_squares += squares.sum(axis=0)
+    largest, norms = int(coordinate_squares.argmax()), np.linalg.norm(X, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares, coordinates = of_tokens / of_tokens.sum(), of_coordinates / of_coordinates.sum()
+        shares = token_squares / token_squares.sum()
+        coordinates = coordinate_squares / coordinate_squares.sum()
         return Concentration(
             float(shares.max()),
             largest,

@@ -1,8 +1,8 @@
-"""Nearest neighbours: distances from a matrix product, or from differences if the product is too coarse.
+"""Search nearest neighbours by a matrix product, or by differences if the product is too coarse.
 
 A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but with an error that grows with the norms
-of x and y; differences give exact distances slowly. A bound on the rounding of the product finds the few pairs, too
-close for their norms, that need differences.
+of x and y; differences give exact distances slowly. A bound on the rounding of the product finds the few pairs that are
+too close for their norms and need differences.
 """
 
 from collections.abc import Iterator
@@ -14,24 +14,27 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators import arrays
 from shape_of_learning.estimators.arrays import copy_to_host, namespace
 
-# Largest relative error of squared distances: 0.95e-9 in a distance, which leaves a part of the promised 1e-9 for
+# Largest relative error of squared distances. It is 0.95e-9 for a distance, which leaves a part of the promised 1e-9 to
 # differences and square roots.
 ACCURACY = 1.9e-9
-# Up to this many bytes, 5792 vectors, all products are computed at once, which needs half of the operations since they
-# are symmetric, and then read in parts that fit into the cache. Larger ones are computed block by block.
-ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
-# Free numbers behind each row. Rows of a power of two, such as 4096, would share lines of the cache while NumPy mirrors
-# the computed half, which then takes four times as long.
+# Products of up to 5792 vectors are computed at once, which needs half of the operations, since they are symmetric, and
+# then read in parts that fit into the cache. Products of more vectors are computed block by block.
+ALL_BYTES = 2**28
+CACHE_BYTES = 2**20
+BLOCK_BYTES = 2**24
+# Unused numbers behind each row. Rows whose length is a power of two, such as 4096, would share lines of the cache
+# while NumPy mirrors the computed half, which then takes four times as long.
 ODD_ROOM = 8
-# On a GPU, in larger blocks: small products leave most of it idle.
+# Blocks on a GPU are larger, since small products leave most of it idle.
 GPU_BLOCK_BYTES = 2**29
 # Groups of columns per neighbour, so that few of the nearest share a group.
 GROUPS_PER_NEIGHBOUR = 4
-# Differences are computed for this many bytes of rows at a time, which fit into the cache.
-GATHERED_BYTES, GATHERED_BYTES_ON_GPU = 2**20, 2**29
-# Rows whose median replaces that of all; massive vectors do not reach the middle of so many.
+# Differences are computed for this many bytes of rows at a time, which fit into the cache of a CPU.
+GATHERED_BYTES = 2**20
+GATHERED_BYTES_ON_GPU = 2**29
+# The median of so many rows replaces the median of all rows; too few of them are massive to reach the middle.
 MEDIAN_ROWS = 256
-# Its multiples, modulo one, are as far from each other as possible, and have no period.
+# Multiples of this number, modulo one, are as far from each other as possible, and have no period.
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
@@ -55,35 +58,34 @@ class Neighbours(NamedTuple):
 
 
 def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
-    """Euclidean distances from every distinct vector to its k nearest others.
+    """Compute the Euclidean distances from every distinct vector to its k nearest neighbours.
 
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        Vectors, n >= k + 1. Any real dtype; searched in float64, those on a GPU there if they are
-        float32, bfloat16 or float16.
+        Vectors, n >= k + 1, of any real dtype; searched in float64. A tensor of float32, bfloat16 or float16 on a GPU
+        is searched there.
     k : int
         Number of neighbours.
 
     Returns
     -------
     ndarray of float64, shape (m, k)
-        Ascending in each row, the vector itself left out. One row per *distinct* vector, m <= n, in
-        order of first appearance (:func:`~shape_of_learning.estimators.arrays.distinct_rows`), so no distance
-        is zero. Where m <= k, the columns from m - 1 on are NaN: those neighbours do not exist.
+        Ascending in each row, without the vector itself. There is one row per *distinct* vector, m <= n, in order of
+        first appearance (:func:`~shape_of_learning.estimators.arrays.distinct_rows`), so no distance is zero. If
+        m <= k, the columns from m - 1 on are NaN, since these neighbours do not exist.
 
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, has fewer than k + 1 rows, holds NaN, infinity or numbers
-        beyond 1e60, or if `k` is no whole number above zero.
+        If `X` is not two-dimensional, has fewer than k + 1 rows, or holds NaN, infinity or numbers beyond 1e60, or if
+        `k` is not a whole number above zero.
 
     Notes
     -----
-    Exact to 1e-9 relative, whatever offset, scale or outlying coordinates vectors of float32 have
-    (:func:`_find_coarse_limit` has the proof); squares of differences below 1e-150 underflow. Within that, the last
-    bits are those of the BLAS library that multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2
-    numbers, but no more than 256 MiB of these.
+    Distances are exact to 1e-9 relative, for vectors of float32 with any offset, scale or outlying coordinates
+    (:func:`_find_coarse_limit` has the proof), but squares of differences below 1e-150 underflow. The last bits depend
+    on the BLAS library. The search takes O(n^2 d) time and O(n (d + k)) memory, and at most 256 MiB for n^2 products.
 
     Examples
     --------
@@ -96,14 +98,14 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
 
 
 def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
-    """Find the k nearest others of every distinct vector.
+    """Find the k nearest neighbours of every distinct vector.
 
-    Parameters, errors and exactness are those of :func:`nearest_distances`, whose search this is.
+    Parameters, errors and exactness are those of :func:`nearest_distances`.
 
     Returns
     -------
     Neighbours
-        Distances, whose they are, and which vectors are equal.
+        The distances, the neighbours at these distances, and the distinct vector that each vector equals.
 
     Examples
     --------
@@ -137,63 +139,69 @@ def _search(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     limits = _find_coarse_limit(halves, d)
     distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
     for rows, products in _multiply_rows(vectors):
-        # |y|^2 / 2 - x.y: half the squared distance, short of |x|^2 / 2, which is the same along a row
+        # |y|^2 / 2 - x.y is half the squared distance less |x|^2 / 2, which is the same along a row.
         xp.subtract(halves, products, out=products)
-        own = np.arange(rows.start, rows.stop)
-        products[own - rows.start, own] = np.inf
-        one, other = _find_close_pairs(products, limits[rows])
-        products[one, other] = np.inf
+        diagonal = np.arange(rows.start, rows.stop)
+        products[diagonal - rows.start, diagonal] = np.inf
+        close_rows, close_columns = _find_close_pairs(products, limits[rows])
+        products[close_rows, close_columns] = np.inf
         smallest, columns = _select_smallest(products, k)
         distances[rows] = copy_to_host(xp.sqrt(2 * (smallest + halves[rows, None])))
         indices[rows] = copy_to_host(columns)
-        if len(one):
-            one += rows.start
-            _insert_pairs(distances, indices, one, other, _measure_distances(X, one, other))
+        if len(close_rows):
+            close_rows += rows.start
+            _insert_pairs(
+                distances,
+                indices,
+                close_rows,
+                close_columns,
+                _measure_distances(X, close_rows, close_columns),
+            )
     return distances, indices
 
 
 def find_median_point(X: Any) -> np.ndarray:
     """Return a point near most of the vectors, from which their norms are small; shape (d,).
 
-    The median, unlike the mean, stays with most rows when a few have a massive coordinate. Any point
-    near them serves as well: that of some of the rows, and of an even number the lower middle.
-    These rows have no period, which windows of text may have.
+    The median, unlike the mean, stays near most rows if a few rows have a massive coordinate. Any point near most rows
+    will do, so we take the lower median of some rows. They are chosen without a period, since windows of text may have
+    one.
     """
     count = min(len(X), MEDIAN_ROWS)
-    some = copy_to_host(X[(np.arange(count) * GOLDEN_RATIO % 1 * len(X)).astype(int)])
-    middle = (len(some) - 1) // 2
-    return np.partition(some, middle, axis=0)[middle]
+    sample = copy_to_host(X[(np.arange(count) * GOLDEN_RATIO % 1 * len(X)).astype(int)])
+    middle = (len(sample) - 1) // 2
+    return np.partition(sample, middle, axis=0)[middle]
 
 
 def _find_coarse_limit(halves: Any, d: int) -> Any:
-    r"""Tell up to which value products in float64 are too coarse, so that differences are needed.
+    r"""Return the values up to which products in float64 are too coarse, so that differences are needed.
 
     Parameters
     ----------
     halves : ndarray or torch.Tensor of float64, shape (m,)
         :math:`|x|^2 / 2` of each vector x.
     d : int
-        Coordinates.
+        Number of coordinates.
 
     Returns
     -------
     ndarray or torch.Tensor of float64, shape (m,)
-        For each x a value of :math:`|y|^2 / 2 - x \cdot y`. Any y beyond has a squared distance by
-        products that is right to `ACCURACY`, relative to itself.
+        For each x a value of :math:`|y|^2 / 2 - x \cdot y`. For any y with a larger value, the squared distance by
+        products has a relative error of at most `ACCURACY`.
 
     Notes
     -----
-    With unit roundoff u, a squared distance s by products is wrong by no more than
+    With unit roundoff u, the error of a squared distance s by products is at most
 
     .. math:: e = \gamma (|x| + |y|)^2, \qquad \gamma = \frac{(d + 16) u}{1 - (d + 16) u},
 
-    d u for a sum of d products in any order (Higham, Accuracy and Stability of Numerical
-    Algorithms, 2002, section 3.1), and at most 16 u for shift, norms and the last sums. If
+    which is d u for a sum of d products in any order (Higham, Accuracy and Stability of Numerical Algorithms, 2002,
+    section 3.1), and at most 16 u for shift, norms and the last sums. If
     :math:`|y| > 2 |x|`, then :math:`s \ge (|y| / 2)^2` and :math:`e \le 9 \gamma s`. Else
     :math:`e \le 9 \gamma |x|^2`. So with :math:`\varepsilon = 9 \gamma`, which is below `ACCURACY` up to a
-    million coordinates, :math:`s \ge \varepsilon |x|^2 / \mathrm{ACCURACY}` is enough. The j-th
-    smallest of numbers that are each right to a relative error is the true j-th smallest to the same
-    error, so that nothing need be known about which vector it belongs to.
+    million coordinates, :math:`s \ge \varepsilon |x|^2 / \mathrm{ACCURACY}` is enough. If numbers have at most a
+    relative error, the j-th smallest of them has at most the same error as the true j-th smallest, whichever vector it
+    belongs to.
     """
     steps = (d + 16) * float(np.finfo(np.float64).eps) / 2
     error = 9 * steps / (1 - steps)
@@ -201,32 +209,32 @@ def _find_coarse_limit(halves: Any, d: int) -> Any:
 
 
 def _multiply_rows(vectors: Any) -> Iterator[tuple[slice, Any]]:
-    """Yield slices of rows and their inner products with all rows, (b, m), which the caller may overwrite."""
-    m, on_cpu = len(vectors), isinstance(vectors, np.ndarray)
-    everything, block_bytes = None, BLOCK_BYTES if on_cpu else GPU_BLOCK_BYTES
-    if on_cpu and m * m * 8 <= ALL_BYTES:
-        everything, block_bytes = np.empty((m, m + ODD_ROOM))[:, :m], CACHE_BYTES
-        np.matmul(vectors, vectors.T, out=everything)
+    """Yield slices of rows, and their inner products with all rows, (b, m), which the caller may overwrite."""
+    m, is_on_cpu = len(vectors), isinstance(vectors, np.ndarray)
+    all_products, block_bytes = None, BLOCK_BYTES if is_on_cpu else GPU_BLOCK_BYTES
+    if is_on_cpu and m * m * 8 <= ALL_BYTES:
+        all_products, block_bytes = np.empty((m, m + ODD_ROOM))[:, :m], CACHE_BYTES
+        np.matmul(vectors, vectors.T, out=all_products)
     size = max(1, block_bytes // (8 * m))
     for start in range(0, m, size):
         rows = slice(start, min(start + size, m))
-        yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
+        yield rows, vectors[rows] @ vectors.T if all_products is None else all_products[rows]
 
 
 def _find_close_pairs(products: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows and columns of products up to the limit of their row."""
-    # Most rows have no such product; their minimum shows it faster than a comparison of all products.
-    least = namespace(products).amin(products, axis=1)
-    rows = np.flatnonzero(copy_to_host(least <= limits))
-    one, other = np.nonzero(copy_to_host(products[rows] <= limits[rows][:, None]))
-    return rows[one], other
+    """Find the rows and columns of products that do not exceed the limit of their row."""
+    # Most rows have no such product, which their minimum shows faster than a comparison of all products.
+    minima = namespace(products).amin(products, axis=1)
+    rows = np.flatnonzero(copy_to_host(minima <= limits))
+    places, columns = np.nonzero(copy_to_host(products[rows] <= limits[rows][:, None]))
+    return rows[places], columns
 
 
 def _select_smallest(values: Any, k: int) -> tuple[Any, Any]:
     """Return the k smallest numbers of each row of `values`, (b, m), in ascending order, and their columns.
 
-    Columns are put into groups. As many entries as there are groups are no larger than the largest of their
-    minima; so the k-th smallest minimum bounds the k-th smallest entry, and lets few others pass.
+    Columns are put into groups. The k-th smallest minimum of the groups bounds the k-th smallest entry of the row,
+    since k groups have an entry that is no larger, and few further entries are below it.
     """
     if not isinstance(values, np.ndarray):
         return values.topk(k, dim=1, largest=False)
@@ -238,20 +246,20 @@ def _select_smallest(values: Any, k: int) -> tuple[Any, Any]:
     for i, (row, limit) in enumerate(zip(values, limits, strict=True)):
         candidates = (row <= limit).nonzero()[0]
         entries = row[candidates]
-        # A stable sort takes the first columns of ties on every machine.
+        # A stable sort takes the first columns of ties, on every machine.
         order = entries.argsort(kind="stable")[:k]
         smallest[i], columns[i] = entries[order], candidates[order]
     return smallest, columns
 
 
-def _measure_distances(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _measure_distances(X: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Compute the distances of pairs of rows from differences."""
-    squares = np.empty(len(one))
-    gathered = GATHERED_BYTES if isinstance(X, np.ndarray) else GATHERED_BYTES_ON_GPU
-    size = max(1, gathered // (8 * X.shape[1]))
-    for start in range(0, len(one), size):
+    squares = np.empty(len(first))
+    block_bytes = GATHERED_BYTES if isinstance(X, np.ndarray) else GATHERED_BYTES_ON_GPU
+    size = max(1, block_bytes // (8 * X.shape[1]))
+    for start in range(0, len(first), size):
         part = slice(start, start + size)
-        difference = X[one[part]] - X[other[part]]
+        difference = X[first[part]] - X[second[part]]
         # Importing cdist takes longer than searching a small layer.
         squares[part] = copy_to_host(namespace(X).einsum("ij,ij->i", difference, difference))
     return np.sqrt(squares)
@@ -260,14 +268,14 @@ def _measure_distances(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray
 def _insert_pairs(
     distances: np.ndarray,
     indices: np.ndarray,
-    one: np.ndarray,
-    other: np.ndarray,
+    pair_rows: np.ndarray,
+    pair_columns: np.ndarray,
     pair_distances: np.ndarray,
 ) -> None:
-    """Insert the distances of pairs, sorted by their row `one`, among the nearest."""
-    rows, starts = np.unique(one, return_index=True)
+    """Insert the distances of pairs, sorted by `pair_rows`, among the nearest distances."""
+    rows, starts = np.unique(pair_rows, return_index=True)
     values_by_row = np.split(pair_distances, starts[1:])
-    columns_by_row = np.split(other, starts[1:])
+    columns_by_row = np.split(pair_columns, starts[1:])
     for row, values, columns in zip(rows, values_by_row, columns_by_row, strict=True):
         values, columns = np.append(distances[row], values), np.append(indices[row], columns)
         order = np.argsort(values, kind="stable")[: distances.shape[1]]

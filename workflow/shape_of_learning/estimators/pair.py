@@ -1,4 +1,4 @@
-"""Vectors before and after a block, and the fits that their measures share."""
+"""Hold vectors before and after a block, and compute the fits that their measures share."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,13 +9,13 @@ import numpy as np
 from shape_of_learning.estimators import arrays
 from shape_of_learning.estimators.linear_fits import UNDEFINED, Fit, Moments, Squares
 
-# Rows of a block: 16 MiB for 4096 numbers a row.
+# Rows that are read at a time: 16 MiB for 4096 numbers per row.
 ROWS = 512
 FOLDS = 2
-# Up to this width the moments of 16 parts of two folds are kept, half a gigabyte at most; those of wider vectors are
+# Up to this width the moments of 16 parts of two folds are kept, at most half a gigabyte; moments of wider vectors are
 # computed again for each use.
 NARROW = 1024
-# Beyond this width, held-out residuals without parts would take longer than all the rest.
+# For wider vectors, held-out residuals without each part would take longer than everything else.
 WIDEST_HELD_OUT = 2048
 
 
@@ -23,7 +23,10 @@ Value = TypeVar("Value")
 
 
 class lazy_property(Generic[Value]):
-    """A property that is computed once; in `functools.cached_property` of Python 3.11 threads wait for each other."""
+    """A property that is computed once.
+
+    In `functools.cached_property` of Python 3.11, threads wait for each other.
+    """
 
     def __init__(self, function: Callable[[Any], Value]):
         self._function, self.__doc__ = function, function.__doc__
@@ -52,18 +55,18 @@ class Pair:
     x, y : ndarray or torch.Tensor
     parts : sequence of ndarray of int
     is_increment, has_windows : bool
-        Whether widths are equal, so that there is an increment y - x; whether windows are given.
+        Whether widths are equal, so that there is an increment y - x, and whether there are windows.
 
     Raises
     ------
     ValueError
-        If x or y is not two-dimensional or not of real numbers, or if lengths differ; if there is NaN or
-        infinity, :class:`.NotFiniteError`.
+        If x or y is not two-dimensional or not of real numbers, or if lengths differ. For NaN and infinity,
+        :class:`.NotFiniteError`.
 
     Notes
     -----
-    Sums over a part are subtracted from those over all rows, and the fit is computed again. First-order influence
-    instead of new fits makes standard errors a sixth too small.
+    For a jackknife value, the sums over a part are subtracted from the sums over all rows, and the fit is computed
+    again. First-order influence instead of new fits would make standard errors a sixth too small.
     """
 
     def __init__(self, x: Any, y: Any, windows: Any = None, parts: Sequence[np.ndarray] = ()):
@@ -100,26 +103,26 @@ class Pair:
 
     @lazy_property
     def sample_squares(self) -> list[Squares]:
-        """Sums of squares of the fit on all rows, and without each part."""
+        """Sums of squares of the fit to all rows, then of the fits without each part."""
         squares = [self.fit.squares]
         if not self.parts:
             return squares
         whole = Moments.sum_sets(self._folds)
         for part in range(len(self.parts)):
-            left = whole.leave_out(
-                Moments.sum_sets(self._cell(fold, part) for fold in self._fold_numbers)
+            remainder = whole.leave_out(
+                Moments.sum_sets(self._sum_cell(fold, part) for fold in self._fold_numbers)
             )
-            squares.append(Fit(left).squares if left.n else UNDEFINED)
+            squares.append(Fit(remainder).squares if remainder.n else UNDEFINED)
         return squares
 
     @property
     def held_out(self) -> list[Squares]:
-        """Sums of squares of each fold by the map of the other one, on all rows, and without each part."""
-        return [across for across, *_ in self._fold_squares]
+        """Sums of squares of each fold by the map of the other fold, for all rows, then without each part."""
+        return [cross_squares for cross_squares, *_ in self._fold_squares]
 
     @property
     def halves(self) -> list[tuple[Squares, Squares]]:
-        """Sums of squares of each fold by its own map, on all rows and without each part; undefined without windows."""
+        """Sums of squares of each fold by its own map, for all rows, then without each part; NaN without windows."""
         return [(first, second) for _, first, second in self._fold_squares]
 
     @lazy_property
@@ -127,23 +130,25 @@ class Pair:
         parts = len(self.parts)
         if len(self._folds) != FOLDS:
             return [(UNDEFINED,) * 3] * (1 + parts)
-        squares = [_fit_to_folds((fold.copy() for fold in self._folds), across=True)]
+        squares = [_fit_to_folds((fold.copy() for fold in self._folds), is_crossed=True)]
         for part in range(parts):
-            left = (fold.leave_out(self._cell(i, part)) for i, fold in enumerate(self._folds))
-            squares.append(_fit_to_folds(left, across=self._width <= WIDEST_HELD_OUT))
+            remainders = (
+                fold.leave_out(self._sum_cell(i, part)) for i, fold in enumerate(self._folds)
+            )
+            squares.append(_fit_to_folds(remainders, is_crossed=self._width <= WIDEST_HELD_OUT))
         return squares
 
     @lazy_property
     def _folds(self) -> list[Moments]:
-        """Moments of each fold."""
-        parts = range(len(self.parts) + 1)  # the last part has the rows in no other
+        """The moments of each fold."""
+        parts = range(len(self.parts) + 1)  # the last part has the rows that are in no part
         return [
-            Moments.sum_sets(self._cell(fold, part) for part in parts)
+            Moments.sum_sets(self._sum_cell(fold, part) for part in parts)
             for fold in self._fold_numbers
         ]
 
-    def _cell(self, fold: int, part: int) -> Moments:
-        """Moments of the rows of a part in a fold."""
+    def _sum_cell(self, fold: int, part: int) -> Moments:
+        """Compute the moments of the rows of a part in a fold."""
         if (fold, part) in self._kept:
             return self._kept[fold, part]
         moments = Moments(self.x.shape[1], self.y.shape[1], self.is_increment)
@@ -156,36 +161,48 @@ class Pair:
 
     @lazy_property
     def ratios_and_cosines(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each vector, the length of the increment over that of y, and the cosine of x and y; NaN if undefined."""
+        """The length of the increment over the length of y, and the cosine of x and y, per vector; NaN if undefined."""
         ratios, cosines = np.full((2, len(self)), math.nan)
         if self.is_increment:
             for block in split_numbers(np.arange(len(self))):
                 x, increment = self.read_rows(block)
                 y = x + increment
-                before, after, change = (
+                x_norms, y_norms, increment_norms = (
                     np.sqrt(np.einsum("ij,ij->i", z, z)) for z in (x, y, increment)
                 )
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    ratios[block] = np.where(after > 0, change / after, math.nan)
-                    products = np.einsum("ij,ij->i", x, y) / before / after
+                    ratios[block] = np.where(y_norms > 0, increment_norms / y_norms, math.nan)
+                    products = np.einsum("ij,ij->i", x, y) / x_norms / y_norms
                 cosines[block] = np.clip(products, -1, 1)
         return ratios, cosines
 
 
-def _fit_to_folds(folds: Iterable[Moments], *, across: bool) -> tuple[Squares, Squares, Squares]:
-    """Return sums of squares of both folds by the map of the other one, and of each fold by its own.
+def _fit_to_folds(
+    folds: Iterable[Moments], *, is_crossed: bool
+) -> tuple[Squares, Squares, Squares]:
+    """Return sums of squares of both folds by the map of the other fold, and of each fold by its own map.
 
-    The matrices of the moments are overwritten.
+    This overwrites the matrices of the moments.
     """
     first, second = folds
     if min(first.n, second.n) < 2:
         return (UNDEFINED,) * 3
-    one, other = Fit(first), Fit(second)
-    a, b = one.squares, other.squares
-    if not (across and one.is_defined and other.is_defined):
-        return UNDEFINED, a, b
-    residual = one.residual_on(other) + other.residual_on(one)
-    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy), a, b
+    first_fit, second_fit = Fit(first), Fit(second)
+    first_squares, second_squares = first_fit.squares, second_fit.squares
+    if not (is_crossed and first_fit.is_defined and second_fit.is_defined):
+        return UNDEFINED, first_squares, second_squares
+    residual = first_fit.sum_squares_on(second_fit) + second_fit.sum_squares_on(first_fit)
+    return (
+        Squares(
+            first_squares.n + second_squares.n,
+            0,
+            residual,
+            first_squares.tt + second_squares.tt,
+            first_squares.yy + second_squares.yy,
+        ),
+        first_squares,
+        second_squares,
+    )
 
 
 def split_numbers(numbers: np.ndarray) -> Iterator[np.ndarray]:
@@ -195,7 +212,7 @@ def split_numbers(numbers: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _check_readable(X: Any, name: str) -> Any:
-    """Return an array or tensor of two dimensions and finite real numbers unchanged."""
+    """Return an array or tensor unchanged; ValueError unless it holds finite real numbers in two dimensions."""
     arrays.require_plain_values(X, name)
     array = X.detach() if hasattr(X, "detach") else np.asanyarray(X)
     arrays.read_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)

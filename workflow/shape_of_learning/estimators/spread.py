@@ -1,7 +1,7 @@
-"""How variance is spread over directions: measures of vectors, and of the eigenvalues of their covariance.
+"""Measure the spread of variance over directions, for vectors and for the eigenvalues of their covariance.
 
 Measures of vectors raise ValueError if `X` is not two-dimensional, has fewer than two rows, or holds NaN or
-infinity; they are NaN if there is no variance. Those of eigenvalues take what :func:`spectrum` returns.
+infinity; they are NaN if there is no variance. Measures of eigenvalues take the result of :func:`spectrum`.
 """
 
 import math
@@ -31,17 +31,18 @@ def spectrum(X: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        At least two vectors of any real dtype; computed in float64, on a GPU where they are there.
+        At least two vectors of any real dtype; computed in float64. A tensor on a GPU may be computed there.
 
     Returns
     -------
     ndarray of float64, shape (min(n, d),)
-        Descending, none below zero; all others are zero. To rounding: about 1e-16 of the largest.
+        Descending, at least zero, with a rounding error of about 1e-16 of the largest. All further eigenvalues are
+        zero.
 
     Notes
     -----
-    They are those of the smaller Gram matrix, which takes n d min(n, d) operations, and as many cubed
-    as its side.
+    The eigenvalues are those of the smaller Gram matrix. It takes n d min(n, d) operations, and the cube of its side
+    for the eigenvalues.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def spectrum(X: ArrayLike) -> np.ndarray:
 
 
 def _sum_moments(X: ArrayLike) -> tuple[int, float, float, float]:
-    """Return for centred rows their number, and the sums of norms^2, of norms^4 and of the squared scatter matrix."""
+    """Return the number of rows, and for centred rows the sums of norms^2, norms^4 and the squared scatter matrix."""
     X = centre(read_vectors(X))
     xp = namespace(X)
     norms = copy_to_host(xp.einsum("ij,ij->i", X, X))
@@ -70,7 +71,7 @@ def participation_ratio(X: ArrayLike) -> float:
     .. math:: \mathrm{PR} = \frac{(\sum_i \lambda_i)^2}{\sum_i \lambda_i^2}
               = \frac{(\operatorname{tr} S)^2}{\operatorname{tr} S^2}
 
-    with the covariance S of the rows. No eigenvalue is needed.
+    with the covariance S of the rows. The computation needs no eigenvalues.
 
     Parameters
     ----------
@@ -80,8 +81,9 @@ def participation_ratio(X: ArrayLike) -> float:
     Returns
     -------
     float
-        In [1, min(n - 1, d)]. Of n vectors it is too small: of n from a Gaussian, 1/PR is about 1/n too
-        large. :func:`participation_ratio_corrected` has less of that bias.
+        In [1, min(n - 1, d)]. It is too small for few vectors: for n vectors of a Gaussian, 1/PR is about 1/n too
+        large.
+        :func:`participation_ratio_corrected` has less of this bias.
 
     References
     ----------
@@ -97,7 +99,7 @@ def participation_ratio(X: ArrayLike) -> float:
 
 
 def participation_ratio_corrected(X: ArrayLike) -> float:
-    r"""Participation ratio with less bias of few vectors: a ratio of two unbiased estimators.
+    r"""Participation ratio with less bias for few vectors: a ratio of two unbiased estimators.
 
     .. math:: \frac{2 \operatorname{tr} S^2 + (n^2 - 3n + 1) (\operatorname{tr} S)^2 - n Q}
                    {(n-1)(n-2) \operatorname{tr} S^2 + (\operatorname{tr} S)^2 - n Q}, \qquad
@@ -113,8 +115,8 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     Returns
     -------
     float
-        Not bounded by n. NaN of fewer than four vectors, or if the estimate of the denominator is not above
-        zero, as may happen where n is far below the participation ratio.
+        Not bounded by n. NaN for fewer than four vectors, or if the estimate of the denominator is not above zero,
+        which can happen if n is far below the participation ratio.
 
     Notes
     -----
@@ -124,18 +126,18 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     .. math:: \tfrac14 \|x_i - x_j\|^2 \|x_k - x_l\|^2 \quad\text{and}\quad
               \tfrac14 \left[ (x_i - x_j) \cdot (x_k - x_l) \right]^2,
 
-    in which no vector meets itself: one huge vector alone, which lowers the participation ratio to 1, counts
-    for little. For independent rows of any distribution with fourth moments and the covariance
-    :math:`\Sigma`, their expectations are :math:`(\operatorname{tr} \Sigma)^2` and
-    :math:`\operatorname{tr} \Sigma^2`. Their ratio has a bias, of the order of its variance, which is large where
-    few vectors hold much of the variance: of 4,096 vectors of 100 dimensions, of which one in a thousand is 300
-    long in one direction, the truth is 4.3, and the mean of 200 estimates was 17.7. Without fourth moments there
-    is no truth to be near: Student's t with 1.5 degrees of freedom in 100 dimensions gave 4 to 914.
+    in which no vector is multiplied with itself. So a single huge vector, which lowers the participation ratio to 1,
+    counts for little. For independent rows of any distribution with fourth moments and the covariance :math:`\Sigma`,
+    their expectations are :math:`(\operatorname{tr} \Sigma)^2` and :math:`\operatorname{tr} \Sigma^2`. The bias of
+    their ratio is of the order of its variance, and is large if few vectors hold much of the variance: for 4,096
+    vectors of 100 dimensions, one in a thousand of them 300 long in one direction, the truth is 4.3, and the mean of
+    200 estimates was 17.7. Without fourth moments there is no true value: Student's t with 1.5 degrees of freedom in
+    100 dimensions gave 4 to 914.
 
     References
     ----------
     Chun, Canatar, Chung and Lee, Estimating dimensionality of neural representations from finite samples,
-    arXiv 2509.26560 (2025): its estimator for a sample of rows, since all coordinates are here. Himeno and
+    arXiv 2509.26560 (2025): the estimator for a sample of rows with all coordinates. Himeno and
     Yamada, Estimations for some functions of covariance matrix in high dimension under non-normality, Journal
     of Multivariate Analysis 130 (2014): the two closed forms.
 
@@ -148,18 +150,18 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     if n < 4:
         return math.nan
     trace, fourth = squares**2, n * (n - 1) * fourth
-    above = 2 * scatter + (n * n - 3 * n + 1) * trace - fourth
-    below = (n - 1) * (n - 2) * scatter + trace - fourth
+    numerator = 2 * scatter + (n * n - 3 * n + 1) * trace - fourth
+    denominator = (n - 1) * (n - 2) * scatter + trace - fourth
     # A difference as small as the rounding of its terms has no value.
-    return above / below if below > 1e-13 * fourth else math.nan
+    return numerator / denominator if denominator > 1e-13 * fourth else math.nan
 
 
 def isoscore(X: ArrayLike) -> float:
-    r"""Participation ratio, brought from [1, d] to [0, 1].
+    r"""Participation ratio, scaled from [1, d] to [0, 1].
 
     .. math:: \mathrm{IsoScore} = \frac{\mathrm{PR} - 1}{d - 1}
 
-    with :func:`participation_ratio`. 1 where all directions have the same variance, 0 where one has all.
+    with :func:`participation_ratio`. It is 1 if all directions have the same variance, and 0 if one has all of it.
 
     Parameters
     ----------
@@ -173,9 +175,9 @@ def isoscore(X: ArrayLike) -> float:
 
     Notes
     -----
-    The published definition goes by way of an isotropy defect,
+    The published definition uses an isotropy defect,
     :math:`\delta = \|\sqrt d \, \lambda / \|\lambda\| - 1\| / \sqrt{2 (d - \sqrt d)}`, and
-    :math:`[(d - \delta^2 (d - \sqrt d))^2 - d] / (d (d - 1))`, in which all but the above cancels.
+    :math:`[(d - \delta^2 (d - \sqrt d))^2 - d] / (d (d - 1))`, which simplify to the formula above.
 
     References
     ----------
@@ -203,8 +205,8 @@ def effective_rank(X: ArrayLike, exponent: float = 2) -> float:
     X : array_like or torch.Tensor, shape (n, d)
         As in :func:`spectrum`.
     exponent : float
-        2 for shares of variance, 1 for those of singular values, as in RankMe; ValueError if not above zero.
-        Values of different exponents are never to be compared.
+        2 for shares of variance, 1 for shares of singular values, as in RankMe; ValueError if not above zero. Never
+        compare values of different exponents.
 
     Returns
     -------
@@ -243,7 +245,7 @@ def top_share(eigenvalues: ArrayLike, directions: int = 10) -> float:
 
     .. math:: \sum_{i \le k} \lambda_i \Big/ \sum_i \lambda_i
 
-    NaN if there is no variance; ValueError if `directions`, k, is no whole number above zero.
+    NaN if there is no variance; ValueError if `directions`, k, is not a whole number above zero.
 
     Examples
     --------
@@ -256,7 +258,7 @@ def top_share(eigenvalues: ArrayLike, directions: int = 10) -> float:
 
 
 def directions_for(eigenvalues: ArrayLike, share: float = 0.9) -> float:
-    r"""Smallest k whose leading directions hold a share s, above 0 and at most 1, of the variance.
+    r"""Smallest k such that k leading directions hold a share s of the variance, above 0 and at most 1.
 
     .. math:: \min \Big\{k : \sum_{i \le k} \lambda_i \ge s \sum_i \lambda_i \Big\}
 
@@ -273,29 +275,29 @@ def directions_for(eigenvalues: ArrayLike, share: float = 0.9) -> float:
     total = values.sum()
     if total == 0:
         return math.nan
-    # Sums that differ by rounding only count as equal.
-    reached = np.cumsum(values) >= share * total * (1 - len(values) * np.finfo(float).eps)
-    return float(1 + np.argmax(reached))
+    # Sums that differ only by rounding count as equal.
+    is_reached = np.cumsum(values) >= share * total * (1 - len(values) * np.finfo(float).eps)
+    return float(1 + np.argmax(is_reached))
 
 
 def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 40) -> float:
     r"""Exponent of a power law through a range of the eigenvalues.
 
     :math:`\lambda_i \propto i^{-\alpha}` for i from `first` to `last`: the least squares line of
-    :math:`\ln \lambda_i` on :math:`\ln i`, each with the weight 1/i, so that all octaves count alike.
+    :math:`\ln \lambda_i` on :math:`\ln i`, with weights 1/i, so that all octaves count alike.
 
     Parameters
     ----------
     eigenvalues : array_like, shape (r,)
-        Of a covariance, descending.
+        Eigenvalues of a covariance, descending.
     first, last : int
-        Ranks, counted from 1, both included; ValueError if `first` is below 1 or `last` not above it.
-        Values of different ranges are never to be compared.
+        The first and the last rank, counted from 1; ValueError if `first` is below 1 or `last` is not above it. Never
+        compare values of different ranges.
 
     Returns
     -------
     float
-        Minus the slope: 0 of a flat spectrum. NaN if there are fewer than `last` eigenvalues above zero.
+        Minus the slope, which is 0 for a flat spectrum. NaN if fewer than `last` eigenvalues are above zero.
 
     References
     ----------
@@ -324,12 +326,12 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
 
     .. math:: \frac{\left( \sum_w s_w \right)^2}{\sum_w s_w^2}, \qquad s_w = \sum_{i \in w} (u \cdot (x_i - \bar x))^2,
 
-    with the vectors i of window w and the leading direction u of all, as in :func:`.anisotropy`.
+    with the vectors i of window w, and the leading direction u of all vectors, as in :func:`.anisotropy`.
 
     Parameters
     ----------
     X : ndarray or torch.Tensor, shape (n, d)
-        Vectors of any real dtype; computed in float64, on a GPU where they are there.
+        Vectors of any real dtype; computed in float64. A tensor on a GPU may be computed there.
     windows : array_like of int, shape (n,)
         The window of each vector.
 
@@ -349,13 +351,13 @@ def effective_windows(X: Any, windows: ArrayLike) -> float:
     if variance == 0:
         return math.nan
     direction = leading_direction(rows, variance)[1]
-    along = copy_to_host(rows @ namespace(rows).asarray(direction, device=rows.device))
-    squares = np.bincount(numbers, along**2)
+    projections = copy_to_host(rows @ namespace(rows).asarray(direction, device=rows.device))
+    squares = np.bincount(numbers, projections**2)
     return float(squares.sum() ** 2 / np.square(squares).sum())
 
 
 def _clean_eigenvalues(eigenvalues: ArrayLike) -> np.ndarray:
-    """Read the eigenvalues of a covariance; those below the rounding of the largest become zero."""
+    """Read the eigenvalues of a covariance; eigenvalues below the rounding of the largest become zero."""
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"eigenvalues must have one dimension, but their shape is {values.shape}")

@@ -1,6 +1,4 @@
-"""Measures of a model's own matrices: the lengths of its final norm, the plane of its embeddings, and the isotropy
-of the partition function.
-"""
+"""Measure a model's own matrices: final norm, plane of the embeddings, and isotropy of the partition function."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -11,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import copy_to_host, namespace, read_blocks, read_matrix
 
-# Bytes of a block of rows as float64: for a plane, and for the partition function (1024 rows of 4096 numbers).
-BLOCK_BYTES, PARTITION_BYTES = 2**26, 2**25
-# The sign of a projection of the mean below this share of the root mean square projection is rounding.
+# Bytes of a block of rows as float64.
+BLOCK_BYTES = 2**26  # for a plane
+PARTITION_BYTES = 2**25  # for the partition function: 1024 rows of 4096 numbers
+# If a projection of the mean is below this share of the root mean square projection, its sign is rounding.
 NO_PROJECTION = 1e-9
 
 
@@ -25,7 +24,7 @@ def gain_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
     gain : array_like or torch.Tensor, shape (d,)
         The factors of the normalised vector.
     bias : array_like or torch.Tensor, shape (d,), optional
-        The added vector; a normalisation by the root mean square has none.
+        The added vector; a normalisation by the root mean square has no bias.
 
     Raises
     ------
@@ -45,12 +44,12 @@ def gain_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
 
 
 def bias_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
-    """Euclidean length of the bias; NaN without one. Otherwise as :func:`gain_length`."""
+    """Euclidean length of the bias; NaN without a bias. Otherwise as :func:`gain_length`."""
     return math.nan if bias is None else _length(bias)
 
 
 def bias_gain_ratio(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
-    r"""Length of the bias over that of the gain, :math:`\|b\| / \|g\|`.
+    r"""Length of the bias over the length of the gain, :math:`\|b\| / \|g\|`.
 
     NaN without a bias, or with a gain of zeros. Otherwise as :func:`gain_length`.
 
@@ -70,10 +69,10 @@ def _length(vector: ArrayLike) -> float:
 def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
     r"""Find the coordinates of the rows along the two leading right singular vectors.
 
-    With :math:`X = U \Sigma V^T`, or the same of the rows less their mean, these are the first two columns of
-    :math:`U \Sigma = X V`; those of :math:`V` are found as eigenvectors of :math:`X^T X`. The sign of each,
-    which a decomposition leaves open, makes the sum of cubes of its coordinates positive: it points to where
-    rows lie far out, hence along their mean if that is far from the origin.
+    With :math:`X = U \Sigma V^T` for the rows, or for the rows less their mean, the coordinates are the first two
+    columns of :math:`U \Sigma = X V`, where :math:`V` has the eigenvectors of :math:`X^T X`. A decomposition leaves the
+    sign of a column open. Here it makes the sum of cubes positive, so that the column points to rows that lie far out,
+    and along the mean of the rows if that is far from the origin.
 
     Parameters
     ----------
@@ -85,12 +84,12 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (n, 2)
-        In the unit of `X`, that of the larger singular value first.
+        In the unit of `X`; the column of the larger singular value comes first.
 
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional or has fewer than two rows or columns; if it holds NaN or infinity,
+        If `X` is not two-dimensional or has fewer than two rows or columns. For NaN and infinity,
         :class:`.NotFiniteError`.
 
     Examples
@@ -128,31 +127,31 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     Parameters
     ----------
     X : array_like, torch.Tensor, or anything with a shape (n, d) that gives rows by slices
-        Vectors of any real dtype, such as an embedding matrix. They are read several times in blocks of rows
-        and computed in float64, those on a GPU there if they are float32, bfloat16 or float16.
+        Vectors of any real dtype, such as an embedding matrix. They are read several times in blocks of rows, and
+        computed in float64. A tensor of float32, bfloat16 or float16 on a GPU is computed there.
     center : bool
         Whether to subtract the mean vector first.
     signs : {"one", "both"}
-        An eigenvector's sign is arbitrary, and F(c) is not F(-c). "one": each is turned so that its
-        projection on the mean vector is not negative; where that is zero, as always after centring, so that
-        F is the larger one. "both": c and -c both count. With a common offset that gives about twice
-        the value, so the two are never to be compared.
+        An eigenvector's sign is arbitrary, but F(c) differs from F(-c). "one": the sign makes the projection on the
+        mean vector positive; if the projection is zero, as always after centring, the sign gives the larger F. "both":
+        c and -c both count. With a common offset "both" gives about twice the value of "one", so never compare the two.
 
     Returns
     -------
     float
-        At most 0, which is perfect isotropy. It depends on the scale of the vectors. Where eigenvalues are
-        equal, so that eigenvectors are not unique, it depends on the choice of them.
+        At most 0, which is perfect isotropy. It depends on the scale of the vectors and, if eigenvalues are equal, on
+        the choice of the eigenvectors, which are then not unique.
 
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, is empty, or holds NaN or infinity; if `signs` is neither of the two.
+        If `X` is not two-dimensional, is empty, or holds NaN or infinity, or if `signs` is another word.
 
     Notes
     -----
-    Sums of exponentials are scaled by their largest term: exp(-340) is 0 in float32. Takes 3 n d\ :sup:`2`
-    operations and the eigenvectors of a d x d matrix; besides the vectors, memory for four such matrices.
+    Sums of exponentials are scaled by their largest term, since exp(-340) is 0 in float32. The computation takes
+    3 n d\ :sup:`2` operations and the eigenvectors of a d x d matrix, and memory for four such matrices besides the
+    vectors.
 
     References
     ----------
@@ -181,15 +180,15 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
         forward = np.concatenate([forward, backward])
     else:
         projections = copy_to_host(mean @ directions) * (not center)
-        usual = np.sqrt(np.maximum(eigenvalues, 0) / len(rows))
-        undecided = abs(projections) <= NO_PROJECTION * usual
+        root_mean_squares = np.sqrt(np.maximum(eigenvalues, 0) / len(rows))
+        is_undecided = abs(projections) <= NO_PROJECTION * root_mean_squares
         larger = np.maximum(forward, backward)
-        forward = np.where(undecided, larger, np.where(projections > 0, forward, backward))
+        forward = np.where(is_undecided, larger, np.where(projections > 0, forward, backward))
     return float(forward.min() - forward.max())
 
 
 def _decompose_gram(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
-    """Find the eigenvalues, (d,), and eigenvectors, (d, d), of the sum of squares and products."""
+    """Find the eigenvalues, (d,), and eigenvectors, (d, d), of :math:`X^T X` for the rows of all blocks."""
     gram: Any = 0.0
     for block in blocks:
         product = block.T @ block
@@ -200,14 +199,14 @@ def _decompose_gram(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
         return copy_to_host(eigenvalues), directions
     from scipy.linalg import eigh
 
-    # In Fortran's order, which spares a copy.
+    # Fortran's order spares a copy.
     return eigh(gram.T, driver="evr", overwrite_a=True, check_finite=False)
 
 
 def _log_sums(blocks: Iterable[Any], directions: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the logarithms of F(c) and of F(-c) for all columns c, (d,)."""
     xp = namespace(directions)
-    # The largest exponent so far, and the sum of exponentials as multiples of its own.
+    # The largest exponent so far, and the sum of exponentials as multiples of the largest.
     largest = [xp.full_like(directions[0], -np.inf) for _ in "+-"]
     sums = [xp.zeros_like(directions[0]) for _ in "+-"]
     for block in blocks:
