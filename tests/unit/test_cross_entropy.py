@@ -93,7 +93,9 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
         tiny.save_tiny_model(tmp_path / "a", "bert", head=True),
         tiny.save_stirred_model(tmp_path / "b", "bert"),
     )
-    first, second = (load_sample(folder, tiny.WIDTHS["bert"]).predicted_tokens for folder in folders)
+    first, second = (
+        load_sample(folder, tiny.WIDTHS["bert"]).predicted_tokens for folder in folders
+    )
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.positions, other.positions)
         np.testing.assert_array_equal(one.input_ids, other.input_ids)
@@ -101,7 +103,10 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
 
 def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
     checkpoint, rows = tiny.save_stirred_model(tmp_path, "gpt_neox"), []
-    expected, compute_logits = compute_loss(checkpoint, "gpt_neox"), LanguageModelHead.compute_logits
+    expected, compute_logits = (
+        compute_loss(checkpoint, "gpt_neox"),
+        LanguageModelHead.compute_logits,
+    )
 
     def counted(head, block, kind):
         rows.append(len(block))
