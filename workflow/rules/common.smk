@@ -65,7 +65,8 @@ def plan_run(settings):
         )  # this refuses a key that occurs twice, while Snakemake takes the last value
     return read_run(
         add_defaults(settings, WORKFLOW.parent / "config/config.yaml"),
-        *(WORKFLOW.parent / "config/models", Path("config/models")),
+        WORKFLOW.parent / "config/models",
+        Path("config/models"),
         papers=read_papers(WORKFLOW / "papers"),
         say=say,
         is_closed=is_closed,

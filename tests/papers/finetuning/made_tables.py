@@ -29,20 +29,20 @@ def task_rows(kind, model, _):
     shares = ("share_between_token_types", "share_between_frequency_bands")
     layers, random = range(TASK_LAYERS + 1), NUMBERS.random
     for step in (0, 16, 656):
-        at = (model.name, f"step{step}", step, f"{model.name.rsplit('-', 2)[1]}/held_out")
+        checkpoint = (model.name, f"step{step}", step, f"{model.name.rsplit('-', 2)[1]}/held_out")
         if kind == "finetuning_layers":
             rows = [(layer, name, 21_000, random()) for layer, name in product(layers, names)]
         elif kind == "finetuning_spectra":
             places = product(layers, range(1, 65))
             rows = [(layer, 21_000, 0.02, 30.0, k, 9 / (k + random())) for layer, k in places]
         elif kind == "finetuning_structure":
-            of_layers = product(layers, shares, [np.nan])
-            of_clusters = product([TASK_LAYERS], names[:1], (1, 3, 9, 27))
-            rows = [(*each, 21_000, random()) for each in (*of_layers, *of_clusters)]
+            layer_rows = product(layers, shares, [np.nan])
+            cluster_rows = product([TASK_LAYERS], names[:1], (1, 3, 9, 27))
+            rows = [(*keys, 21_000, random()) for keys in (*layer_rows, *cluster_rows)]
         else:
             numbers = (21_000, 0, -3.0, 0.1, "accuracy", 500)
-            rows = [(TASK_LAYERS, *each, *numbers, random(), 0.5) for each in ADJUSTMENTS]
-        yield from ((*at, *row) for row in rows)
+            rows = [(TASK_LAYERS, *keys, *numbers, random(), 0.5) for keys in ADJUSTMENTS]
+        yield from ((*checkpoint, *row) for row in rows)
 
 
 TABLES = {kind: (TASK_COLUMNS[kind], partial(task_rows, kind)) for kind in TASK_COLUMNS}

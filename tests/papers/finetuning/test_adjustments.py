@@ -17,14 +17,16 @@ def blobs(sizes, d=12, seed=0):
 @pytest.mark.parametrize("shape", [(400, 48), (30, 48)])
 def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape):
     X = hidden_states(*shape)
-    fitted = ClusterBased(1, 4).fit(X)
-    before = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
-    left, removed = fitted.apply(X), fitted.project(X)
-    after, along = (np.linalg.svd(part, compute_uv=False) for part in (left, removed))
-    np.testing.assert_allclose(after[:20], before[4:24], rtol=1e-9)
-    np.testing.assert_allclose(along[:4], before[:4], rtol=1e-9)
-    assert along[4] < 1e-9 * along[0]
-    np.testing.assert_allclose(left + removed, X - X.mean(axis=0), atol=1e-9)
+    adjustment = ClusterBased(1, 4).fit(X)
+    whole_lengths = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    rest, projection = adjustment.apply(X), adjustment.project(X)
+    rest_lengths, projection_lengths = (
+        np.linalg.svd(part, compute_uv=False) for part in (rest, projection)
+    )
+    np.testing.assert_allclose(rest_lengths[:20], whole_lengths[4:24], rtol=1e-9)
+    np.testing.assert_allclose(projection_lengths[:4], whole_lengths[:4], rtol=1e-9)
+    assert projection_lengths[4] < 1e-9 * projection_lengths[0]
+    np.testing.assert_allclose(rest + projection, X - X.mean(axis=0), atol=1e-9)
 
 
 def test_the_leading_directions_of_many_are_those_of_few():
@@ -38,25 +40,25 @@ def test_the_leading_directions_of_many_are_those_of_few():
 def test_what_is_held_out_changes_nothing_of_the_fit(adjustment):
     """Nor of what becomes of a vector the others that it is adjusted with."""
     X, Y = hidden_states(), hidden_states(seed=1)
-    fitted = adjustment.fit(X)
-    alone = fitted.apply(Y)
-    others = fitted.apply(np.concatenate([Y[:100], 1e6 * Y[100:]]))
-    np.testing.assert_allclose(others[:100], alone[:100], atol=1e-12)
-    np.testing.assert_allclose(fitted.apply(Y[:1]), alone[:1], atol=1e-12)
+    fit = adjustment.fit(X)
+    rest = fit.apply(Y)
+    rest_beside_long_vectors = fit.apply(np.concatenate([Y[:100], 1e6 * Y[100:]]))
+    np.testing.assert_allclose(rest_beside_long_vectors[:100], rest[:100], atol=1e-12)
+    np.testing.assert_allclose(fit.apply(Y[:1]), rest[:1], atol=1e-12)
 
 
 def test_each_cluster_gives_up_its_own_mean_and_directions_and_a_small_one_everything():
     sizes = [60, 40, 3, 1]
     X = blobs(sizes)
-    fitted = ClusterBased(4, 5).fit(X)
-    assert sorted(len(direction) for direction in fitted.directions) == [0, 2, 5, 5]
-    left = fitted.apply(X)
+    adjustment = ClusterBased(4, 5).fit(X)
+    assert sorted(len(direction) for direction in adjustment.directions) == [0, 2, 5, 5]
+    rest = adjustment.apply(X)
     start = 0
     for size in sizes:
         rows = X[start : start + size]
-        own = ClusterBased(1, min(5, size - 1)).fit(rows).apply(rows)
-        np.testing.assert_allclose(left[start : start + size], own, atol=1e-9)
+        cluster_rest = ClusterBased(1, min(5, size - 1)).fit(rows).apply(rows)
+        np.testing.assert_allclose(rest[start : start + size], cluster_rest, atol=1e-9)
         start += size
     # Few vectors become exactly zero, and are left out of cosines.
-    assert np.flatnonzero(~left.any(axis=1)).tolist() == [100, 101, 102, 103]
-    assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
+    assert np.flatnonzero(~rest.any(axis=1)).tolist() == [100, 101, 102, 103]
+    assert average_cosine(rest) == pytest.approx(average_cosine(rest[:100]), abs=1e-14)

@@ -16,8 +16,8 @@ def table(kind, rows):
 
 
 def drawn_tuned(function, tables, names=NAMES, families=FAMILIES, **options):
-    given = made.make_inputs(made.make_models(names, families=families), **tables)
-    return made.draw(f"papers.finetuning.figures:{function}", given, **options)
+    inputs = made.make_inputs(made.make_models(names, families=families), **tables)
+    return made.draw(f"papers.finetuning.figures:{function}", inputs, **options)
 
 
 def at(model, step):
@@ -33,10 +33,10 @@ def test_values_are_means_over_the_seeds_of_a_family_and_bands_their_range():
         for layer in (0, 1)
     ]
     drawing = drawn_tuned("isotropy_by_layer", table("finetuning_layers", rows))
-    found = drawing.table.query("step == 16 and layer == 1").set_index("family")
-    assert found.loc["A", ["value", "low", "high", "seeds"]].tolist() == [19, 18, 20, 2]
-    assert found.loc["b0", "value"] == 24  # the only one of its family has its label
-    assert found.loc["b0", ["low", "high"]].isna().all()
+    values_by_family = drawing.table.query("step == 16 and layer == 1").set_index("family")
+    assert values_by_family.loc["A", ["value", "low", "high", "seeds"]].tolist() == [19, 18, 20, 2]
+    assert values_by_family.loc["b0", "value"] == 24  # the only one of its family has its label
+    assert values_by_family.loc["b0", ["low", "high"]].isna().all()
 
 
 def spectra(scales, values=(30.0, 9.0, 6.0, 4.0)):
@@ -53,15 +53,15 @@ def spectra(scales, values=(30.0, 9.0, 6.0, 4.0)):
 
 def test_elongated_directions_are_counted_against_the_median_of_the_start():
     drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}), ["m"], ["M"])
-    counted = drawing.table.query("estimator == 'elongated_directions'")
-    assert counted.set_index("when")["value"].to_dict() == {"before": 1, "after": 3}
-    capped = drawn_tuned("spectra", spectra({0: 1, 4: 9}), ["m"], ["M"])
-    assert "there may be more" in capped.caption
+    counts = drawing.table.query("estimator == 'elongated_directions'")
+    assert counts.set_index("when")["value"].to_dict() == {"before": 1, "after": 3}
+    capped_drawing = drawn_tuned("spectra", spectra({0: 1, 4: 9}), ["m"], ["M"])
+    assert "there may be more" in capped_drawing.caption
 
 
-@pytest.mark.parametrize("rounded", [1e-14, 0.0, -1e-15])
-def test_eigenvalues_that_are_zero_but_for_rounding_do_not_stretch_the_axis(rounded):
-    values = (30.0, 9.0, 6.0, rounded)
+@pytest.mark.parametrize("rounding_error", [1e-14, 0.0, -1e-15])
+def test_eigenvalues_that_are_zero_but_for_rounding_do_not_stretch_the_axis(rounding_error):
+    values = (30.0, 9.0, 6.0, rounding_error)
     drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}, values), ["m"], ["M"])
     low, high = drawing.figure.axes[0].get_ylim()
     assert 1 < low < 6 < 60 < high < 100
@@ -123,8 +123,10 @@ def probes():
 
 
 def test_the_table_has_every_adjustment_before_and_after():
-    named = zip(NAMES, FAMILIES, strict=True)
-    entries = [{"name": name, "family": family, "model": name} for name, family in named]
+    names_and_families = zip(NAMES, FAMILIES, strict=True)
+    entries = [
+        {"name": name, "family": family, "model": name} for name, family in names_and_families
+    ]
     means, markdown = adjustments(entries, probes())
     assert len(means) == 2 * 7
     first = means.query("family == 'A' and adjustment == 'none'").iloc[0]

@@ -28,20 +28,23 @@ def test_probes_are_regularised_regressions_of_scaled_features():
             return misfit + probes.PENALTY / 2 * (weights[1:] ** 2).sum()
 
         weights = minimize(loss, np.zeros(7 * classes), tol=1e-9).x.reshape(7, -1)
-        expected = (Z @ weights[1:] + weights[0]).argmax(axis=1)
-        found = probes.fit_probe(X, labels, has_classes=True)(X)
-        assert (found == expected).mean() > 0.99
+        expected_labels = (Z @ weights[1:] + weights[0]).argmax(axis=1)
+        labels_of_probe = probes.fit_probe(X, labels, has_classes=True)(X)
+        assert (labels_of_probe == expected_labels).mean() > 0.99
     grades = X @ numbers.normal(size=6)
-    fitted = np.linalg.solve(
+    ridge_weights = np.linalg.solve(
         Z.T @ Z + 300 * probes.PENALTY * np.eye(6), Z.T @ (grades - grades.mean())
     )
-    predicted = probes.fit_probe(X, grades, has_classes=False)(X)
-    np.testing.assert_allclose(predicted, Z @ fitted + grades.mean(), rtol=1e-8)
+    predictions = probes.fit_probe(X, grades, has_classes=False)(X)
+    np.testing.assert_allclose(predictions, Z @ ridge_weights + grades.mean(), rtol=1e-8)
 
 
 def test_pooling_is_the_mean_of_each_text_and_a_pair_is_told_by_difference_and_product():
-    pooled = np.array([[1.0, 2], [3, 1], [0, 1], [5, 5]])
-    assert probes.make_features(pooled, has_pairs=True).tolist() == [[2, 1, 3, 2], [5, 4, 0, 5]]
+    text_vectors = np.array([[1.0, 2], [3, 1], [0, 1], [5, 5]])
+    assert probes.make_features(text_vectors, has_pairs=True).tolist() == [
+        [2, 1, 3, 2],
+        [5, 4, 0, 5],
+    ]
     X = np.arange(12.0).reshape(6, 2)
     assert probes.pool_tokens(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
 

@@ -45,27 +45,29 @@ def vectors(bert, train, held_out):
     [(PAIRS, PAIRS[::-1]), (["a model", "of what the windows"], ["tokens of tokens", "x"])],
 )
 def test_each_split_has_its_layers_as_the_library_runs_its_texts(bert, train, held_out):
-    found = vectors(bert, train, held_out)
+    splits = vectors(bert, train, held_out)
     tokenizer, model = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert).eval()
-    assert [set(split.layers) for split in found] == [{3}, {0, 1, 2, 3}]
-    for split, texts, label in zip(found, (train, held_out), (0, 1), strict=True):
+    assert [set(split.layers) for split in splits] == [{3}, {0, 1, 2, 3}]
+    for split, texts, label in zip(splits, (train, held_out), (0, 1), strict=True):
         assert split.labels.tolist() == [label] * 2
-        ids, of_text, expected = [], [], {layer: [] for layer in split.layers}
+        ids, text_numbers, expected_layers = [], [], {layer: [] for layer in split.layers}
         for number, text in enumerate(texts):
             parts = text if isinstance(text, tuple) else (text,)
-            encoded = tokenizer(*parts, return_tensors="pt", return_token_type_ids=True)
+            encoding = tokenizer(*parts, return_tensors="pt", return_token_type_ids=True)
             with torch.no_grad():
-                states = model(**encoded, output_hidden_states=True).hidden_states
-            for which in range(len(parts)):
-                rows = [place for place, t in enumerate(encoded.sequence_ids(0)) if t == which]
-                ids += encoded["input_ids"][0, rows].tolist()
-                of_text += [len(parts) * number + which] * len(rows)
-                for layer, own in expected.items():
-                    own.append(states[layer][0, rows].numpy())
+                states = model(**encoding, output_hidden_states=True).hidden_states
+            for part in range(len(parts)):
+                rows = [place for place, t in enumerate(encoding.sequence_ids(0)) if t == part]
+                ids += encoding["input_ids"][0, rows].tolist()
+                text_numbers += [len(parts) * number + part] * len(rows)
+                for layer, states_of_layer in expected_layers.items():
+                    states_of_layer.append(states[layer][0, rows].numpy())
         assert split.token_ids.tolist() == ids
-        assert split.texts.tolist() == of_text
-        for layer, own in expected.items():
-            np.testing.assert_allclose(split.layers[layer], np.concatenate(own), atol=1e-5)
+        assert split.texts.tolist() == text_numbers
+        for layer, states_of_layer in expected_layers.items():
+            np.testing.assert_allclose(
+                split.layers[layer], np.concatenate(states_of_layer), atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("text", ["", ("a model", ""), ("", "a model")])

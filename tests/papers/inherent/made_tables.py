@@ -14,8 +14,10 @@ SOURCES = dict.fromkeys(OF_MATRICES, "no text")
 
 def select_drawn(table):
     """Select what is drawn of the state before the norm: the last two layers of each model."""
-    before = table["estimator"].str.contains("before_norm")
-    return table[~before | (table.groupby(["model", "estimator"]).cumcount(ascending=False) < 2)]
+    is_before_norm = table["estimator"].str.contains("before_norm")
+    return table[
+        ~is_before_norm | (table.groupby(["model", "estimator"]).cumcount(ascending=False) < 2)
+    ]
 
 
 DRAWN = {"final_norm_by_depth": select_drawn}

@@ -24,16 +24,18 @@ def weights(model, matrices=("input", "output")):
     return rows
 
 
-def drawn_weights(function, rows, flagged=None):
+def drawn_weights(function, rows, verdicts_by_step=None):
     """Draw with a loss that falls as the isotropy of `weights` does."""
     names = list(dict.fromkeys(row["model"] for row in rows)) or ["a"]
     loss = {step: 5 - step / 500 for step in STEPS}
-    verdicts = [r for name in names for r in made.make_verdicts(name, STEPS, flagged, losses=loss)]
+    verdicts = [
+        r for name in names for r in made.make_verdicts(name, STEPS, verdicts_by_step, losses=loss)
+    ]
     models = made.make_models(names, [f"M-{name}" for name in names])
     measure = DrawnMeasure(RAW, "Partition isotropy", "ln I", parameters={"center": False})
     table = pd.DataFrame(rows, columns=WEIGHT_COLUMNS)
-    given = made.make_inputs(models, measure, verdicts=verdicts, weights=table)
-    return made.draw(f"papers.inherent.figures:{function}", given)
+    inputs = made.make_inputs(models, measure, verdicts=verdicts, weights=table)
+    return made.draw(f"papers.inherent.figures:{function}", inputs)
 
 
 def test_a_tied_matrix_is_at_both_ends():

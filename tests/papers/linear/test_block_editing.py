@@ -21,9 +21,9 @@ CONFIGURATIONS = {
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_bad_section_is_refused_in_one_sentence(name):
     section, sentence = CONFIGURATIONS[name]
-    said = catch_refusal({"block_editing": section})
-    assert "`block_editing" in said
-    assert sentence in said
+    message = catch_refusal({"block_editing": section})
+    assert "`block_editing" in message
+    assert sentence in message
 
 
 def test_keys_that_are_left_out_have_their_defaults():
@@ -47,11 +47,11 @@ def test_keys_that_are_left_out_have_their_defaults():
 )
 def test_blocks_that_there_are_not_are_refused_before_any_job(checkout, section, model, sentence):
     checkout.write("case.yaml", {"block_editing": section})
-    configured = ("--configfile", "config/demo.yaml", "case.yaml")
+    options = ("--configfile", "config/demo.yaml", "case.yaml")
     target = f"results/tables/edits/{model}.csv"
-    said = checkout.snakemake("--dry-run", *configured, "--", target, succeeds=False)
-    assert said.count(sentence) == 1
-    assert "Traceback" not in said
+    output = checkout.snakemake("--dry-run", *options, "--", target, succeeds=False)
+    assert output.count(sentence) == 1
+    assert "Traceback" not in output
 
 
 def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
@@ -67,11 +67,11 @@ def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
 
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
-    chosen = {"linear_figure_4": "all", "linear_figure_9": ["minilm-l6", "demo-decoder"]}
-    run = make_run({"figures": chosen})
+    figures = {"linear_figure_4": "all", "linear_figure_9": ["minilm-l6", "demo-decoder"]}
+    run = make_run({"figures": figures})
     assert run.shown_models["linear_figure_9"] == ("demo-decoder",)
-    without = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
-    assert without in map(str, run.notices)
+    notice = "linear_figure_9 is drawn without `minilm-l6`: it shows models that are decoders"
+    assert notice in map(str, run.notices)
     assert run.shown_models["linear_figure_4"] == ("demo-decoder", "demo-twin")
 
 

@@ -63,8 +63,8 @@ def logits(forward, ids=IDS):
 
 def states(forward):
     with torch.no_grad():
-        asked = {"input_ids": torch.from_numpy(IDS), "output_hidden_states": True}
-        return [state.clone() for state in forward.model(**asked).hidden_states]
+        arguments = {"input_ids": torch.from_numpy(IDS), "output_hidden_states": True}
+        return [state.clone() for state in forward.model(**arguments).hidden_states]
 
 
 def random_map(seed):
@@ -82,25 +82,25 @@ def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
     if recorded_before:  # the library hooks its blocks when hidden states are first asked for
         states(forward)
     weights = {key: value.clone() for key, value in forward.head.model.state_dict().items()}
-    modules, before = list(forward.model.modules()), logits(forward)
+    modules, logits_before = list(forward.model.modules()), logits(forward)
     with (
         suppress(ZeroDivisionError),
         blocks.replace_blocks({1: random_map(1), 3: torch.nn.Identity()}),
     ):
-        changed = states(forward)
-        assert len(changed) == LAYERS + 1
-        for state, width in zip(changed, WIDTHS[name], strict=True):
+        new_states = states(forward)
+        assert len(new_states) == LAYERS + 1
+        for state, width in zip(new_states, WIDTHS[name], strict=True):
             assert state.shape == (*IDS.shape, width)
-        torch.testing.assert_close(changed[1], random_map(1)(changed[0]))
-        assert not torch.equal(logits(forward), before)
+        torch.testing.assert_close(new_states[1], random_map(1)(new_states[0]))
+        assert not torch.equal(logits(forward), logits_before)
         assert type(blocks._blocks[0]) is not type(modules[0])
         assert isinstance(blocks._blocks[0], type(blocks._blocks[1]))
         raise ZeroDivisionError  # they come back after an error, too
     assert all(a is b for a, b in zip(forward.model.modules(), modules, strict=True))
-    after = forward.head.model.state_dict()
-    assert all(torch.equal(after[key], value) for key, value in weights.items())
+    weights_after = forward.head.model.state_dict()
+    assert all(torch.equal(weights_after[key], value) for key, value in weights.items())
     assert len(states(forward)) == LAYERS + 1
-    assert torch.equal(logits(forward), before)
+    assert torch.equal(logits(forward), logits_before)
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -109,39 +109,45 @@ def test_states_are_those_of_the_library_and_a_dropped_block_is_one_that_the_mod
 ):
     forward, blocks, _ = blocks_of(name)
     with torch.no_grad():
-        own = blocks.compute_states(list(IDS), 0)
-    assert len(own) == LAYERS + 1
+        block_states = blocks.compute_states(list(IDS), 0)
+    assert len(block_states) == LAYERS + 1
     # But for the last, which the library takes after the final norm.
-    assert all(map(torch.equal, own[:-1], states(forward)))
-    assert own[-1].shape == (*IDS.shape, WIDTH)
+    assert all(map(torch.equal, block_states[:-1], states(forward)))
+    assert block_states[-1].shape == (*IDS.shape, WIDTH)
     with blocks.replace_blocks({2: torch.nn.Identity()}):
-        dropped = logits(forward)
+        logits_without_block = logits(forward)
     del blocks._blocks[1]
     forward.config.num_hidden_layers = LAYERS - 1
-    assert torch.equal(logits(forward), dropped)
+    assert torch.equal(logits(forward), logits_without_block)
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom"])
 def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, blocks_of):
     forward, blocks, windows = blocks_of(name)
     with blocks.replace_blocks({number: random_map(number) for number in (1, 2, 3)}):
-        expected = logits(forward)
-        fitted = maps.fit_blocks(maps.TeacherStates(blocks, windows, 0).states)
-        with blocks.replace_blocks({number: fitted[number - 1].make_map() for number in (1, 2, 3)}):
-            found = logits(forward)
-    assert min(block.linearity for block in fitted) > 1 - 1e-9
+        expected_logits = logits(forward)
+        fitted_blocks = maps.fit_blocks(maps.TeacherStates(blocks, windows, 0).states)
+        with blocks.replace_blocks(
+            {number: fitted_blocks[number - 1].make_map() for number in (1, 2, 3)}
+        ):
+            new_logits = logits(forward)
+    assert min(block.linearity for block in fitted_blocks) > 1 - 1e-9
     # Of states in float32, 30 of which share a map's coordinate.
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
-    assert not torch.allclose(logits(forward), expected, atol=0.1)
+    torch.testing.assert_close(
+        new_logits, expected_logits, rtol=1e-3, atol=1e-3 * float(expected_logits.abs().max())
+    )
+    assert not torch.allclose(logits(forward), expected_logits, atol=0.1)
 
 
 def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused():
     x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
-    fitted = maps.fit_blocks([x, x, np.full_like(x, np.nan)])
-    assert fitted[0].linearity == pytest.approx(1)
-    assert math.isnan(fitted[1].linearity)
-    assert list(choose_blocks("most_linear_first", fitted, 2)) == [()]
-    assert all(math.isnan(value) for value in maps.make_fit_error_rows("m", "r", fitted)[1][5:])
+    fitted_blocks = maps.fit_blocks([x, x, np.full_like(x, np.nan)])
+    assert fitted_blocks[0].linearity == pytest.approx(1)
+    assert math.isnan(fitted_blocks[1].linearity)
+    assert list(choose_blocks("most_linear_first", fitted_blocks, 2)) == [()]
+    assert all(
+        math.isnan(value) for value in maps.make_fit_error_rows("m", "r", fitted_blocks)[1][5:]
+    )
     with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
         maps.fit_blocks([x[:5], x[:5]])
 
@@ -153,33 +159,33 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_
     with torch.no_grad():
         assert teacher.compute_error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
     with blocks.replace_blocks({2: poor}):
-        before = teacher.compute_error(blocks, 2, range(30)).item()
+        error_before = teacher.compute_error(blocks, 2, range(30)).item()
         distillation = Distillation(steps=30, windows=4, learning_rate=0.01)
         maps.distil(blocks, poor.parameters(), teacher, 2, distillation, np.random.default_rng(0))
-        assert teacher.compute_error(blocks, 2, range(30)).item() < 0.9 * before
+        assert teacher.compute_error(blocks, 2, range(30)).item() < 0.9 * error_before
     assert not any(weight.requires_grad for weight in forward.head.model.parameters())
 
 
 def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_anew():
     """By hand, of the error sum(gradient x parameter)."""
-    seen = []
+    calls = []
 
     class Teacher:
         def __len__(self):
             return 5
 
-        def compute_error(self, blocks, first, chosen):
-            seen.append((first, chosen))
-            return (torch.tensor([3.0, -0.5]) * len(seen) * weight).sum()
+        def compute_error(self, blocks, first, windows):
+            calls.append((first, windows))
+            return (torch.tensor([3.0, -0.5]) * len(calls) * weight).sum()
 
     weight = torch.nn.Parameter(torch.zeros(2))
     distillation = Distillation(steps=3, windows=2, learning_rate=0.4)
     maps.distil(None, [weight], Teacher(), 4, distillation, np.random.default_rng(1))
     random = np.random.default_rng(1)
-    assert seen == [(4, random.permutation(5)[:2].tolist()) for _ in range(3)]
+    assert calls == [(4, random.permutation(5)[:2].tolist()) for _ in range(3)]
     gradients = [np.array([3.0, -0.5]) * update for update in (1, 2, 3)]
-    expected = adam([0, 0], gradients, (0.4, 0.4 * 2 / 3, 0.4 / 3), betas=(0.9, 0.999))
-    np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=1e-5)
+    expected_weight = adam([0, 0], gradients, (0.4, 0.4 * 2 / 3, 0.4 / 3), betas=(0.9, 0.999))
+    np.testing.assert_allclose(weight.detach().numpy(), expected_weight, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -199,27 +205,36 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     model = editor._sample.forward.head.model
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     edits = list(editor.measure_edits())
-    by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
-    assert [len(each) for each in by_order] == [4 * 3, 4 * 3, 4 * 3]
-    assert [e.k for e in by_order[0]] == [0, 1, 2] * 4
+    edits_by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
+    assert [len(edits_of_order) for edits_of_order in edits_by_order] == [4 * 3, 4 * 3, 4 * 3]
+    assert [e.k for e in edits_by_order[0]] == [0, 1, 2] * 4
     linearity = [block.linearity for block in editor.fitted_blocks]
-    first, second = (list(map(int, by_order[n][2].blocks.split())) for n in (0, 1))
+    first, second = (list(map(int, edits_by_order[n][2].blocks.split())) for n in (0, 1))
     assert first[0] == 1 + int(np.argmax(linearity))
     assert second[0] == 1 + int(np.argmin(linearity))
-    assert [e.blocks for e in by_order[2][:3]] == ["1", "2", "3"]
+    assert [e.blocks for e in edits_by_order[2][:3]] == ["1", "2", "3"]
     assert len({e.loss for e in edits if e.k == 0}) == 1
-    assert len({e.loss for e in by_order[0] if e.k == 2}) == 4
+    assert len({e.loss for e in edits_by_order[0] if e.k == 2}) == 4
     assert all(e.perplexity == math.exp(e.loss) and e.predicted_tokens > 50 for e in edits)
-    kept, dropped = by_order[0][0].parameters, by_order[0][2].parameters
-    assert kept == sum(weight.numel() for weight in model.parameters()) > dropped
-    assert by_order[0][5].parameters == dropped + 2 * (WIDTH * WIDTH + WIDTH)
+    whole_parameters, parameters_without_blocks = (
+        edits_by_order[0][0].parameters,
+        edits_by_order[0][2].parameters,
+    )
+    assert (
+        whole_parameters
+        == sum(weight.numel() for weight in model.parameters())
+        > parameters_without_blocks
+    )
+    assert edits_by_order[0][5].parameters == parameters_without_blocks + 2 * (
+        WIDTH * WIDTH + WIDTH
+    )
     assert all(torch.equal(model.state_dict()[key], value) for key, value in weights.items())
     assert list(editor_of(checkpoint, text).measure_edits()) == edits, "to the bit, without times"
 
 
 def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, text):
     editor = editor_of(checkpoints("gpt_neox"), text)
-    unchanged = next(editor.measure_edits())
+    unchanged_edit = next(editor.measure_edits())
     model = transformers.AutoModelForCausalLM.from_pretrained(checkpoints("gpt_neox"))
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints("gpt_neox"))
     end = len(TEXT)
@@ -229,8 +244,8 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
         with torch.no_grad():
             total += model(input_ids=ids, labels=ids).loss.item() * (ids.shape[1] - 1)
         count += ids.shape[1] - 1
-    assert unchanged.predicted_tokens == count
-    assert unchanged.loss == pytest.approx(total / count, rel=1e-5)
+    assert unchanged_edit.predicted_tokens == count
+    assert unchanged_edit.loss == pytest.approx(total / count, rel=1e-5)
 
 
 def test_a_checkpoint_without_a_head_is_refused(checkpoints, text, tmp_path):

@@ -21,10 +21,10 @@ OF_TWINS = ("linearity_increment", "linearity_increment_adjusted", "anisotropy",
 
 
 def drawn_trainings(function, rows, names, *training, **tables):
-    table = pd.DataFrame([row for each in training for row in each], columns=TRAINING_COLUMNS)
+    table = pd.DataFrame([row for steps in training for row in steps], columns=TRAINING_COLUMNS)
     models = list(dict.fromkeys(row["model"] for row in rows))
-    given = made.make_inputs(models, *names, rows=rows, training=table, **tables)
-    return made.draw(f"papers.linear.figures:{function}", given)
+    inputs = made.make_inputs(models, *names, rows=rows, training=table, **tables)
+    return made.draw(f"papers.linear.figures:{function}", inputs)
 
 
 def test_each_twin_is_compared_with_what_it_is_the_twin_of():
@@ -32,16 +32,16 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of():
     rows = [row for name in models for row in made.make_model_rows(name, estimators=OF_TWINS)]
     cosine = {"last": 3.9, "regulariser": "cosine", "strength": 0.5}
     twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **cosine) for n in (1, 2)]
-    others = steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")
-    drawing = drawn_trainings("twins", rows, OF_TWINS, *others, *twins)
+    other_trainings = steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")
+    drawing = drawn_trainings("twins", rows, OF_TWINS, *other_trainings, *twins)
     table = drawing.table.set_index(["model", "quantity"])
     means = {(r["model"], r["estimator"]): r["value"] for r in rows if r["layer"] == ""}
     for number in (1, 2):
         for name in OF_TWINS:
-            found = table.loc[f"twin{number}", name]
+            twin_row = table.loc[f"twin{number}", name]
             both = means[f"plain{number}", name], means[f"twin{number}", name]
-            assert (found["plain"], found["value"]) == pytest.approx(both)
-            assert found["difference"] == pytest.approx(both[1] - both[0])
+            assert (twin_row["plain"], twin_row["value"]) == pytest.approx(both)
+            assert twin_row["difference"] == pytest.approx(both[1] - both[0])
     # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
     assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.read_words(drawing)
 
@@ -50,8 +50,8 @@ def test_one_pair_of_twins_is_two_points_and_several_are_lines():
     def lines(pairs):
         names = [f"{kind}{n}" for n in range(pairs) for kind in ("plain", "twin")]
         rows = [r for name in names for r in made.make_model_rows(name, estimators=OF_TWINS)]
-        of = {"regulariser": "cosine", "strength": 0.5}
-        twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **of) for n in range(pairs)]
+        recipe = {"regulariser": "cosine", "strength": 0.5}
+        twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **recipe) for n in range(pairs)]
         plain = [steps_of(f"plain{n}") for n in range(pairs)]
         drawing = drawn_trainings("twins", rows, OF_TWINS, *plain, *twins)
         return {line.get_linestyle() for line in drawing.figure.axes[0].get_lines()}
@@ -117,7 +117,10 @@ def test_bars_of_seeds_do_not_cover_each_other():
 
 def test_bands_of_errors_have_the_colours_of_the_legend():
     quantiles = np.sort(np.random.default_rng(0).uniform(0.001, 0.1, (4, 8)))
-    rows = [("a", "main", n + 1, n / 4, 900, 0.9, 0.1, *of) for n, of in enumerate(quantiles)]
+    rows = [
+        ("a", "main", n + 1, n / 4, 900, 0.9, 0.1, *row_quantiles)
+        for n, row_quantiles in enumerate(quantiles)
+    ]
     errors = pd.DataFrame(rows, columns=[*FIT_ERROR_COLUMNS])
     drawing = made.draw(
         "papers.linear.figures:errors_of_tokens", made.make_inputs(["a"], fit_errors=errors)
@@ -125,8 +128,8 @@ def test_bands_of_errors_have_the_colours_of_the_legend():
     bands = [
         tuple(collection.get_facecolor()[0]) for collection in drawing.figure.axes[0].collections
     ]
-    named = [patch.get_facecolor() for patch in drawing.figure.legends[0].get_patches()]
-    assert bands == named[::-1]
+    legend_colours = [patch.get_facecolor() for patch in drawing.figure.legends[0].get_patches()]
+    assert bands == legend_colours[::-1]
     assert all(opacity == 1 for *_, opacity in bands)
 
 

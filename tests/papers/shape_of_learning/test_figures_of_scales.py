@@ -12,9 +12,9 @@ def test_panels_of_scales_are_the_first_middle_and_last_block():
     names = [measure.name for measure in measures]
     rows = made.make_model_rows("a", layers=12, estimators=names)
     rows += [r | {"value": 20.0} for r in made.make_model_rows("b", layers=1, estimators=names)]
-    given = made.make_inputs(["a", "b"], *measures, rows=rows)
+    inputs = made.make_inputs(["a", "b"], *measures, rows=rows)
     drawing = made.draw(
-        "papers.shape_of_learning.figures:dimension_by_scale", given, parameter="n1"
+        "papers.shape_of_learning.figures:dimension_by_scale", inputs, parameter="n1"
     )
     blocks = drawing.table.query("model == 'a'").groupby("block", sort=False)["layer"]
     assert [int(*block.unique()) for _, block in blocks] == [1, 6, 12]

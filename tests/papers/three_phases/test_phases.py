@@ -19,9 +19,11 @@ def judge_curve(claim, last_layer, spread=0.01):
 
 
 def judge_evidence(claim, last_layer, spread=0.01):
-    by_step = {step: [step, value] for step, value in zip(STEPS, last_layer, strict=True)}
+    values_by_step = {step: [step, value] for step, value in zip(STEPS, last_layer, strict=True)}
     (name,) = CLAIMS[claim].estimators
-    return judge(CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): make_curve(by_step, spread)}))
+    return judge(
+        CLAIMS[claim], Evidence({"d": MODEL}, {("d", name): make_curve(values_by_step, spread)})
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,9 +53,9 @@ def test_each_phase_is_judged_alone_and_all_in_their_order(last_layer, verdicts)
 
 
 def test_the_sentence_is_of_the_last_layer_which_decides():
-    found = judge_evidence("dimensions_expand_then", THREE)
-    said = describe_finding(CLAIMS["dimensions_expand_then"], found)
-    assert "layer 2, is 30 at step 1, 13 (lowest) at step 16 and 22 at step 1,000" in said
+    judgement = judge_evidence("dimensions_expand_then", THREE)
+    sentence = describe_finding(CLAIMS["dimensions_expand_then"], judgement)
+    assert "layer 2, is 30 at step 1, 13 (lowest) at step 16 and 22 at step 1,000" in sentence
 
 
 def test_noise_shows_no_phases():
@@ -61,6 +63,8 @@ def test_noise_shows_no_phases():
 
 
 def test_the_exponent_goes_the_other_way():
-    mirrored = [1 / value for value in THREE]
-    assert judge_curve("decay_of_eigenvalues_mirrors_it", mirrored, spread=1e-5) == "supported"
+    inverse_values = [1 / value for value in THREE]
+    assert (
+        judge_curve("decay_of_eigenvalues_mirrors_it", inverse_values, spread=1e-5) == "supported"
+    )
     assert judge_curve("decay_of_eigenvalues_mirrors_it", THREE) == "contradicted"

@@ -216,7 +216,8 @@ def _name_adjustment(row: Mapping[str, Any]) -> str:
     """Name an adjustment in words."""
     if row["adjustment"] == "none":
         return "As it is"
-    k, clusters = int(row["directions"]), int(row["clusters"])
+    k = int(row["directions"])
+    clusters = int(row["clusters"])
     directions = "1 direction" if k == 1 else f"{k} directions"
     if row["adjustment"] == "only_directions":
         return f"Only {directions}"
@@ -262,8 +263,8 @@ def _count_elongated_directions(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, b
     start = spectrum[(spectrum["when"] == "before") & (spectrum["place"] == 1)]
     reference = start.set_index(["model", "layer"])["median"].rename("reference")
     median = spectrum.join(reference, on=["model", "layer"])["reference"]
-    values, is_defined = spectrum["eigenvalue"], np.isfinite(median) & (median > 0)
-    is_defined &= np.isfinite(values)
+    values = spectrum["eigenvalue"]
+    is_defined = np.isfinite(median) & (median > 0) & np.isfinite(values)
     spectrum = spectrum.assign(above=values > ELONGATED * median, defined=is_defined)
     keys = ["model", "family", "sample", "when", "step", "layer"]
     kinds = {"value": ("above", "sum"), "kept": ("above", "size"), "defined": ("defined", "all")}
@@ -371,7 +372,8 @@ def _describe_lines(rows: pd.DataFrame, table: pd.DataFrame) -> str:
 def _add_binomial_intervals(table: pd.DataFrame) -> pd.DataFrame:
     """Add Wilson's intervals to the accuracies of a single seed, which has no range over seeds."""
     is_share = (table["seeds"] == 1) & (table["metric"] == "accuracy")
-    score, n = table["value"].astype(float), table["examples"].astype(float)
+    score = table["value"].astype(float)
+    n = table["examples"].astype(float)
     z2 = ndtri((1 + LEVEL) / 2) ** 2
     middle = (score + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (score * (1 - score) / n + z2 / (4 * n**2))) / (1 + z2 / n)

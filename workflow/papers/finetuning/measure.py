@@ -110,7 +110,8 @@ def _list_largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
     """Yield for each of the largest eigenvalues the median and the sum of all, its place, and its value."""
     # If there are fewer vectors than coordinates, the eigenvalues that are missing here are zero.
     spectrum_values = np.concatenate([eigenvalues, np.zeros(width - len(eigenvalues))])
-    median, trace = float(np.median(spectrum_values)), float(spectrum_values.sum())
+    median = float(np.median(spectrum_values))
+    trace = float(spectrum_values.sum())
     for place, eigenvalue in enumerate(eigenvalues[:LARGEST].tolist(), start=1):
         yield median, trace, place, eigenvalue
 
@@ -160,7 +161,8 @@ def make_probe_rows(
     seed : int
         The seed of the run.
     """
-    layer, splits = max(held_out.layers), (train, held_out)
+    layer = max(held_out.layers)
+    splits = (train, held_out)
     chance = chance_score(task.metric, held_out.labels)
     vectors = [split.last for split in splits]
     has_finite_vectors = all(map(is_finite, vectors))

@@ -169,10 +169,8 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
-    titled_tables, notes = (
-        [*table.groupby("block", sort=False)],
-        captions.write_footnote(inputs, table),
-    )
+    titled_tables = list(table.groupby("block", sort=False))
+    notes = captions.write_footnote(inputs, table)
     notes.insert(
         0, "Gride compares the distances to the n1-th and to the 2 n1-th nearest neighbour."
     )

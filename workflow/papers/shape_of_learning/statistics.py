@@ -139,7 +139,8 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
     for name, (steps, (curve,), (layers,)) in _select_curves(data, *estimators).items():
         end = _find_end(data, name, steps)
         if steps[0] <= end / 2:
-            last, first = curve[..., -1:, :], curve[..., :1, :]
+            last = curve[..., -1:, :]
+            first = curve[..., :1, :]
             half, half_before = _find_beginnings(steps, end / 2)
             late, late_before = _find_beginnings(steps, 3 / 4 * end)
             growth = np.abs(last - first)
