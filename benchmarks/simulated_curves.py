@@ -152,7 +152,7 @@ class Curve:
     reports: list[Mistake] = field(default_factory=list)
 
 
-def simulated(seed: int, *, is_clean: bool) -> Curve:
+def simulate_curve(seed: int, *, is_clean: bool) -> Curve:
     """Train a model and publish it, with mistakes unless it `is_clean`."""
     random = np.random.default_rng([seed, int(is_clean)])
     curve = _trained(random)
@@ -172,7 +172,7 @@ def simulated(seed: int, *, is_clean: bool) -> Curve:
     return curve
 
 
-def judged(curve: Curve) -> dict[int, Verdict]:
+def judge_curve(curve: Curve) -> dict[int, Verdict]:
     """Step -> verdict, after what is ok by its files has been measured."""
     names = {step: f"step{step}" for step in curve.steps}
     points = [Checkpoint(name, name, REPOSITORY, step=step) for step, name in names.items()]
@@ -193,15 +193,17 @@ def judged(curve: Curve) -> dict[int, Verdict]:
     return {each.step or 0: each.verdict for each in judged}
 
 
-def doubted(verdict: Verdict) -> bool:
+def is_doubted(verdict: Verdict) -> bool:
     """Whether a checkpoint is drawn hollow and decides nothing, but is not said to be wrong."""
     return verdict.kind is Kind.SUSPICIOUS
 
 
-def alarms(curve: Curve, verdicts: Mapping[int, Verdict]) -> set[int]:
+def list_alarms(curve: Curve, verdicts: Mapping[int, Verdict]) -> set[int]:
     """Steps that are condemned though they and their weights are nowhere but where they belong."""
     bad = {
-        step for step, verdict in verdicts.items() if verdict not in GOOD and not doubted(verdict)
+        step
+        for step, verdict in verdicts.items()
+        if verdict not in GOOD and not is_doubted(verdict)
     }
     return bad - curve.faults.keys() - curve.sources
 
@@ -440,10 +442,12 @@ def main(curves: int = 1000) -> None:
     for is_clean in (False, True):
         total: Counter[str] = Counter()
         for seed in range(curves):
-            curve = simulated(seed, is_clean=is_clean)
-            said = judged(curve)
-            false = alarms(curve, said)
-            sound = [s for s, verdict in said.items() if doubted(verdict) and s not in curve.faults]
+            curve = simulate_curve(seed, is_clean=is_clean)
+            said = judge_curve(curve)
+            false = list_alarms(curve, said)
+            sound = [
+                s for s, verdict in said.items() if is_doubted(verdict) and s not in curve.faults
+            ]
             total += Counter(checkpoints=len(said), false=len(false), with_false=bool(false))
             total += Counter(suspicious=len(sound), with_suspicious=bool(sound))
             for step, kind in curve.faults.items():
@@ -453,7 +457,7 @@ def main(curves: int = 1000) -> None:
                         "missed"
                         if verdict in GOOD
                         else "suspicious"
-                        if doubted(verdict)
+                        if is_doubted(verdict)
                         else "found"
                     )
                     counts[kind][how] += 1

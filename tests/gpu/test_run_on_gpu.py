@@ -1,4 +1,4 @@
-"""What only a GPU can show of a run; `pytest -m gpu`."""
+"""Tests of a run that need a GPU: `pytest -m gpu`."""
 
 import logging
 
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 GPU = torch.device("cuda", 0)
 # Wide and long enough that matrix products of different sizes have different algorithms.
-WIDE = {
+WIDE_CONFIGURATIONS = {
     "gpt_neox": lambda: transformers.GPTNeoXConfig(
         vocab_size=VOCABULARY, hidden_size=1024, num_hidden_layers=3, num_attention_heads=16,
         intermediate_size=4096, max_position_embeddings=1024,
@@ -29,8 +29,8 @@ WIDE = {
         vocab_size=VOCABULARY, hidden_size=1024, n_layer=3, n_head=16
     ),
 }  # fmt: skip
-# All start with the same token, and no two have the same length.
-OF_ALL_LENGTHS = [f"x{' , the shape' * n}" for n in range(1, 100)]
+# All texts start with the same token, and all lengths differ.
+TEXTS_OF_ALL_LENGTHS = [f"x{' , the shape' * n}" for n in range(1, 100)]
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -41,40 +41,42 @@ def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path, monkeypatch
     cpu, gpu = (
         run(checkpoint, name, device=device, last_layer="both") for device in ("cpu", "cuda:0")
     )
-    for here, there in zip(cpu.states, gpu.states, strict=True):
+    for cpu_state, gpu_state in zip(cpu.states, gpu.states, strict=True):
         # As in test_forward_pass: a few hundred roundings of 6e-8 in a row. TF32 would give 5e-4.
-        np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
+        np.testing.assert_allclose(
+            gpu_state, cpu_state, rtol=0, atol=1e-5 * np.abs(cpu_state).max()
+        )
     assert gpu.loss.loss == pytest.approx(cpu.loss.loss, abs=1e-4)
     assert gpu.loss.predicted_tokens == cpu.loss.predicted_tokens
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("tokens", [module.TOKENS_ON_A_GPU, 1200, 8192])
-@pytest.mark.parametrize("name", WIDE)
-def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
+@pytest.mark.parametrize("name", WIDE_CONFIGURATIONS)
+def test_the_first_token_of_all_windows_has_the_same_vector_bit_for_bit(
     name, tokens, precision, tmp_path, monkeypatch
 ):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
-    checkpoint = save_stirred_model(tmp_path, name, WIDE[name]())
+    checkpoint = save_stirred_model(tmp_path, name, WIDE_CONFIGURATIONS[name]())
     monkeypatch.setattr(module, "TOKENS_ON_A_GPU", tokens)
     options = {"device": "cuda:0", "precision": precision}
-    kept = StoredStates(load_sample(checkpoint, [1024] * 4, OF_ALL_LENGTHS, **options))
-    kept.sample.store_states(kept)
-    first = kept.sample.rows["positions"] == 0
-    assert first.sum() == len(OF_ALL_LENGTHS)
-    assert [len(np.unique(rows[first], axis=0)) for rows in kept.states] == [1] * 4
+    kept_states = StoredStates(load_sample(checkpoint, [1024] * 4, TEXTS_OF_ALL_LENGTHS, **options))
+    kept_states.sample.store_states(kept_states)
+    first = kept_states.sample.rows["positions"] == 0
+    assert first.sum() == len(TEXTS_OF_ALL_LENGTHS)
+    assert [len(np.unique(rows[first], axis=0)) for rows in kept_states.states] == [1] * 4
 
 
 def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog, monkeypatch):
     checkpoint = save_tiny_model(tmp_path, "bloom", head=True)
-    # Scores of one window of 1,200 tokens take 12 MB, several times; those of sixteen 184 MB.
+    # Attention scores of one window of 1,200 tokens take 12 MB several times; of sixteen windows 184 MB.
     windows = ["; " * 600] * 16
     monkeypatch.setattr(module, "TOKENS_ON_A_GPU", 10**6)
     monkeypatch.setattr(module, "WINDOWS_ON_A_CPU", 1)
     total = torch.cuda.get_device_properties(GPU).total_memory
     torch.cuda.empty_cache()
-    allowed = torch.cuda.memory_reserved(GPU) + 256 * 2**20
-    torch.cuda.set_per_process_memory_fraction(allowed / total, GPU)
+    limit = torch.cuda.memory_reserved(GPU) + 256 * 2**20
+    torch.cuda.set_per_process_memory_fraction(limit / total, GPU)
     try:
         with caplog.at_level(logging.INFO, "shape_of_learning"):
             gpu = run(checkpoint, "bloom", windows, device="cuda:0")
@@ -82,17 +84,21 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog, monke
         torch.cuda.set_per_process_memory_fraction(1.0, GPU)
     assert "memory is exhausted by 16 windows at a time" in caplog.text
     cpu = run(checkpoint, "bloom", windows)
-    for here, there in zip(cpu.states, gpu.states, strict=True):
-        np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
+    for cpu_state, gpu_state in zip(cpu.states, gpu.states, strict=True):
+        np.testing.assert_allclose(
+            gpu_state, cpu_state, rtol=0, atol=1e-5 * np.abs(cpu_state).max()
+        )
 
 
-def test_states_that_are_measured_on_the_gpu_are_those_of_the_cpu_and_stay_there(tmp_path):
+def test_states_in_memory_stay_on_the_gpu_and_equal_those_of_the_cpu(tmp_path):
     checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
     sample = load_sample(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
     assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
     states = StatesInMemory(sample)
     sample.store_states(states)
-    for layer, here in enumerate(run(checkpoint, "gpt_neox").states):
+    for layer, cpu_state in enumerate(run(checkpoint, "gpt_neox").states):
         assert states[layer].device == GPU
-        there = states[layer].cpu().numpy()
-        np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
+        gpu_state = states[layer].cpu().numpy()
+        np.testing.assert_allclose(
+            gpu_state, cpu_state, rtol=0, atol=1e-5 * np.abs(cpu_state).max()
+        )

@@ -1,4 +1,4 @@
-"""The chain on checkpoints that a Hub on loopback serves: planned, pinned, fetched, measured and judged."""
+"""Checkpoints of a Hub on loopback are planned, pinned, fetched, measured and judged."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from hub_server import HubRepository, Proxy, serve_hub, serve_proxy
 from tiny_models import save_tokenizer
 
 BIN, LOCK = "pytorch_model.bin", "config/locks/mine.yaml"
-LISTED, JUDGED = "results/checkpoints/mine.csv", "results/tables/verdicts/mine.csv"
+LISTING, VERDICTS = "results/checkpoints/mine.csv", "results/tables/verdicts/mine.csv"
 STEPS = [0, 1, 2, 4, 16]
 WRONG = {"4": "same weights as step 2", "16": "missing"}
 SHAPE = {"role": "decoder", "layers": 2, "hidden_size": 32}
@@ -22,7 +22,7 @@ REPORT = {"steps": [4], "same_as": 2, "source": "https://example.org/1"}
 
 @pytest.fixture
 def hub(tmp_path: Path, hub_program: Path) -> Iterator[SimpleNamespace]:
-    """A curve whose step 1 is step 0 and whose step 4 is step 2, and its tokenizer apart, as BLOOM."""
+    """A curve in which step 1 equals step 0 and step 4 equals step 2; its tokenizer is elsewhere, as BLOOM's."""
     root, sources = tmp_path / "hub", tmp_path / "sources"
     repository = HubRepository(root, "org/model")
     for step, seed in ((0, 0), (1, 0), (2, 2), (4, 2), (8, 8)):
@@ -35,7 +35,9 @@ def hub(tmp_path: Path, hub_program: Path) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(endpoint=endpoint)
 
 
-def run(checkout: Checkout, endpoint: str, *targets: str, succeeds=True, entry=None) -> str:
+def run_snakemake(
+    checkout: Checkout, endpoint: str, *targets: str, succeeds=True, entry=None
+) -> str:
     training = {"revision": "step{step}", "steps": STEPS, "tokens_per_step": 9}
     training["known_bad"] = [REPORT]
     whole = {"repository": "org/model", "tokenizer": "org/words", "training": training}
@@ -54,41 +56,46 @@ def run(checkout: Checkout, endpoint: str, *targets: str, succeeds=True, entry=N
     )
 
 
-def rows(checkout: Checkout, name: str) -> dict[str, dict[str, str]]:
-    return {row["step"]: row for row in checkout.rows(name)}
+def read_rows_by_step(checkout: Checkout, name: str) -> dict[str, dict[str, str]]:
+    return {row["step"]: row for row in checkout.read_rows(name)}
 
 
-def weights(checkout: Checkout) -> list[str]:
+def list_weights(checkout: Checkout) -> list[str]:
     return sorted(path.parent.name for path in (checkout.folder / "resources").rglob(BIN))
 
 
 def test_revisions_are_pinned_judged_fetched_measured_and_removed(checkout, hub):
     proxy = Proxy(hub.endpoint)
     with serve_proxy(proxy) as endpoint:
-        said = run(checkout, endpoint, "--dry-run", JUDGED)
-        assert "NOTE: model `mine` is not pinned yet" in said
+        output = run_snakemake(checkout, endpoint, "--dry-run", VERDICTS)
+        assert "NOTE: model `mine` is not pinned yet" in output
         assert not (checkout.folder / "config/locks").exists()
-        run(checkout, endpoint, LISTED)
+        run_snakemake(checkout, endpoint, LISTING)
         assert BIN not in proxy.requests
         lock = yaml.safe_load((checkout.folder / LOCK).read_text())
         assert lock["shape"] == {**SHAPE, "last_hidden_size": 32}
         assert list(lock["mains"]) == ["org/model"]
-        table = rows(checkout, LISTED)
+        table = read_rows_by_step(checkout, LISTING)
         verdicts = {step: row["verdict"] for step, row in table.items()}
         assert verdicts == {"0": "ok", "1": "not yet moved", "2": "ok", **WRONG}
-        # What a lock answers is not asked, and a job of a cluster asks nobody.
+        # With a lock the Hub is not asked again, and a job of a cluster never asks it.
         proxy.requests.clear()
-        run(checkout, endpoint, "resolve")
-        run(checkout, endpoint, LISTED, "--mode", "subprocess", "--force")
+        run_snakemake(checkout, endpoint, "resolve")
+        run_snakemake(checkout, endpoint, LISTING, "--mode", "subprocess", "--force")
         assert proxy.requests == []
-    said = run(checkout, hub.endpoint, JUDGED)
-    assert "2 of 5 revisions are left out" in said
-    shown = {step: (row["verdict"], row["shown"]) for step, row in rows(checkout, JUDGED).items()}
-    assert shown["1"] == ("not yet moved", "yes")
-    assert {step for step, (_, each) in shown.items() if each == "no"} == {*WRONG}
-    assert weights(checkout) == []
+    output = run_snakemake(checkout, hub.endpoint, VERDICTS)
+    assert "2 of 5 revisions are left out" in output
+    verdicts_shown = {
+        step: (row["verdict"], row["shown"])
+        for step, row in read_rows_by_step(checkout, VERDICTS).items()
+    }
+    assert verdicts_shown["1"] == ("not yet moved", "yes")
+    assert {step for step, (_, visibility) in verdicts_shown.items() if visibility == "no"} == {
+        *WRONG
+    }
+    assert list_weights(checkout) == []
 
 
 def test_an_entry_that_the_weights_contradict_fails_the_run(checkout, hub):
-    said = run(checkout, hub.endpoint, JUDGED, succeeds=False, entry={"layers": 12})
-    assert "for `layers` config.json of the checkpoint says 2 where the entry says 12" in said
+    output = run_snakemake(checkout, hub.endpoint, VERDICTS, succeeds=False, entry={"layers": 12})
+    assert "for `layers` config.json of the checkpoint says 2 where the entry says 12" in output

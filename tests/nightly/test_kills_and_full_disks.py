@@ -21,8 +21,8 @@ KILLS = int(os.environ.get("KILLS", "15"))
 DISKS = int(os.environ.get("FULL_DISKS", "12"))
 MEMORIES = int(os.environ.get("FULL_MEMORIES", "12"))
 RUN = ("--configfile", "tiny.yaml", "--cores", "2")
-# What says how long jobs took.
-OF_TIME = {"logs", "benchmarks", "provenance", "ro-crate-metadata.json"}
+# Files with the times of jobs.
+PLACES_WITH_TIMES = {"logs", "benchmarks", "provenance", "ro-crate-metadata.json"}
 
 
 def set_up(folder: Path) -> Checkout:
@@ -32,28 +32,28 @@ def set_up(folder: Path) -> Checkout:
     return checkout
 
 
-def digests(checkout: Checkout) -> dict[str, str]:
-    """Each file of the results and its SHA-256; what holds times, or is half-written and hidden, does not count."""
+def compute_digests(checkout: Checkout) -> dict[str, str]:
+    """Compute the SHA-256 of all results, without files with times and hidden partial files."""
     results = checkout.folder / "results"
-    found = (path for path in sorted(results.rglob("*")) if path.is_file())
+    files = (path for path in sorted(results.rglob("*")) if path.is_file())
     return {
         str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in found
-        if path.relative_to(results).parts[0] not in OF_TIME
+        for path in files
+        if path.relative_to(results).parts[0] not in PLACES_WITH_TIMES
         and not any(part.startswith(".") for part in path.relative_to(results).parts)
     }
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    checkout = set_up(tmp_path_factory.mktemp("undisturbed") / "checkout")
+def undisturbed_digests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    checkout = set_up(tmp_path_factory.mktemp("undisturbed_digests") / "checkout")
     checkout.snakemake(*RUN)
-    found = digests(checkout)
-    assert len(found) > 50
-    return found
+    file_digests = compute_digests(checkout)
+    assert len(file_digests) > 50
+    return file_digests
 
 
-def begin(checkout: Checkout) -> subprocess.Popen:
+def start_run(checkout: Checkout) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-m", "snakemake", *RUN],
         cwd=checkout.folder,
@@ -64,20 +64,20 @@ def begin(checkout: Checkout) -> subprocess.Popen:
     )
 
 
-def made(checkout: Checkout) -> int:
-    """How many files there are, half-written ones included."""
+def count_files(checkout: Checkout) -> int:
+    """Count the files of the results, with partial files."""
     return sum(1 for _ in checkout.folder.joinpath("results").rglob("*"))
 
 
-def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bytes(tmp_path, undisturbed):
+def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bytes(tmp_path, undisturbed_digests):
     """Kills come some files after each start, at a random moment, by SIGKILL or SIGTERM."""
     draw, checkout = random.Random(0), set_up(tmp_path / "checkout")
     (checkout.folder / "results").mkdir()
     kills = 0
     while kills < KILLS:
-        before, more = made(checkout), draw.randint(1, 8)
-        run = begin(checkout)
-        while run.poll() is None and made(checkout) < before + more:
+        files_before, more = count_files(checkout), draw.randint(1, 8)
+        run = start_run(checkout)
+        while run.poll() is None and count_files(checkout) < files_before + more:
             time.sleep(0.02)
         time.sleep(draw.uniform(0, 1))
         if run.poll() is not None:
@@ -88,29 +88,29 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bytes(tmp_path, u
         checkout.snakemake("--unlock", *RUN)
     checkout.snakemake(*RUN)
     assert kills >= min(KILLS, 5), "the run ended before it was killed often"
-    assert digests(checkout) == undisturbed
-    print(f"\n{kills} kills, {len(undisturbed)} files equal")
+    assert compute_digests(checkout) == undisturbed_digests
+    print(f"\n{kills} kills, {len(undisturbed_digests)} files equal")
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = shutil.which("mount") and subprocess.run(
+    mount = shutil.which("mount") and subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", folder], capture_output=True
     )
-    if not mounted or mounted.returncode:
+    if not mount or mount.returncode:
         pytest.skip("this user cannot mount a small disk")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def test_a_run_whose_disk_is_full_again_and_again_says_so_and_ends_in_the_same_bytes(
-    tmp_path, small_disk, undisturbed
+def test_a_run_whose_disk_is_full_again_and_again_ends_in_the_same_bytes(
+    tmp_path, small_disk, undisturbed_digests
 ):
     draw, checkout = random.Random(1), set_up(tmp_path / "checkout")
     (checkout.folder / "results").symlink_to(small_disk)
-    full, told, kilobytes = 0, 0, 200
+    full, sentences, kilobytes = 0, 0, 200
     while full < DISKS:
         run = subprocess.run(
             [sys.executable, "-m", "snakemake", *RUN],
@@ -123,7 +123,7 @@ def test_a_run_whose_disk_is_full_again_and_again_says_so_and_ends_in_the_same_b
         if run.returncode == 0:
             break
         full += 1
-        told += "the disk is full" in run.stdout
+        sentences += "the disk is full" in run.stdout
         # Snakemake itself may find no room for its benchmarks; our jobs have a sentence.
         assert not re.search(r'File ".*(scripts/|shape_of_learning)', run.stdout), run.stdout[
             -3000:
@@ -134,13 +134,13 @@ def test_a_run_whose_disk_is_full_again_and_again_says_so_and_ends_in_the_same_b
         subprocess.run(remount, check=True)
     subprocess.run(["mount", "-o", "remount,size=500m", small_disk], check=True)
     checkout.snakemake(*RUN)
-    assert told > full / 2
-    assert digests(checkout) == undisturbed
-    print(f"\n{full} full disks, {told} sentences, {len(undisturbed)} files equal")
+    assert sentences > full / 2
+    assert compute_digests(checkout) == undisturbed_digests
+    print(f"\n{full} full disks, {sentences} sentences, {len(undisturbed_digests)} files equal")
 
 
 # Python imports this file when it starts. Once a job opens its log, it gets little more memory than it has. OpenBLAS is
-# loaded before, since it tries for ever where there is no memory while it is loaded.
+# loaded before, since without memory it would retry for ever while it is loaded.
 LITTLE_MEMORY = """
 import os, resource, sys
 
@@ -156,14 +156,14 @@ if ".snakemake/scripts/" in " ".join(sys.orig_argv):
 """
 
 
-def test_a_run_whose_memory_is_exhausted_again_and_again_says_so_and_ends_in_the_same_bytes(
-    tmp_path, undisturbed
+def test_a_run_whose_memory_is_exhausted_again_and_again_ends_in_the_same_bytes(
+    tmp_path, undisturbed_digests
 ):
     draw, checkout = random.Random(2), set_up(tmp_path / "checkout")
     (tmp_path / "start").mkdir()
     (tmp_path / "start/sitecustomize.py").write_text(LITTLE_MEMORY)
-    failed, told, sentences = 0, 0, set()
-    while failed < MEMORIES:
+    failures, failures_with_sentence, sentences = 0, 0, set()
+    while failures < MEMORIES:
         more = str(draw.randint(0, 2 ** draw.randint(10, 30)))
         environment = checkout.environment(MORE_MEMORY=more)
         environment["PYTHONPATH"] = str(tmp_path / "start")
@@ -177,14 +177,15 @@ def test_a_run_whose_memory_is_exhausted_again_and_again_says_so_and_ends_in_the
         )
         if run.returncode == 0:
             break
-        failed += 1
-        told += "memory is exhausted" in run.stdout
+        failures += 1
+        failures_with_sentence += "memory is exhausted" in run.stdout
         sentences |= {line for line in run.stdout.splitlines() if line.startswith("ERROR")}
         assert not re.search(r'File ".*(scripts/|shape_of_learning)', run.stdout), run.stdout[
             -3000:
         ]
-        assert not checkout.partial_files()
+        assert not checkout.find_partial_files()
     checkout.snakemake(*RUN)
-    assert told > failed / 2, sentences
-    assert digests(checkout) == undisturbed
-    print(f"\n{failed} times without memory, {told} sentences, {len(undisturbed)} files equal")
+    assert failures_with_sentence > failures / 2, sentences
+    assert compute_digests(checkout) == undisturbed_digests
+    equal_files = f"{len(undisturbed_digests)} files equal"
+    print(f"\n{failures} times without memory, {failures_with_sentence} sentences, {equal_files}")

@@ -1,4 +1,4 @@
-"""The isotropies that the authors' README has of pythia-70m, from the weights in the cache or on the Hub."""
+"""The isotropies of pythia-70m in the authors' README, from the weights in the cache or on the Hub."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import transformers
 
 from shape_of_learning.metrics.registry import find_measure
 
-# I of input and output, and of both less their mean.
+# Isotropy I of the input and output embeddings, and of both without their mean.
 PUBLISHED = {
     ("input", False): 0.9584758,
     ("output", False): 0.0830891,
@@ -17,7 +17,7 @@ PUBLISHED = {
 
 
 def test_the_published_isotropies_of_pythia_70m():
-    """The authors' signs are what their eigh gave."""
+    """The signs of the authors' eigenvectors are unknown, so that both are tried."""
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
             "EleutherAI/pythia-70m", dtype=torch.float32
@@ -25,12 +25,16 @@ def test_the_published_isotropies_of_pythia_70m():
     except OSError as error:
         pytest.skip(f"pythia-70m is neither in the cache nor on the Hub: {error}")
     ends = {"input": model.get_input_embeddings(), "output": model.get_output_embeddings()}
-    for (end, center), published in PUBLISHED.items():
+    for (end, center), published_value in PUBLISHED.items():
         weight = ends[end].weight.detach()
         W = weight - weight.mean(dim=0) if center else weight
         _, directions = torch.linalg.eigh(W.T @ W)
-        sums = [torch.exp(W @ each).sum(dim=0) for each in (directions, -directions)]
+        sums = [torch.exp(W @ value).sum(dim=0) for value in (directions, -directions)]
         name = f"matrix_partition_isotropy{'_centered' if center else ''}"
-        ours = find_measure(name).configure(name, {}).load()(weight.numpy())
-        found = [*(float(F.min() / F.max()) for F in sums), float(np.exp(ours))]
-        assert published in [pytest.approx(each, abs=1e-3) for each in found], (end, center, found)
+        own_value = find_measure(name).configure(name, {}).load()(weight.numpy())
+        values = [*(float(F.min() / F.max()) for F in sums), float(np.exp(own_value))]
+        assert published_value in [pytest.approx(value, abs=1e-3) for value in values], (
+            end,
+            center,
+            values,
+        )

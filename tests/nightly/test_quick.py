@@ -16,16 +16,16 @@ from hub_server import HubRepository, serve_hub
 from shape_of_learning.plan.steps import choose
 from tiny_models import save_tokenizer
 
-PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
-STEPS = 3  # of its eight
-REVISIONS = choose({"log": STEPS}, PYTHIA_OFFERS)
+OFFERED_STEPS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
+STEPS = 3  # config/quick.yaml has eight
+REVISIONS = choose({"log": STEPS}, OFFERED_STEPS)
 BIN = "pytorch_model.bin"
-# Of the tokenizers; with about as many characters to a token as the real ones.
+# Tokens of these tokenizers have about as many characters as those of the real ones.
 VOCABULARY = 12_000
 
 
 def save_pythia(folder: Path, step: int) -> None:
-    """EleutherAI/pythia-14m at a step: float16, pickled."""
+    """Save random weights like EleutherAI/pythia-14m at a step: float16, pickled."""
     torch.manual_seed(step)
     size = {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
     config = hf.GPTNeoXConfig(vocab_size=VOCABULARY, intermediate_size=512, **size)
@@ -50,7 +50,7 @@ def endpoint(
         folder = shutil.copytree(words["decoder"], sources / f"step{step}")
         save_pythia(folder, step)
         commit = pythia.commit(f"step{step}", folder, large=(BIN,))
-    for step in set(PYTHIA_OFFERS) - set(REVISIONS):  # offered, and not to be chosen
+    for step in set(OFFERED_STEPS) - set(REVISIONS):  # offered, but not chosen
         pythia.branch(f"step{step}", commit)
 
     bert = shutil.copytree(words["encoder"], sources / "bert")
@@ -75,7 +75,7 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
     text.write_bytes(lzma.decompress(real_text.read_bytes()))
     digest = hashlib.sha256(text.read_bytes()).hexdigest()
     source = {"urls": [str(text)], "sha256": digest, "member": "enwik8", "format": "mediawiki"}
-    # The text that is at hand, few steps and one small batch of vectors, which is as far as a test need go.
+    # A text at hand, few steps and one small batch of vectors are enough for a test.
     changes = {
         "training_steps": {"pythia-14m": {"log": STEPS}},
         "corpus": {"sources": {"enwik8": source}},
@@ -87,8 +87,8 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
         *("--configfile", "config/quick.yaml", "changes.yaml", "--cores", "2"),
         environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
     )
-    drawn = {path.stem for path in (checkout.folder / "results/figures").glob("*.pdf")}
-    named = yaml.safe_load((checkout.folder / "config/quick.yaml").read_text())["figures"]
-    assert {name for name, models in named.items() if models} <= drawn
+    drawn_names = {path.stem for path in (checkout.folder / "results/figures").glob("*.pdf")}
+    figures = yaml.safe_load((checkout.folder / "config/quick.yaml").read_text())["figures"]
+    assert {name for name, models in figures.items() if models} <= drawn_names
     verdicts = (checkout.folder / "results/checkpoints/pythia-14m.csv").read_text()
     assert [int(row.split(",")[0]) for row in verdicts.splitlines()[1:]] == REVISIONS

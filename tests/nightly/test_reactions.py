@@ -14,12 +14,12 @@ FINETUNED = ("bert_ft", "bert_ft_10k_25s")
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    """The folder of the tables, and what the command printed."""
+def measured_reactions(tmp_path_factory):
+    """The folder of the tables, and the output of the command."""
     folder = tmp_path_factory.mktemp("reactions")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     subprocess.run([*install, "--target", folder / "packages", "rxnfp==0.1.0"], check=True)
-    printed = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "benchmarks.reactions", folder / "reactions"],
         check=True,
         cwd=REPOSITORY,
@@ -27,7 +27,7 @@ def measured(tmp_path_factory):
         capture_output=True,
         text=True,
     ).stdout
-    return folder / "reactions", printed
+    return folder / "reactions", output
 
 
 def read_last_layer(folder, table: str, name: str) -> pd.DataFrame:
@@ -36,13 +36,13 @@ def read_last_layer(folder, table: str, name: str) -> pd.DataFrame:
 
 
 def list_values(folder, table: str, is_meant: str) -> list[float]:
-    """The value before, and that of each model after."""
+    """Return the value before fine-tuning, and the values of both models after it."""
     rows = [read_last_layer(folder, table, name).query(is_meant) for name in FINETUNED]
-    before, *after = (
-        float(of.loc[of["step"] == step, "value"].iloc[0])
-        for of, step in ((rows[0], 0), (rows[0], 1), (rows[1], 1))
+    start_value, *end_values = (
+        float(model_rows.loc[model_rows["step"] == step, "value"].iloc[0])
+        for model_rows, step in ((rows[0], 0), (rows[0], 1), (rows[1], 1))
     )
-    return [before, *after]
+    return [start_value, *end_values]
 
 
 def read_page_row(title: str) -> list[float]:
@@ -69,24 +69,28 @@ def read_page_row(title: str) -> list[float]:
         ),
     ],
 )
-def test_the_page_says_what_is_measured(measured, title, table, is_meant, digits):
-    values = list_values(measured[0], table, is_meant)
+def test_numbers_on_the_page_are_the_measured_ones(
+    measured_reactions, title, table, is_meant, digits
+):
+    values = list_values(measured_reactions[0], table, is_meant)
     assert [round(value, digits) for value in values] == read_page_row(title)
 
 
-def test_the_page_counts_elongated_directions(measured):
+def test_the_page_counts_elongated_directions(measured_reactions):
     counts = []
     for name in FINETUNED:
-        rows = read_last_layer(measured[0], "finetuning_spectra", name)
-        least = 10 * rows.loc[rows["step"] == 0, "median"].iloc[0]
-        counts += [int((of["eigenvalue"] > least).sum()) for _, of in rows.groupby("step")]
-    before, first, again, second = counts
-    assert before == again
-    assert [before, first, second] == read_page_row("elongated directions")
+        rows = read_last_layer(measured_reactions[0], "finetuning_spectra", name)
+        limit = 10 * rows.loc[rows["step"] == 0, "median"].iloc[0]
+        counts += [
+            int((step_rows["eigenvalue"] > limit).sum()) for _, step_rows in rows.groupby("step")
+        ]
+    start_count, first, same_start_count, second = counts
+    assert start_count == same_start_count
+    assert [start_count, first, second] == read_page_row("elongated directions")
 
 
-def test_one_claim_is_supported_and_none_refuted(measured):
-    verdicts = dict(re.findall(r"^(finetuning_\w+): (\w+)", measured[1], re.MULTILINE))
+def test_one_claim_is_supported_and_none_refuted(measured_reactions):
+    verdicts = dict(re.findall(r"^(finetuning_\w+): (\w+)", measured_reactions[1], re.MULTILINE))
     assert verdicts == {
         "finetuning_does_not_raise_isotropy": "undecided",
         "finetuning_changes_local_structure": "supported",

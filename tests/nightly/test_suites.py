@@ -1,4 +1,4 @@
-"""Suites under their real names, from a Hub on loopback: Ettin's tags and PolyPythias' seeds, drawn."""
+"""Figures of suites under their real names, from a Hub on loopback: Ettin's tags and PolyPythias' seeds."""
 
 import lzma
 import shutil
@@ -28,8 +28,8 @@ TOKENS = {
 }
 
 
-def model_of(name, seed):
-    """A random model of the architecture that the repository's models have."""
+def make_model(name, seed):
+    """Make a random model with the architecture of the repository's models."""
     torch.manual_seed(seed)
     if "pythia" in name:
         size = SIZE | {"hidden_size": 128, "num_hidden_layers": 6, "num_attention_heads": 4}
@@ -53,7 +53,7 @@ def endpoint(tmp_path_factory, hub_program, real_text):
         repository = HubRepository(root, name)
         for step in ("main", *STEPS):
             folder = shutil.copytree(words, sources / f"{number} {step}")
-            model_of(name, hash((number, step)) % 1000).save_pretrained(folder)
+            make_model(name, hash((number, step)) % 1000).save_pretrained(folder)
             branch = "main" if step == "main" else f"step{step}"
             commit = repository.commit(branch, folder, large=("model.safetensors",))
             if "ettin" in name and step != "main":
@@ -70,7 +70,9 @@ def endpoint(tmp_path_factory, hub_program, real_text):
         yield address
 
 
-def test_ettin_is_figure_1_and_seeds_are_one_curve_with_a_band(checkout, endpoint, real_text):
+def test_ettin_is_drawn_in_figure_1_and_seeds_as_one_curve_with_a_band(
+    checkout, endpoint, real_text
+):
     text = checkout.folder / "text.txt"
     text.write_bytes(lzma.decompress(real_text.read_bytes())[:400_000])
     seeds = [f"polypythia-14m-{seed}" for seed in range(1, 10)]
@@ -87,13 +89,13 @@ def test_ettin_is_figure_1_and_seeds_are_one_curve_with_a_band(checkout, endpoin
         },
     }
     checkout.write("changes.yaml", changes)
-    said = checkout.snakemake(
+    output = checkout.snakemake(
         *("figure_1", "figure_2", "--configfile", "changes.yaml", "--cores", "2"),
         environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
     )
-    rows = checkout.rows("results/figures/figure_1.csv")
-    assert {row["model"] for row in rows} == {"ettin-encoder-17m", "ettin-decoder-17m"}, said
-    rows = checkout.rows("results/figures/figure_2.csv")
+    rows = checkout.read_rows("results/figures/figure_1.csv")
+    assert {row["model"] for row in rows} == {"ettin-encoder-17m", "ettin-decoder-17m"}, output
+    rows = checkout.read_rows("results/figures/figure_2.csv")
     assert {(row["model"], row["label"]) for row in rows} == {(seeds[0], "PolyPythia-14M")}
     assert {int(row["step"]) for row in rows} == set(STEPS)
     assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in rows)

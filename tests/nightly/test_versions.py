@@ -19,23 +19,23 @@ from checkouts import REPOSITORY, Checkout
 from tiny_models import USUAL, save_tokenizer
 
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
-# Relative: of float32 forward passes by another build, and after updates of a training by it.
+# Relative tolerances of float32 forward passes by another build, and of a training by it.
 TABLES = {"python.csv": 1e-4, "command.csv": 1e-4, "callback.csv": 1e-3}
 KEYS = ["step", "layer", "estimator"]
 
 
 def measure(python: Path, model: Path, output: Path) -> str:
-    """Run the script and return what it says first: the versions."""
+    """Run the script and return its first line: the versions."""
     variables = {**os.environ, "PYTHONPATH": str(REPOSITORY / "workflow"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         [python, REPOSITORY / "tests/measure_in_versions.py", model, output],
         env=variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert done.returncode == 0, done.stdout[-5000:]
-    return done.stdout.splitlines()[0]
+    assert process.returncode == 0, process.stdout[-5000:]
+    return process.stdout.splitlines()[0]
 
 
 @pytest.fixture(scope="module")
@@ -49,39 +49,41 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pinned(model: Path) -> Path:
+def pinned_tables(model: Path) -> Path:
     output = model.parent / "pinned"
     measure(Path(sys.executable), model, output)
     return output
 
 
 def install(extra: str, resolution: str, folder: Path) -> Path:
-    """Install what an extra of ours asks for, without ours, and return the Python that has it."""
+    """Install the requirements of an extra of ours, without our package; return the Python that has them."""
     uv, python = Path(sys.executable).with_name("uv"), folder / "environment/bin/python"
-    listed = folder / "requirements.txt"
-    found = os.environ.get("PIP_FIND_LINKS")
-    options = ["--find-links", found] if found else []
-    project = [REPOSITORY / "pyproject.toml", "--extra", extra, "--output-file", listed]
+    requirements = folder / "requirements.txt"
+    find_links = os.environ.get("PIP_FIND_LINKS")
+    options = ["--find-links", find_links] if find_links else []
+    project = [REPOSITORY / "pyproject.toml", "--extra", extra, "--output-file", requirements]
     for command in (
         [uv, "venv", "--quiet", "--python", sys.executable, python.parents[1]],
         [uv, "pip", "compile", "--quiet", "--resolution", resolution, *project, *options],
-        [uv, "pip", "install", "--quiet", "--python", python, "-r", listed, *options],
+        [uv, "pip", "install", "--quiet", "--python", python, "-r", requirements, *options],
     ):
         subprocess.run(command, check=True, cwd=folder)
     return python
 
 
-@pytest.mark.parametrize("which", RESOLUTIONS)
-def test_a_version_at_either_end_gives_the_pinned_numbers(which, model, pinned, tmp_path):
+@pytest.mark.parametrize("end", RESOLUTIONS)
+def test_oldest_and_newest_versions_give_the_numbers_of_the_pinned_ones(
+    end, model, pinned_tables, tmp_path
+):
     output = tmp_path / "tables"
-    print(measure(install("models", RESOLUTIONS[which], tmp_path), model, output))
+    print(measure(install("models", RESOLUTIONS[end], tmp_path), model, output))
     for name, tolerance in TABLES.items():
-        one, other = (pd.read_csv(folder / name) for folder in (pinned, output))
-        pd.testing.assert_frame_equal(one[KEYS], other[KEYS], check_dtype=False)
-        np.testing.assert_allclose(one["value"], other["value"], rtol=tolerance, atol=1e-5)
+        pinned_table, table = (pd.read_csv(folder / name) for folder in (pinned_tables, output))
+        pd.testing.assert_frame_equal(pinned_table[KEYS], table[KEYS], check_dtype=False)
+        np.testing.assert_allclose(pinned_table["value"], table["value"], rtol=tolerance, atol=1e-5)
 
 
-def test_the_extra_workflow_alone_runs(checkout, tmp_path):
+def test_the_extra_workflow_is_enough_for_a_figure(checkout, tmp_path):
     alone = Checkout(checkout.folder, install("workflow", RESOLUTIONS["newest"], tmp_path))
     tiny_runs.set_up(alone)
     alone.snakemake("figure_1", "--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")

@@ -1,4 +1,4 @@
-"""Without a paper, types are sound and every test that is left can be imported."""
+"""Without a paper types are sound, and all remaining tests can be imported."""
 
 import pytest
 

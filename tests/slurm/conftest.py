@@ -12,7 +12,7 @@ from on_slurm import SlurmCheckout
 from one_host_slurm import OneHostSlurm, UnavailableError
 from tiny_runs import RECIPE
 
-# What is tested is how jobs travel.
+# The models may be tiny, since these tests are about jobs.
 ENTRIES = {
     f"small-{role}": {
         "role": role,
@@ -57,8 +57,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneHostSlurm]:
 @pytest.fixture(scope="session")
 def snakemake_on_slurm() -> Path:
     """The Python that has the plugin."""
-    kept = Path(os.environ.get("SLURM_ENVIRONMENT", REPOSITORY / ".venv-slurm"))
-    python = kept / "bin" / "python"
+    folder = Path(os.environ.get("SLURM_ENVIRONMENT", REPOSITORY / ".venv-slurm"))
+    python = folder / "bin" / "python"
     if not python.exists():
         pytest.skip(f"{python} is missing: run `make slurm`")
     return python
@@ -66,7 +66,7 @@ def snakemake_on_slurm() -> Path:
 
 @pytest.fixture(scope="session")
 def local_run(tmp_path_factory: pytest.TempPathFactory, slurm) -> Checkout:
-    """The whole chain, on this machine alone."""
+    """A run of the whole chain on this machine."""
     checkout = check_out(tmp_path_factory.mktemp("local") / "checkout")
     checkout.write("config/models/small.yaml", ENTRIES)
     checkout.write("small.yaml", SETTINGS)
@@ -74,8 +74,8 @@ def local_run(tmp_path_factory: pytest.TempPathFactory, slurm) -> Checkout:
     return checkout
 
 
-def small_checkout(folder: Path, python: Path, slurm: OneHostSlurm) -> SlurmCheckout:
-    checkout = SlurmCheckout(check_out(folder).folder, with_plugin=python, slurm=slurm)
+def make_small_checkout(folder: Path, python: Path, slurm: OneHostSlurm) -> SlurmCheckout:
+    checkout = SlurmCheckout(check_out(folder).folder, plugin_python=python, slurm=slurm)
     checkout.write("config/models/small.yaml", ENTRIES)
     checkout.write("small.yaml", SETTINGS)
     return checkout
@@ -83,17 +83,17 @@ def small_checkout(folder: Path, python: Path, slurm: OneHostSlurm) -> SlurmChec
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory, local_run, slurm, snakemake_on_slurm) -> SlurmCheckout:
-    """The whole chain on the cluster."""
+    """A run of the whole chain on the cluster."""
     folder = tmp_path_factory.mktemp("cluster") / "checkout"
-    checkout = small_checkout(folder, snakemake_on_slurm, slurm)
+    checkout = make_small_checkout(folder, snakemake_on_slurm, slurm)
     checkout.run()
     return checkout
 
 
 @pytest.fixture
-def pretrained(tmp_path, local_run, slurm, snakemake_on_slurm) -> SlurmCheckout:
-    """A checkout in which corpus and weights are there already."""
-    checkout = small_checkout(tmp_path / "checkout", snakemake_on_slurm, slurm)
-    for made in ("results/corpus", "results/pretrained"):
-        shutil.copytree(local_run.folder / made, checkout.folder / made)
+def checkout_with_weights(tmp_path, local_run, slurm, snakemake_on_slurm) -> SlurmCheckout:
+    """A checkout with the corpus and the weights of the local run."""
+    checkout = make_small_checkout(tmp_path / "checkout", snakemake_on_slurm, slurm)
+    for place in ("results/corpus", "results/pretrained"):
+        shutil.copytree(local_run.folder / place, checkout.folder / place)
     return checkout

@@ -1,4 +1,4 @@
-"""Runs through the committed profile, watched and disturbed from outside."""
+"""Runs through the committed profile, which tests watch and disturb."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from checkouts import Checkout
-from one_host_slurm import OneHostSlurm, Submitted
+from one_host_slurm import OneHostSlurm, SubmittedJob
 
 PROFILE = ("--profile", "workflow/profiles/slurm", "--configfile", "small.yaml")
 # A cluster's pace would make every test a minute longer.
@@ -23,18 +23,18 @@ class SlurmCheckout(Checkout):
 
     Attributes
     ----------
-    with_plugin : Path
+    plugin_python : Path
         The interpreter that has Snakemake and the plugin.
     slurm : OneHostSlurm
         The cluster.
     """
 
-    with_plugin: Path
+    plugin_python: Path
     slurm: OneHostSlurm
 
-    def jobs(self) -> list[Submitted]:
-        """What has been submitted from this checkout, in the order of submission."""
-        return [job for job in self.slurm.jobs() if Path(job.log).is_relative_to(self.folder)]
+    def list_jobs(self) -> list[SubmittedJob]:
+        """Return the jobs of this checkout in the order of submission."""
+        return [job for job in self.slurm.list_jobs() if Path(job.log).is_relative_to(self.folder)]
 
     def start(self, *arguments: str, targets: tuple[str, ...] = ()) -> subprocess.Popen:
         """Start Snakemake, its output in ``run.log``."""
@@ -42,7 +42,7 @@ class SlurmCheckout(Checkout):
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         with (self.folder / "run.log").open("w") as log:
             return subprocess.Popen(
-                [self.with_plugin, "-m", "snakemake", *targets, *PROFILE, *PACE, *arguments],
+                [self.plugin_python, "-m", "snakemake", *targets, *PROFILE, *PACE, *arguments],
                 cwd=self.folder,
                 env={**os.environ, "PATH": path},
                 stdout=log,
@@ -55,22 +55,22 @@ class SlurmCheckout(Checkout):
             code = process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise AssertionError(f"Snakemake does not end:\n{self.printed()[-5000:]}") from None
-        assert (code == 0) == succeeds, self.printed()[-5000:]
-        return self.printed()
+            raise AssertionError(f"Snakemake does not end:\n{self.read_log()[-5000:]}") from None
+        assert (code == 0) == succeeds, self.read_log()[-5000:]
+        return self.read_log()
 
     def run(self, *arguments: str, targets: tuple[str, ...] = (), succeeds: bool = True) -> str:
         """Run Snakemake to its end."""
         return self.finish(self.start(*arguments, targets=targets), succeeds=succeeds)
 
-    def printed(self) -> str:
+    def read_log(self) -> str:
         return (self.folder / "run.log").read_text()
 
-    def wait_for(self, holds: Callable[[Submitted], bool]) -> Submitted:
-        """Wait for a job of which `holds` is true."""
+    def wait_for(self, holds: Callable[[SubmittedJob], bool]) -> SubmittedJob:
+        """Wait for a job for which `holds` is true."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            if found := next(filter(holds, self.jobs()), None):
-                return found
+            if job := next(filter(holds, self.list_jobs()), None):
+                return job
             time.sleep(0.2)
-        raise AssertionError(f"waited in vain; jobs: {self.jobs()}\n{self.printed()[-3000:]}")
+        raise AssertionError(f"waited in vain; jobs: {self.list_jobs()}\n{self.read_log()[-3000:]}")

@@ -23,7 +23,7 @@ MARK = "# Written by tests/slurm/one_host_slurm.py, which removes it."
 
 
 class UnavailableError(Exception):
-    """Why there is no SLURM on this host."""
+    """Raised with the reason why there is no SLURM on this host."""
 
 
 class OneHostSlurm:
@@ -44,25 +44,25 @@ class OneHostSlurm:
         """
         if os.geteuid() != 0:
             raise UnavailableError("SLURM's daemons take root here, and this is another user")
-        _stop_what_a_killed_test_has_left()
+        _stop_remaining_cluster()
         _install()
         self._configure()
-        self._daemon(
+        self._start_daemon(
             "munged", "--force", f"--key-file={self.folder / 'munge.key'}",
             f"--socket={self.socket}", f"--pid-file={self.folder / 'munged.pid'}",
             f"--log-file={self.folder / 'munged.log'}", f"--seed-file={self.folder / 'munge.seed'}",
         )  # fmt: skip
-        self._daemon("slurmctld", "-c")
+        self._start_daemon("slurmctld", "-c")
         for node in NODES:
-            self._daemon("slurmd", "-N", node)
-        _wait("the nodes are idle", lambda: self.states() == ["idle"] * len(NODES))
+            self._start_daemon("slurmd", "-N", node)
+        _wait("the nodes are idle", lambda: self.list_states() == ["idle"] * len(NODES))
 
     def stop(self) -> None:
         """Cancel what runs, stop the daemons and remove the configuration."""
         with suppress(Exception):
             subprocess.run(["scancel", "--user=root"], timeout=10, check=False)
         for name in [*(f"slurmd-{node}" for node in NODES), "slurmctld", "munged"]:
-            self._end(name)
+            self._end_daemon(name)
         for file in ("slurm.conf", "gres.conf"):
             path = CONFIGURATION / file
             # Left behind, it makes every later start of Snakemake wait for a controller.
@@ -72,32 +72,32 @@ class OneHostSlurm:
             hosts = Path("/etc/hosts")
             hosts.write_text(hosts.read_text().replace(self._added_host_line, ""))
 
-    def states(self) -> list[str]:
+    def list_states(self) -> list[str]:
         """State of each node, such as ``idle`` or ``down``."""
-        rows = {line.split()[0]: line.split()[1] for line in _lines("sinfo -h -N -o", "%N %T")}
+        rows = {line.split()[0]: line.split()[1] for line in _list_lines("sinfo -h -N -o", "%N %T")}
         return [rows.get(node, "missing").rstrip("*") for node in NODES]
 
     def set_state(self, node: str, state: str) -> None:
-        """Do to a node what an administrator would."""
+        """Set the state of a node, as an administrator does."""
         command = ["scontrol", "update", f"nodename={node}", f"state={state}", "reason=test"]
         subprocess.run(command, check=True)
 
     def start_at_once(self, number: int) -> None:
-        """Spare a job that went back into the queue the two minutes that SLURM makes it wait."""
+        """Start a requeued job without the two minutes that SLURM makes it wait."""
         command = ["scontrol", "update", f"jobid={number}", "starttime=now"]
         _wait(
             f"job {number} is in the queue again",
             lambda: subprocess.run(command, capture_output=True).returncode == 0,
         )
 
-    def jobs(self) -> list["Submitted"]:
+    def list_jobs(self) -> list["SubmittedJob"]:
         """Return all jobs of this cluster's life so far, in the order of submission."""
-        found = []
-        for line in _lines("scontrol -o show", "job"):
+        submitted_jobs = []
+        for line in _list_lines("scontrol -o show", "job"):
             fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
             if "JobId" in fields:
-                found.append(Submitted(fields))
-        return sorted(found, key=lambda job: job.number)
+                submitted_jobs.append(SubmittedJob(fields))
+        return sorted(submitted_jobs, key=lambda job: job.number)
 
     def _configure(self) -> None:
         for name in ("state", *(f"spool-{node}" for node in NODES)):
@@ -122,14 +122,14 @@ class OneHostSlurm:
             f"{MARK}\nAutoDetect=off\nNodeName=g1 Name=gpu File=/dev/null\n"
         )
 
-    def _daemon(self, *command: str) -> None:
+    def _start_daemon(self, *command: str) -> None:
         name = f"{command[0]}-{command[-1]}" if command[0] == "slurmd" else command[0]
         program = shutil.which(command[0], path=f"{os.environ['PATH']}:/usr/sbin")
         subprocess.run([program, *command[1:]], check=True, start_new_session=True)
-        _wait(f"{name} runs", lambda: self._process(name) is not None)
+        _wait(f"{name} runs", lambda: self._find_process(name) is not None)
 
-    def _process(self, name: str) -> int | None:
-        """Number of a daemon's process, if that is what runs under the number that it wrote."""
+    def _find_process(self, name: str) -> int | None:
+        """Return the number of a daemon's process, if the process with the number in its file is the daemon."""
         with suppress(OSError, ValueError):
             number = int((self.folder / f"{name}.pid").read_text())
             program = Path(f"/proc/{number}/exe").readlink().name  # fails for a zombie
@@ -137,17 +137,17 @@ class OneHostSlurm:
             return number if program.split("-")[0] == name.split("-")[0] else None
         return None
 
-    def _end(self, name: str) -> None:
+    def _end_daemon(self, name: str) -> None:
         for kind, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 5)):
-            number = self._process(name)
+            number = self._find_process(name)
             if number is None:
                 return
             os.kill(number, kind)
             with suppress(UnavailableError):
-                _wait(f"{name} has ended", lambda: self._process(name) is None, seconds)
+                _wait(f"{name} has ended", lambda: self._find_process(name) is None, seconds)
 
 
-class Submitted:
+class SubmittedJob:
     """A job as SLURM knows it."""
 
     def __init__(self, fields: dict[str, str]):
@@ -157,11 +157,13 @@ class Submitted:
         self.state = fields["JobState"]
         self.node = fields.get("NodeList", "")
         self.partition = fields["Partition"]
-        # What it has asked for: without a database, SLURM does not list GPUs under TRES.
-        self.has_gpu = any("gres:gpu" in fields.get(f"TresPer{per}", "") for per in ("Job", "Node"))
-        given = dict(item.split("=") for item in fields["TRES"].split(","))
-        unit = {"M": 1, "G": 1024}[given["mem"][-1]]
-        self.megabytes = round(float(given["mem"][:-1]) * unit)
+        # The requested resources: without a database, SLURM does not list GPUs under TRES.
+        self.has_gpu = any(
+            "gres:gpu" in fields.get(f"TresPer{scope}", "") for scope in ("Job", "Node")
+        )
+        trackable_resources = dict(item.split("=") for item in fields["TRES"].split(","))
+        unit = {"M": 1, "G": 1024}[trackable_resources["mem"][-1]]
+        self.megabytes = round(float(trackable_resources["mem"][:-1]) * unit)
         self.restarts = int(fields["Restarts"])
         self.log = fields["StdOut"]
 
@@ -170,7 +172,7 @@ class Submitted:
         return f"{self.number} {self.comment} {self.state} on {self.node}{gpu}"
 
 
-def _stop_what_a_killed_test_has_left() -> None:
+def _stop_remaining_cluster() -> None:
     configuration = CONFIGURATION / "slurm.conf"
     if not configuration.exists():
         return
@@ -186,8 +188,8 @@ def _install() -> None:
     query = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}", *PACKAGES]
     if not shutil.which("apt-get"):
         raise UnavailableError("SLURM is installed from Debian's packages, and there is no apt-get")
-    listed = subprocess.run(query, capture_output=True, text=True)
-    if listed.returncode == 0 and listed.stdout.split() == ["ii"] * len(PACKAGES):
+    process = subprocess.run(query, capture_output=True, text=True)
+    if process.returncode == 0 and process.stdout.split() == ["ii"] * len(PACKAGES):
         return
     policy = Path("/usr/sbin/policy-rc.d")
     is_ours = not policy.exists()
@@ -208,14 +210,14 @@ def _install() -> None:
             policy.unlink()
 
 
-def _lines(command: str, last: str) -> list[str]:
+def _list_lines(command: str, last: str) -> list[str]:
     run = subprocess.run([*command.split(), last], capture_output=True, text=True, timeout=60)
     return run.stdout.splitlines()
 
 
-def _wait(what: str, holds, seconds: float = 60) -> None:
+def _wait(event: str, holds, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
-            raise UnavailableError(f"SLURM does not start: waited {seconds:.0f} s until {what}")
+            raise UnavailableError(f"SLURM does not start: waited {seconds:.0f} s until {event}")
         time.sleep(0.1)

@@ -21,31 +21,31 @@ from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 DIMENSIONS = ("two_nn", "mada", "mom", "mle", "two_nn_authors")
-# What the search promises of a distance, and what the estimators make of it.
-RELATIVE = 1e-8
+# The search promises this precision of distances, and the estimators keep it.
+RELATIVE_TOLERANCE = 1e-8
 
 
-def with_duplicates():
+def draw_duplicates():
     X = hidden_states(600)
-    X[400:440] = X[380:420]  # in other windows, and one in its own
+    X[400:440] = X[380:420]  # one of them in the same window, the others in other windows
     X[3] = X[2]
     return X
 
 
-def with_ties():
+def draw_ties():
     return np.round(gaussian(600, 3) * 4)
 
 
-def in_two_halves():
-    """Neighbours are all in the same half of the text, so that some lack more than a margin."""
+def draw_two_halves():
+    """Draw vectors whose neighbours are all in the same half of the text, so that some lose most neighbours."""
     return gaussian(600, 5) + 100 * (np.arange(600)[:, None] // 300)
 
 
-HARD = {
+HARD_CLOUDS = {
     "plain": lambda: hidden_states(600),
-    "duplicates": with_duplicates,
-    "ties": with_ties,
-    "halves": in_two_halves,
+    "duplicates": draw_duplicates,
+    "ties": draw_ties,
+    "halves": draw_two_halves,
     "few": lambda: hidden_states(130),
 }
 
@@ -55,44 +55,52 @@ def group_rows(n, windows=40):
     return window_of, selections.group_windows(windows, 0)
 
 
-def lists_of(X, k):
-    found = nearest_neighbours(X, min(count_searched_neighbours(k), len(X) - 1))
-    return NeighbourLists(*found, np.arange(len(X)))
+def list_neighbours(X, k):
+    neighbours = nearest_neighbours(X, min(count_searched_neighbours(k), len(X) - 1))
+    return NeighbourLists(*neighbours, np.arange(len(X)))
 
 
-@pytest.mark.parametrize("cloud", HARD)
+@pytest.mark.parametrize("cloud", HARD_CLOUDS)
 @pytest.mark.parametrize("name", DIMENSIONS)
-def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
-    X = HARD[cloud]()
+def test_jackknife_values_of_dimensions_are_those_of_a_new_neighbour_search(name, cloud):
+    X = HARD_CLOUDS[cloud]()
     window_of, groups = group_rows(len(X))
     group_of = groups[window_of]
     measure = MEASURES[name].configure(name, {})
-    lists = lists_of(X, 128)
-    value, reused, recomputed = measure_batch(
+    lists = list_neighbours(X, 128)
+    value, reused_values, recomputed_values = measure_batch(
         Batch(window_of, window_of, group_of, 0, lists), measure
     )
     function, k = measure.load(), measure.neighbours
     search = nearest_distances if measure.collapse else distances_by_brute_force
     distances = search(X, k)
-    assert value == pytest.approx(function(distances), rel=RELATIVE)
-    first = np.unique(lists.distinct_of, return_index=True)[1]
+    assert value == pytest.approx(function(distances), rel=RELATIVE_TOLERANCE)
+    first_rows = np.unique(lists.distinct_of, return_index=True)[1]
     for group in range(GROUPS):
-        left = group_of != group
-        expected = function(search(X[left], k))
-        assert recomputed[group] == pytest.approx(expected, rel=RELATIVE, nan_ok=True)
-        of_distinct = np.isin(np.arange(len(first)), lists.distinct_of[left])
-        as_found = distances[of_distinct if measure.collapse else left]
-        assert reused[group] == pytest.approx(function(as_found), rel=RELATIVE)
+        remaining_rows = group_of != group
+        expected = function(search(X[remaining_rows], k))
+        assert recomputed_values[group] == pytest.approx(
+            expected, rel=RELATIVE_TOLERANCE, nan_ok=True
+        )
+        remaining_distinct_rows = np.isin(
+            np.arange(len(first_rows)), lists.distinct_of[remaining_rows]
+        )
+        remaining_distances = distances[
+            remaining_distinct_rows if measure.collapse else remaining_rows
+        ]
+        assert reused_values[group] == pytest.approx(
+            function(remaining_distances), rel=RELATIVE_TOLERANCE
+        )
 
 
 def test_a_vector_with_too_few_remaining_neighbours_has_no_value():
-    """Ten neighbours are searched, and those of one vector are all in the group that is left out."""
+    """Ten neighbours are searched, and all neighbours of one vector are in the group that is left out."""
     X = np.concatenate([gaussian(12, 4) * 1e-3, gaussian(60, 4) + 50])
     lists = NeighbourLists(*nearest_neighbours(X, 10), np.arange(len(X)))
     present = np.ones(72, bool)
     present[1:12] = False
-    (found,) = lists.recompute_neighbours([present], 2)
-    np.testing.assert_allclose(found, nearest_distances(X[12:], 2), rtol=1e-9)
+    (distances,) = lists.recompute_neighbours([present], 2)
+    np.testing.assert_allclose(distances, nearest_distances(X[12:], 2), rtol=1e-9)
 
 
 def test_near_duplicates_are_counted():
@@ -102,14 +110,14 @@ def test_near_duplicates_are_counted():
     assert lists.near_duplicate_share() == 40 / 200
 
 
-def one_direction_of_one_row():
+def draw_one_dominant_row():
     X = np.zeros((320, 200))
     X[np.arange(320), np.arange(320) % 160] = 1 + np.arange(320) / 320
     X[7, 199] = 1e3
     return X
 
 
-VECTORS = {**CLOUDS, "no_gap": lambda: gaussian(700, 300), "one_row": one_direction_of_one_row}
+VECTORS = {**CLOUDS, "no_gap": lambda: gaussian(700, 300), "one_row": draw_one_dominant_row}
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -118,19 +126,19 @@ VECTORS = {**CLOUDS, "no_gap": lambda: gaussian(700, 300), "one_row": one_direct
     ("jackknife_function", "function"),
     [(anisotropy_jackknife, anisotropy), (average_cosine_jackknife, average_cosine)],
 )
-def test_values_of_vectors_are_those_of_the_rows_that_are_left(
+def test_jackknife_values_are_the_values_of_the_remaining_rows(
     jackknife_function, function, name, center
 ):
     X = np.asarray(VECTORS[name](), dtype=np.float64)
     parts = np.array_split(random_stream(0, "parts").permutation(len(X)), min(GROUPS, len(X)))
-    value, without = jackknife_function(X, parts, center)
+    value, jackknife_values = jackknife_function(X, parts, center)
     assert value == function(X, center)
-    expected = np.array([value_or_nan(function, np.delete(X, p, axis=0), center) for p in parts])
+    expected = np.array([call_or_nan(function, np.delete(X, p, axis=0), center) for p in parts])
     spread = expected.std() if np.isfinite(expected).all() else 0
-    np.testing.assert_allclose(without, expected, rtol=1e-9, atol=1e-6 * spread)
+    np.testing.assert_allclose(jackknife_values, expected, rtol=1e-9, atol=1e-6 * spread)
 
 
-def value_or_nan(function, X, center):
+def call_or_nan(function, X, center):
     try:
         return function(X, center)
     except ValueError:  # too few rows
@@ -138,19 +146,19 @@ def value_or_nan(function, X, center):
 
 
 TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
-ALL = {
+CONFIGURED_MEASURES = {
     name: measure.configure(name, {})
     for name, measure in {**MEASURES, "total": TOTAL}.items()
     if measure.family in ("isotropy", "spectrum", "dimension") and not measure.rows
 }
 
 
-def layer(X, name, windows=40, size=200):
-    """Rows of the batches, and that of the layer."""
+def measure_made_layer(X, name, windows=40, size=200):
+    """Return the rows of the batches, and the row of the layer."""
     protocol = selections.MeasuringProtocol("m", windows, 0, size, 128)
-    measure, states = ALL[name], MadeStates(X, windows=windows)
-    *batches, of_layer = measure_layer(states, 0, measure.family, [measure], protocol)
-    return batches, of_layer
+    measure, states = CONFIGURED_MEASURES[name], MadeStates(X, windows=windows)
+    *batches, layer_row = measure_layer(states, 0, measure.family, [measure], protocol)
+    return batches, layer_row
 
 
 @pytest.mark.parametrize(
@@ -160,54 +168,63 @@ def layer(X, name, windows=40, size=200):
         ("total", lambda X: np.var(X.astype(float), axis=0, ddof=1).sum()),
     ],
 )
-def test_a_value_without_a_group_is_the_mean_over_batches(name, function):
+def test_a_jackknife_value_is_the_mean_over_batches(name, function):
     X = hidden_states(650).astype(np.float32)
     window_of, groups = group_rows(650)
-    estimate = layer(X, name)[1]
+    estimate = measure_made_layer(X, name)[1]
     batches = selections.divide_contiguously(650, 200)
     for group in range(GROUPS):
-        left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
-        values = [function(rows) for rows in left]
+        remaining_vectors = [X[rows][groups[window_of[rows]] != group] for rows in batches]
+        values = [function(rows) for rows in remaining_vectors]
         assert estimate.jackknife_values[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
     assert estimate.windows == 40
     assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_fewer_windows_than_groups_have_values_but_no_jackknife(name):
-    _, few = layer(hidden_states(600), name, windows=15)
-    _, enough = layer(hidden_states(600), name, windows=16)
+@pytest.mark.parametrize("name", CONFIGURED_MEASURES)
+def test_fewer_windows_than_groups_give_a_value_but_no_jackknife_values(name):
+    _, few = measure_made_layer(hidden_states(600), name, windows=15)
+    _, enough = measure_made_layer(hidden_states(600), name, windows=16)
     assert math.isfinite(few.value)
     assert few.windows == 15
     assert np.isnan(few.jackknife_values).all()
-    assert np.isfinite(enough.jackknife_values).all() == ALL[name].has_jackknife
+    assert np.isfinite(enough.jackknife_values).all() == CONFIGURED_MEASURES[name].has_jackknife
 
 
-def test_a_batch_of_one_group_says_nothing_without_it():
+def test_a_batch_of_one_group_does_not_count_in_the_jackknife_value_without_that_group():
     """Of 17 windows of 50, a batch of 50 has one or two."""
-    _, estimate = layer(hidden_states(850), "anisotropy", windows=17, size=50)
+    _, estimate = measure_made_layer(hidden_states(850), "anisotropy", windows=17, size=50)
     assert np.isfinite(estimate.jackknife_values).all()
 
 
 def test_jackknife_values_of_neighbours_combine_both_kinds():
-    X = with_duplicates().astype(np.float32)
+    X = draw_duplicates().astype(np.float32)
     window_of, groups = group_rows(600)
     batches = []
     for rows in selections.divide_shuffled(600, 200, random_stream(0, "batches", model="m")):
         windows = window_of[rows]
-        batches.append(Batch(windows, windows, groups[windows], 0, lists_of(X[rows], 128)))
+        batches.append(Batch(windows, windows, groups[windows], 0, list_neighbours(X[rows], 128)))
     for name in ("two_nn", "mada"):
-        kinds = np.mean([measure_batch(batch, ALL[name])[1:] for batch in batches], axis=0)
-        # Of MADA, shrunk ones would make intervals that are too short.
+        kinds = np.mean(
+            [measure_batch(batch, CONFIGURED_MEASURES[name])[1:] for batch in batches], axis=0
+        )
+        # Combined values of MADA would shrink, and make its intervals too short.
         expected = combine_jackknife_values(*kinds) if name == "two_nn" else kinds[1]
-        assert layer(X, name)[1].jackknife_values == pytest.approx(expected, rel=RELATIVE)
+        assert measure_made_layer(X, name)[1].jackknife_values == pytest.approx(
+            expected, rel=RELATIVE_TOLERANCE
+        )
 
 
 def test_combined_jackknife_values_have_the_geometric_mean_of_both_errors():
     stream = random_stream(0, "values")
-    rows, anew = stream.normal(size=GROUPS), 3 + 2 * stream.normal(size=GROUPS)
-    both = combine_jackknife_values(rows, anew)
-    error = math.sqrt(standard_error(rows) * standard_error(anew))
-    assert standard_error(both) == pytest.approx(error, rel=1e-12)
-    assert both.mean() == pytest.approx(anew.mean(), rel=1e-12)
-    np.testing.assert_allclose(combine_jackknife_values(anew, anew), anew, rtol=1e-14)
+    reused_values = stream.normal(size=GROUPS)
+    recomputed_values = 3 + 2 * stream.normal(size=GROUPS)
+    combined_values = combine_jackknife_values(reused_values, recomputed_values)
+    error = math.sqrt(standard_error(reused_values) * standard_error(recomputed_values))
+    assert standard_error(combined_values) == pytest.approx(error, rel=1e-12)
+    assert combined_values.mean() == pytest.approx(recomputed_values.mean(), rel=1e-12)
+    np.testing.assert_allclose(
+        combine_jackknife_values(recomputed_values, recomputed_values),
+        recomputed_values,
+        rtol=1e-14,
+    )

@@ -17,104 +17,111 @@ from shape_of_learning.estimators.pair import Pair
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def windows_of(n, count=32):
+def number_windows(n, count=32):
     return np.arange(n) * count // n
 
 
-def block(n=900, d=24, seed=0):
-    """Vectors before and after a block that is partly linear."""
+def draw_block(n=900, d=24, seed=0):
+    """Draw vectors before and after a block that is partly linear."""
     random = np.random.default_rng(seed)
     X = random.standard_normal((n, d)) @ random.standard_normal((d, d)) + 3
-    added = np.tanh(X @ random.standard_normal((d, d)) / 4) + 0.3 * random.standard_normal((n, d))
-    return X, X + added
+    change = np.tanh(X @ random.standard_normal((d, d)) / 4) + 0.3 * random.standard_normal((n, d))
+    return X, X + change
 
 
-def residuals_by_svd(X, T, fitted, scored):
-    """Residuals on some rows of the pseudo-inverse of others, scaled, with the cut at 1e-6."""
+def solve_by_svd(X, T, fit_rows, score_rows):
+    """Fit a map by the pseudo-inverse of scaled rows, cut at 1e-6; return residuals of other rows, and the rank."""
     X, T = np.asarray(X, np.float64), np.asarray(T, np.float64)
-    mean, scale = X[fitted].mean(axis=0), X[fitted].std(axis=0)
+    mean, scale = X[fit_rows].mean(axis=0), X[fit_rows].std(axis=0)
     scale[scale == 0] = 1
     white = (X - mean) / scale
-    U, S, V = np.linalg.svd(white[fitted], full_matrices=False)
-    kept = S[0] * 1e-6 < S
-    average = T[fitted].mean(axis=0)
-    map_ = V[kept].T @ ((U[:, kept].T @ (T[fitted] - average)) / S[kept, None])
-    return T[scored] - average - white[scored] @ map_, int(kept.sum())
+    U, S, V = np.linalg.svd(white[fit_rows], full_matrices=False)
+    kept_directions = S[0] * 1e-6 < S
+    average = T[fit_rows].mean(axis=0)
+    map_ = V[kept_directions].T @ (
+        (U[:, kept_directions].T @ (T[fit_rows] - average)) / S[kept_directions, None]
+    )
+    return T[score_rows] - average - white[score_rows] @ map_, int(kept_directions.sum())
 
 
-def by_svd(X, Y, increment=False, adjusted=False):
+def linearity_by_svd(X, Y, increment=False, adjust=False):
     X, Y = np.asarray(X, np.float64), np.asarray(Y, np.float64)
-    T, every = Y - X if increment else Y, np.arange(len(X))
-    residuals, rank = residuals_by_svd(X, T, every, every)
-    unexplained = np.square(residuals).sum() / np.square(T - T.mean(axis=0)).sum()
-    return 1 - unexplained * ((len(X) - 1) / (len(X) - 1 - rank) if adjusted else 1)
+    T, all_rows = Y - X if increment else Y, np.arange(len(X))
+    residuals, rank = solve_by_svd(X, T, all_rows, all_rows)
+    residual_share = np.square(residuals).sum() / np.square(T - T.mean(axis=0)).sum()
+    return 1 - residual_share * ((len(X) - 1) / (len(X) - 1 - rank) if adjust else 1)
 
 
-def adjusted_by_svd(X, Y, second):
-    halves = [by_svd(X[some], Y[some], adjusted=True) for some in (second, ~second)]
-    return 2 * by_svd(X, Y, adjusted=True) - np.mean(halves)
+def adjusted_linearity_by_svd(X, Y, second):
+    halves = [linearity_by_svd(X[half], Y[half], adjust=True) for half in (second, ~second)]
+    return 2 * linearity_by_svd(X, Y, adjust=True) - np.mean(halves)
 
 
-def held_out_by_svd(X, Y, second, increment=False):
+def held_out_linearity_by_svd(X, Y, second, increment=False):
     T, squares = Y - X if increment else Y, np.zeros(2)
-    for fitted in (second, ~second):
-        scored = ~fitted
-        residuals, _ = residuals_by_svd(X, T, fitted, scored)
-        squares += np.square(residuals).sum(), np.square(T[scored] - T[scored].mean(axis=0)).sum()
+    for fit_rows in (second, ~second):
+        score_rows = ~fit_rows
+        residuals, _ = solve_by_svd(X, T, fit_rows, score_rows)
+        squares += (
+            np.square(residuals).sum(),
+            np.square(T[score_rows] - T[score_rows].mean(axis=0)).sum(),
+        )
     return 1 - squares[0] / squares[1]
 
 
 @pytest.mark.parametrize("n", [1, 2, 20, 30, 31])
-def test_as_many_directions_as_vectors_are_undefined(n):
+def test_linearity_of_no_more_vectors_than_directions_is_undefined(n):
     X, Y = gaussian(n, 30), gaussian(n, 30, 1)
     for score in (sol.linearity, sol.linearity_adjusted, sol.linearity_increment):
         assert math.isnan(score(X, Y))
     assert math.isnan(sol.linearity_held_out(X, Y, np.arange(n)))
 
 
-def huge_coordinate(X, Y):
+def add_huge_coordinate(X, Y):
     X[:, 3] = 1e7 * (1 + 0.1 * X[:, 5] + 0.1 * gaussian(len(X), 1, 7)[:, 0])
     Y[:, 3] = X[:, 3]
     return X, Y
 
 
-def nearly_alike(size):
-    """Two coordinates whose difference is so small and decides one of the results."""
+def align_coordinates(size):
+    """Make two coordinates nearly equal; their small difference decides one coordinate of the result."""
 
-    def changed(X, Y):
+    def change_vectors(X, Y):
         noise = gaussian(len(X), 1)[:, 0]
         X[:, 3], Y[:, 3] = X[:, 5] + size * noise, 20 * noise
         return X, Y
 
-    return changed
+    return change_vectors
 
 
-HARD = {
-    "a difference that counts": nearly_alike(1e-3),
-    "a difference that is cut off": nearly_alike(1e-8),
-    "a coordinate of 1e7": huge_coordinate,
+HARD_BLOCKS = {
+    "a difference that counts": align_coordinates(1e-3),
+    "a difference that is cut off": align_coordinates(1e-8),
+    "a coordinate of 1e7": add_huge_coordinate,
     "an offset of 1e4, float32": lambda X, Y: np.float32([X + 1e4, Y + 1e4]),
     "rows without a mean": lambda X, Y: (X - X.mean(axis=1, keepdims=True), Y),
     "huge numbers": lambda X, Y: (X * 1e30, Y * 1e30),
 }
 
 
-@pytest.mark.parametrize("name", HARD)
-def test_hard_vectors_score_as_by_a_scaled_svd(name):
-    X, Y = HARD[name](*block(2000, 40))
+@pytest.mark.parametrize("name", HARD_BLOCKS)
+def test_linearity_of_hard_vectors_is_that_of_a_scaled_svd(name):
+    X, Y = HARD_BLOCKS[name](*draw_block(2000, 40))
     scale = 1e-30 if name == "huge numbers" else 1
     plain = np.asarray(X, np.float64) * scale, np.asarray(Y, np.float64) * scale
-    assert sol.linearity(X, Y) == pytest.approx(by_svd(*plain), abs=1e-6)
-    assert sol.linearity_increment(X, Y) == pytest.approx(by_svd(*plain, increment=True), abs=1e-6)
-    second = windows_of(2000) % 2 == 1
-    expected = held_out_by_svd(*plain, second, increment=True)
-    found = sol.linearity_increment_held_out(X, Y, windows_of(2000))
-    assert found == pytest.approx(expected, abs=1e-6)
+    assert sol.linearity(X, Y) == pytest.approx(linearity_by_svd(*plain), abs=1e-6)
+    assert sol.linearity_increment(X, Y) == pytest.approx(
+        linearity_by_svd(*plain, increment=True), abs=1e-6
+    )
+    second = number_windows(2000) % 2 == 1
+    expected = held_out_linearity_by_svd(*plain, second, increment=True)
+    held_out = sol.linearity_increment_held_out(X, Y, number_windows(2000))
+    assert held_out == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 300])
-def test_blocks_of_any_size_and_order_give_the_same(rows, monkeypatch):
-    X, Y = block()
+def test_linearity_does_not_depend_on_block_size_or_row_order(rows, monkeypatch):
+    X, Y = draw_block()
     X[0] *= 1000  # the first block has little in common with the others
     expected = sol.linearity(X, Y), sol.linearity_increment(X, Y)
     monkeypatch.setattr(pairs, "ROWS", rows)
@@ -127,83 +134,85 @@ def test_blocks_of_any_size_and_order_give_the_same(rows, monkeypatch):
 
 @pytest.mark.parametrize("narrow", [1024, 0])
 @pytest.mark.parametrize("name", ["plain", "low rank", "a lonely direction", "offset", "wider"])
-def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
+def test_jackknife_values_of_linearity_are_those_of_refits(name, narrow, monkeypatch):
     monkeypatch.setattr(pairs, "NARROW", narrow)  # both ways, at one width
-    X, Y = block()
-    windows = windows_of(len(X))
+    X, Y = draw_block()
+    windows = number_windows(len(X))
     group = (np.random.default_rng(5).permutation(32) % 16)[windows]
     if name == "low rank":
         X = X[:, :10] @ gaussian(10, 24)
-    elif name == "a lonely direction":  # that without its group is gone
+    elif name == "a lonely direction":  # which vanishes without its group
         X[:, 4] = np.where(group == 3, X[:, 4], X[:, 5])
         Y = X + np.tanh(X)
     elif name == "offset":
         X, Y = X + 1e4, Y + 1e4
     elif name == "wider":
         Y = np.hstack([Y, Y[:, :3] ** 2])
-    # The last group is of no part, as if its rows were in no group.
-    parts = [np.flatnonzero(group == each) for each in range(15)]
-    left = [group != each for each in range(15)]
+    # The last group belongs to no part, as if its rows were in no group.
+    parts = [np.flatnonzero(group == number) for number in range(15)]
+    remaining_rows = [group != number for number in range(15)]
     second = windows % 2 == 1
     pair = Pair(X, Y, windows, parts)
 
-    def check(found, refit):
-        value, without = found
+    def check(values, refit):
+        value, jackknife_values = values
         assert value == pytest.approx(refit(slice(None)), abs=1e-9)
-        assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
+        assert jackknife_values == pytest.approx([refit(rows) for rows in remaining_rows], abs=1e-9)
 
-    check(scores.linearity_jackknife(pair), lambda r: by_svd(X[r], Y[r]))
-    adjusted = scores.linearity_adjusted_jackknife(pair)
-    check(adjusted, lambda r: adjusted_by_svd(X[r], Y[r], second[r]))
-    assert sol.linearity_adjusted(X, Y) == pytest.approx(by_svd(X, Y, adjusted=True), abs=1e-9)
+    check(scores.linearity_jackknife(pair), lambda r: linearity_by_svd(X[r], Y[r]))
+    adjusted_linearity = scores.linearity_adjusted_jackknife(pair)
+    check(adjusted_linearity, lambda r: adjusted_linearity_by_svd(X[r], Y[r], second[r]))
+    assert sol.linearity_adjusted(X, Y) == pytest.approx(
+        linearity_by_svd(X, Y, adjust=True), abs=1e-9
+    )
     held_out = scores.linearity_held_out_jackknife(pair)
-    check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r]))
+    check(held_out, lambda r: held_out_linearity_by_svd(X[r], Y[r], second[r]))
     if name == "wider":
         assert math.isnan(scores.linearity_increment_jackknife(pair)[0])
         assert math.isnan(sol.block_norm_ratio(X, Y))
         assert math.isnan(sol.block_cosine(X, Y))
         return
-    check(scores.linearity_increment_jackknife(pair), lambda r: by_svd(X[r], Y[r], True))
+    check(scores.linearity_increment_jackknife(pair), lambda r: linearity_by_svd(X[r], Y[r], True))
     held_out = scores.linearity_increment_held_out_jackknife(pair)
-    check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r], True))
+    check(held_out, lambda r: held_out_linearity_by_svd(X[r], Y[r], second[r], True))
 
 
-def test_adjusted_linearity_does_not_depend_on_how_many_windows_of_alike_tokens_there_are():
-    """What windows add to all their tokens, before and after the block apart: to it a fit to few windows fits."""
+def test_adjusted_linearity_does_not_depend_on_the_number_of_windows_of_alike_tokens():
+    """All tokens of a window share a vector, another before than after the block; a fit to few windows overfits it."""
     random = np.random.default_rng(3)
     length, d, truth = 20, 40, 0.5 / (0.5 + 1.0)
 
-    def bias(count):
+    def measure_bias(count):
         windows = np.repeat(np.arange(count), length)
-        found = []
+        values = []
         for _ in range(6):
             X, noise = (random.standard_normal((count, 1, d)) for _ in range(2))
             X, noise = (
-                np.sqrt(0.8) * each + np.sqrt(0.2) * random.standard_normal((count, length, d))
-                for each in (X, noise)
+                np.sqrt(0.8) * part + np.sqrt(0.2) * random.standard_normal((count, length, d))
+                for part in (X, noise)
             )
             X, Y = X.reshape(-1, d), (np.sqrt(0.5) * X + noise).reshape(-1, d)
-            found.append((sol.linearity_adjusted(X, Y), sol.linearity_adjusted(X, Y, windows)))
-        return np.mean(found, axis=0) - truth
+            values.append((sol.linearity_adjusted(X, Y), sol.linearity_adjusted(X, Y, windows)))
+        return np.mean(values, axis=0) - truth
 
-    plain, with_windows = bias(160)
-    assert abs(with_windows) < plain / 3
-    assert abs(bias(640)[1] - with_windows) < 0.02
+    plain_bias, window_bias = measure_bias(160)
+    assert abs(window_bias) < plain_bias / 3
+    assert abs(measure_bias(640)[1] - window_bias) < 0.02
 
 
-def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
-    X, Y = block()
+def test_jackknife_values_of_norm_ratio_and_cosine_are_those_of_the_remaining_rows():
+    X, Y = draw_block()
     parts = np.array_split(np.arange(len(X)), 16)
-    for plain in (sol.block_norm_ratio, sol.block_cosine):
-        jackknife_function = getattr(scores, f"{plain.__name__}_jackknife")
-        value, without = jackknife_function(Pair(X, Y, parts=parts))
-        assert value == plain(X, Y)
-        expected = [plain(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]
-        assert without == pytest.approx(expected, rel=1e-12)
+    for function in (sol.block_norm_ratio, sol.block_cosine):
+        jackknife_function = getattr(scores, f"{function.__name__}_jackknife")
+        value, jackknife_values = jackknife_function(Pair(X, Y, parts=parts))
+        assert value == function(X, Y)
+        expected = [function(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]
+        assert jackknife_values == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_map_is_that_of_least_squares():
-    X, Y = block()
+def test_linear_map_is_the_least_squares_solution():
+    X, Y = draw_block()
     weight, bias, rank = sol.linear_map(X, Y)
     assert (weight.shape, bias.shape, rank) == ((24, 24), (24,), 24)
     expected = np.linalg.lstsq(np.hstack([X, np.ones((len(X), 1))]), Y, rcond=None)[0]
@@ -216,8 +225,8 @@ def test_the_map_is_that_of_least_squares():
     assert bias / 1e30 == pytest.approx(np.zeros(24), abs=1e-12)
 
 
-def test_ratio_and_cosine_are_those_of_their_definitions():
-    X, Y = block()
+def test_norm_ratio_and_cosine_follow_their_definitions():
+    X, Y = draw_block()
     norm = np.linalg.norm
     ratios = norm(Y - X, axis=1) / norm(Y, axis=1)
     assert sol.block_norm_ratio(X, Y) == pytest.approx(np.median(ratios), rel=1e-12)
@@ -230,23 +239,25 @@ def test_ratio_and_cosine_are_those_of_their_definitions():
     assert sol.block_norm_ratio(X[2:] * 1e30, Y[2:] * 1e30) == pytest.approx(np.median(ratios[2:]))
 
 
-def test_no_variance_is_undefined():
-    X, _ = block()
-    still = np.full_like(X, 0.1)
-    assert math.isnan(sol.linearity(X, still))
+def test_linearity_of_a_constant_result_is_undefined():
+    X, _ = draw_block()
+    constant = np.full_like(X, 0.1)
+    assert math.isnan(sol.linearity(X, constant))
     assert math.isnan(sol.linearity_increment(X, X))
     assert math.isnan(sol.linearity_increment(X, X + 0.3))
-    assert sol.linearity(still, X) == pytest.approx(0, abs=1e-12)
-    assert math.isnan(sol.linearity_held_out(X, still, windows_of(len(X))))
+    assert sol.linearity(constant, X) == pytest.approx(0, abs=1e-12)
+    assert math.isnan(sol.linearity_held_out(X, constant, number_windows(len(X))))
 
 
-def test_sums_of_rounding_over_many_parts_are_no_variance():
+def test_rounding_errors_summed_over_many_parts_are_no_variance():
     random = np.random.default_rng(0)
     X = random.standard_normal((1600, 3))
     Y = 1 + 32 * np.finfo(float).eps * random.choice([-1, 1], (1600, 2))
-    value, without = scores.linearity_jackknife(Pair(X, Y, parts=np.split(np.arange(1600), 16)))
+    value, jackknife_values = scores.linearity_jackknife(
+        Pair(X, Y, parts=np.split(np.arange(1600), 16))
+    )
     assert math.isnan(value)
-    assert np.isnan(without).all()
+    assert np.isnan(jackknife_values).all()
 
 
 @pytest.mark.parametrize(
@@ -266,11 +277,11 @@ def test_bad_vectors_are_refused(X, Y, message):
 @pytest.mark.parametrize("windows", [None, [1, 2], [[1]] * 900, [0.5] * 900])
 def test_bad_windows_are_refused(windows):
     with pytest.raises(ValueError, match="windows must hold one whole number for each"):
-        sol.linearity_held_out(*block(), windows)
+        sol.linearity_held_out(*draw_block(), windows)
 
 
-def test_errors_of_tokens_sum_to_what_is_not_linear():
-    X, Y = block()
+def test_squared_errors_of_tokens_sum_to_one_minus_linearity():
+    X, Y = draw_block()
     errors = fit_errors(Pair(X, Y))
     assert np.square(errors).sum() == pytest.approx(1 - sol.linearity(X, Y), rel=1e-9)
     quantiles, share = summarise_errors(errors)
@@ -279,8 +290,8 @@ def test_errors_of_tokens_sum_to_what_is_not_linear():
     assert math.isnan(summarise_errors(fit_errors(Pair(X[:20], Y[:20])))[1])
 
 
-def test_routines_without_the_lock_are_those_of_scipy_to_the_bit():
-    """They are called by their addresses, so that a wrong argument would go unseen."""
+def test_blas_routines_without_the_lock_equal_those_of_scipy_to_the_bit():
+    """We call the routines by their addresses, so that no error would tell a wrong argument."""
     stream = np.random.default_rng(0)
     x, t = stream.standard_normal((70, 9)), stream.standard_normal((70, 4))
     square, product = (stream.standard_normal(shape).T for shape in ((9, 9), (4, 9)))
@@ -295,10 +306,10 @@ def test_routines_without_the_lock_are_those_of_scipy_to_the_bit():
     assert blas.decompose_cholesky(upper)
     np.testing.assert_array_equal(np.triu(upper), np.triu(expected))
     b = np.asfortranarray(stream.standard_normal((9, 4)))
-    for transposed in (False, True):
-        expected = scipy_blas.dtrsm(1.0, upper, b, trans_a=transposed)
-        found = blas.solve_upper(upper, b.copy(order="F"), transpose=transposed)
-        np.testing.assert_array_equal(found, expected)
+    for transpose in (False, True):
+        expected = scipy_blas.dtrsm(1.0, upper, b, trans_a=transpose)
+        solution = blas.solve_upper(upper, b.copy(order="F"), transposed=transpose)
+        np.testing.assert_array_equal(solution, expected)
     expected = scipy_blas.dtrmm(1.0, upper, b)
     np.testing.assert_array_equal(blas.multiply_upper(upper, b.copy(order="F")), expected)
     assert not blas.decompose_cholesky(np.asfortranarray(-np.eye(3)))

@@ -1,4 +1,4 @@
-"""One door for weights: all that a model needs is in its files and nothing is over, or a sentence names it."""
+"""Weights are loaded only if the files hold exactly those of the model; otherwise a sentence names the difference."""
 
 import json
 import zipfile
@@ -47,7 +47,7 @@ def block_weight(weights, number: int) -> str:
 
 @pytest.mark.parametrize("head", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_more_or_fewer_blocks_than_the_configuration_says_are_refused(name, head, tmp_path):
+def test_a_wrong_number_of_blocks_in_the_configuration_is_refused(name, head, tmp_path):
     folder = tiny.save_tiny_model(tmp_path, name, head=head)
     load(folder, name)
     key = "n_layer" if name == "gpt2" else "num_hidden_layers"
@@ -81,7 +81,7 @@ def test_a_weight_that_is_missing_renamed_added_or_of_another_shape_is_named(nam
     assert key.partition(".1.")[2] in sentence
 
 
-def test_what_no_hidden_state_passes_may_be_missing_or_over(tmp_path):
+def test_heads_and_poolers_may_be_missing_or_left_over(tmp_path):
     base = tiny.save_tiny_model(tmp_path / "base", "bert")
     assert any(name.startswith("pooler.") for name in load_file(base / WEIGHTS))
     assert load(base, "bert")[1] is None  # no head, and a pooler that a masked model does not have
@@ -131,13 +131,13 @@ MASK = torch.ones(64, 64).tril()[None, None]
         ("roberta", "roberta.embeddings.position_ids", torch.arange(130)[None]),
     ],
 )
-def test_constants_that_old_versions_saved_are_no_weights(name, buffer, value, tmp_path):
+def test_constants_saved_by_old_versions_do_not_count_as_weights(name, buffer, value, tmp_path):
     folder = tiny.save_tiny_model(tmp_path, name, head=True)
     save(folder, {**load_file(folder / WEIGHTS), buffer: value})
     assert load(folder, name)[1] is not None
 
 
-def test_integers_in_the_place_of_numbers_are_refused(tmp_path):
+def test_integer_weights_are_refused(tmp_path):
     folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
     weights = load_file(folder / WEIGHTS)
     key = "model.layers.0.mlp.up_proj.weight"
@@ -149,19 +149,19 @@ def test_integers_in_the_place_of_numbers_are_refused(tmp_path):
 
 
 def pickled(folder, change=lambda weights: weights):
-    """Save the weights as a pickle instead."""
+    """Save the weights as a pickle instead, and return its path."""
     torch.save(change(load_file(folder / WEIGHTS)), folder / PICKLE)
     (folder / WEIGHTS).unlink()
     return folder / PICKLE
 
 
-def test_a_pickle_that_is_compressed_or_grows_is_never_unpacked(tmp_path):
+def test_a_pickle_that_is_compressed_or_expands_is_never_unpacked(tmp_path):
     folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
     pickle = pickled(folder)
     load(folder)
     with zipfile.ZipFile(pickle) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
-    for number in range(len(entries)):  # any of them may be the one that grows
+    for number in range(len(entries)):  # compress each entry in turn
         with zipfile.ZipFile(pickle, "w") as archive:
             for place, (name, content) in enumerate(entries.items()):
                 kind = zipfile.ZIP_DEFLATED if place == number else zipfile.ZIP_STORED
@@ -180,7 +180,7 @@ def test_a_pickle_that_is_compressed_or_grows_is_never_unpacked(tmp_path):
         (lambda tensor: tensor.to("meta"), "has no values"),
     ],
 )
-def test_tensors_that_are_no_plain_numbers_are_refused(change, reason, tmp_path):
+def test_sparse_quantised_and_empty_tensors_are_refused(change, reason, tmp_path):
     folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
     key = "model.layers.0.mlp.up_proj.weight"
     pickled(folder, lambda weights: {**weights, key: change(weights[key])})
@@ -195,7 +195,7 @@ def test_an_index_never_leads_out_of_its_folder(place, tmp_path):
     assert f"{INDEX} is no index of shards" in refusal(folder)
 
 
-def test_other_weights_that_a_configuration_names_are_not_read(tmp_path):
+def test_a_configuration_that_names_another_weight_file_is_refused(tmp_path):
     folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
     other = load_file(folder / WEIGHTS)
     save_file({n: t + 1 for n, t in other.items()}, folder / "other.safetensors", {"format": "pt"})
@@ -207,7 +207,7 @@ POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\ns
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, PICKLE, INDEX, "shard", "config.json"])
-def test_a_pointer_of_git_lfs_is_told_from_the_file(name, tmp_path):
+def test_a_pointer_of_git_lfs_is_not_read_as_a_file(name, tmp_path):
     folder = tiny.save_tiny_model(tmp_path, "llama", head=True)
     if name != "config.json":
         (folder / WEIGHTS).unlink()

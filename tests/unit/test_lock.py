@@ -1,4 +1,4 @@
-"""Lock files, and what a plan makes of them."""
+"""Lock files, and plans that are made from them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +73,7 @@ def read_model(tmp_path: Path, steps: str, sizes: str):
 
 
 def plan_series(tmp_path: Path, steps: str, lock: Lock, sizes: str = TYPED):
-    """The series that a plan makes where nobody can be asked."""
+    """Return the series that a plan makes without the Hub."""
     write_lock(tmp_path / "tiny.yaml", lock)
     content = (tmp_path / "tiny.yaml").read_bytes()
     lock = tmp_path / "tiny.yaml"
@@ -84,7 +84,7 @@ def plan_series(tmp_path: Path, steps: str, lock: Lock, sizes: str = TYPED):
     return series
 
 
-def test_a_lock_that_is_written_is_read_again(tmp_path):
+def test_a_written_lock_is_read_back(tmp_path):
     words = LockedRevision(repository="org/words", revision="main", commit="c" * 40)
     words.small_files["config.json"] = f"git:{'1':0>40}"
     lock = change(LOCK, tokenizer=words)
@@ -109,7 +109,12 @@ mains:
   org/model: {commit: COMMIT}
 """.replace("COMMIT", "a" * 40).replace("DIGEST", "b" * 64)
 DAMAGED = [
-    *("[", "- 1", "revisions: 3", "", "\0", "revisions: {}\n" * 2),
+    "[",
+    "- 1",
+    "revisions: 3",
+    "",
+    "\0",
+    "revisions: {}\n" * 2,
     GOOD.replace("a" * 40, "../../../home"),
     GOOD.replace("a" * 40, "4" * 40),  # a number, for YAML
     GOOD.replace(f"    commit: {'a' * 40}\n", ""),
@@ -141,7 +146,7 @@ def list_verdicts(series):
     }
 
 
-def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
+def test_the_table_of_checkpoints_lists_files_of_the_lock_and_verdicts(tmp_path):
     def write_listing(lock):
         check_checkpoints.main(
             plan_series(tmp_path, "[0, 8]", lock).make_listing_job(), tmp_path / "table.csv"
@@ -168,7 +173,7 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
             checkpoint.name
             for checkpoint in series.list_measured_checkpoints(include_flagged=has_flagged)
         ] == ["step0", "step1"]
-    # Fewer steps need nobody, and forget no pin.
+    # Fewer steps need no answer of the Hub and keep all pins.
     fewer = plan_series(tmp_path, "[1, 8]", LOCK)
     verdicts = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
     assert list_verdicts(fewer) == verdicts
@@ -178,7 +183,7 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
 @pytest.mark.parametrize("policy", ["skip", "flag"])
 def test_a_plan_needs_one_good_checkpoint(tmp_path, policy):
     write_lock(tmp_path / "tiny.yaml", LOCK)
-    steps = "[1, 8]" if policy == "skip" else "[8]"  # of which nothing can be drawn
+    steps = "[1, 8]" if policy == "skip" else "[8]"  # a missing revision cannot be drawn
     entry = ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + TYPED
     settings = {"models": ["tiny"], "bad_checkpoints": policy}
     run = make_run(settings, tmp_path, entry, locks=tmp_path)
@@ -188,7 +193,7 @@ def test_a_plan_needs_one_good_checkpoint(tmp_path, policy):
     assert ("`bad_checkpoints` to `flag`" in str(error.value)) == (policy == "skip")
 
 
-def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
+def test_a_lock_completes_the_entry_and_must_agree_with_it(tmp_path):
     assert plan_series(tmp_path, "[0, 1]", LOCK, sizes="").model.shape == SHAPE
     unknown = change(LOCK, shape=replace(SHAPE, role=""))
     assert plan_series(tmp_path, "[0]", unknown, "  role: encoder\n").model.shape.role == "encoder"
@@ -200,7 +205,7 @@ def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
             plan_series(tmp_path, "[0, 1]", lock, sizes)
 
 
-def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(tmp_path):
+def test_steps_chosen_by_a_rule_stay_and_another_rule_needs_the_hub(tmp_path):
     series = plan_series(tmp_path, "log", LOCK)
     assert [(checkpoint.step, checkpoint.tokens) for checkpoint in series.checkpoints] == [
         (0, 0),
@@ -211,8 +216,8 @@ def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(t
         plan_series(tmp_path, "{linear: 3}", LOCK)
 
 
-def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monkeypatch):
-    """Else a copy of it would be ok for ever: a lock may have been written without it."""
+def test_a_main_branch_missing_from_the_lock_is_asked_for_later(tmp_path, monkeypatch):
+    """Otherwise a copy of main would stay ok if its lock was written without main."""
     revisions = {
         "step0": make_revision(0, **make_weights("f")),
         "step8": make_revision(8, **make_weights("b")),
@@ -233,14 +238,14 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
     assert series.is_new
 
 
-def test_a_step_of_a_list_is_found_whatever_zeros_lead_in_its_name(tmp_path):
+def test_a_listed_step_is_found_with_any_number_of_leading_zeros(tmp_path):
     steps = replace(OFFERED, step_choice=[0, 8])
     entry = read_model(tmp_path, "[0, 8]", TYPED)
     assert entry.hub_steps == steps
     names = ["main", "step00", "step000", "step08", "step8", "step80"]
     matches = [revision.revision for revision in steps.name_steps(entry.checkpoints, names)]
-    assert matches == ["step00", "step8"], "as it is written, where that is offered, too"
-    # A lock answers without being asked anything.
+    assert matches == ["step00", "step8"], "the written name goes first"
+    # The lock is enough to find the names.
     revisions = {f"step00{n}": make_revision(n, **make_weights("a")) for n in (0, 8)}
     revisions = {
         name: revision.model_copy(update={"revision": name}) for name, revision in revisions.items()

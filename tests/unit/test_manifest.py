@@ -1,4 +1,4 @@
-"""Manifests of saved checkpoints, and what an audit of the folders says of copies and changes."""
+"""Manifests of saved checkpoints let an audit of their folders find copies and changes."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ STEPS = (1, 2, 3)
 
 @pytest.fixture
 def run(tmp_path):
-    """Three steps of a training, each with the manifest of when it was saved."""
+    """Three steps of a training, each with a manifest."""
     for step in STEPS:
         write_manifest(
             save_model(tmp_path / f"checkpoint-{step}", seed=step, form="safetensors"), step
@@ -32,7 +32,7 @@ def run(tmp_path):
 
 
 def audit(folder):
-    """The rows of an audit by step, and its exit code."""
+    """Return the rows of an audit by step, and its exit code."""
     result = CliRunner().invoke(app, ["audit", str(folder), "--json", str(folder / "audit.json")])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
     rows = json.loads((folder / "audit.json").read_text())
@@ -46,11 +46,11 @@ def edit_weights(folder, change):
     safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
-def test_weights_are_as_saved_also_in_another_file(run):
+def test_equal_weights_in_another_file_are_as_saved(run):
     rows, code = audit(run)
     assert code == 0
     assert all("as saved" in rows[step]["reason"] for step in STEPS)
-    # Other bytes, and the same tensors.
+    # The file has other bytes, but the same tensors.
     (run / "checkpoint-1/model.safetensors").unlink()
     save_model(run / "checkpoint-1", seed=1, form="shards")
     manifest = read_manifest(run / "checkpoint-1")
@@ -89,7 +89,7 @@ def test_negative_zero_is_no_change(run):
     assert "as saved" in rows[2]["reason"]
 
 
-def test_a_copy_is_told_from_its_original(run):
+def test_manifests_tell_a_copy_from_its_original(run):
     """Hashes alone cannot tell which of two equal steps is right; manifests do."""
     shutil.copy(run / "checkpoint-1/model.safetensors", run / "checkpoint-3")
     rows, code = audit(run)

@@ -1,4 +1,4 @@
-"""The table of massive tokens, of a decoder in which one token is massive."""
+"""The table of massive tokens of a decoder in which one token is massive."""
 
 import pytest
 import transformers as hf
@@ -25,12 +25,12 @@ from tiny_models import TEXT, save_tiny_model
 SAMPLING = SamplingProtocol(windows=24, window_characters=90, seed=0)
 PROTOCOL = MeasuringProtocol("m", SAMPLING.windows, 0, batch_vectors=50, neighbours=5)
 NAMES = ("anisotropy", "anisotropy_without_massive_tokens")
-MEASURED = tuple(MEASURES[name].configure(name, {}) for name in NAMES)
+CONFIGURED_MEASURES = tuple(MEASURES[name].configure(name, {}) for name in NAMES)
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """What both ways of measuring write of a model in which the semicolon's embedding is long."""
+    """Outputs of both ways of measuring a model in which the semicolon's embedding is long."""
     root = tmp_path_factory.mktemp("massive")
     folder, text = save_tiny_model(root / "model", "llama"), root / "text.txt"
     model = hf.AutoModel.from_pretrained(folder)
@@ -50,28 +50,30 @@ def folders(tmp_path_factory):
         if way == "dump":
             dump_embeddings.main(dump, files, output, threads=1)
         else:
-            job = CheckpointJob(*dump, MEASURED, PROTOCOL)
+            job = CheckpointJob(*dump, CONFIGURED_MEASURES, PROTOCOL)
             measure_checkpoint.main(job, files, output, threads=1)
     return root
 
 
 def test_with_and_without_a_dump_the_table_is_the_same(folders):
-    dumped, in_memory = ((folders / way / "massive").read_bytes() for way in ("dump", "memory"))
-    assert dumped == in_memory
+    dump_table, memory_table = (
+        (folders / way / "massive").read_bytes() for way in ("dump", "memory")
+    )
+    assert dump_table == memory_table
 
 
 @pytest.mark.parametrize("layer", range(4))
 def test_with_and_without_a_dump_the_same_tokens_are_left_out(folders, layer, tmp_path):
-    job = MeasureJob(layer, 3, "isotropy", MEASURED, PROTOCOL)
+    job = MeasureJob(layer, 3, "isotropy", CONFIGURED_MEASURES, PROTOCOL)
     measure.main(job, folders / "dump/embeddings", tmp_path / "rows.csv")
-    in_memory = layer_table(folders / "memory/measurements", "isotropy", layer)
-    assert (tmp_path / "rows.csv").read_bytes() == in_memory.read_bytes()
-    rows = read_tidy(in_memory)
+    memory_file = layer_table(folders / "memory/measurements", "isotropy", layer)
+    assert (tmp_path / "rows.csv").read_bytes() == memory_file.read_bytes()
+    rows = read_tidy(memory_file)
     sizes = {
         name: sum(r.n for r in rows if r.estimator == name and r.batch is not None)
         for name in NAMES
     }
-    # Also of the last layer, in which the semicolon is no longer than others.
+    # The semicolon is left out of the last layer, too, where it is no longer than other tokens.
     is_semicolon = StateFiles(folders / "dump/embeddings", 3).massive
     assert sizes[NAMES[0]] - sizes[NAMES[1]] == is_semicolon.sum() > 0
 
@@ -86,8 +88,8 @@ def test_the_table_says_which_tokens_are_massive_and_where(folders):
     assert {int(row["massive_in_any_layer"]) for row in layers} == {len(places)}
     for row in layers[:3]:
         assert row["tokens_found"] == f'";" ({len(places)})'
-        most = max(places.tolist().count(place) for place in places.tolist())
-        assert row["positions"].partition("; ")[0].endswith(f"({most})")
+        highest_count = max(places.tolist().count(place) for place in places.tolist())
+        assert row["positions"].partition("; ")[0].endswith(f"({highest_count})")
         assert (int(row["massive"]), int(row["n"])) == (len(places), len(rows["positions"]))
         assert float(row["massive_share"]) > 0.9
     # The final norm makes all vectors about as long.

@@ -15,8 +15,8 @@ PARTICIPLES = re.compile(
     "written|[a-z]{3,}ed)"
 )
 NOUNS = {"feed", "hundred", "need", "seed", "speed"}
-# Methods whose names Snakemake, rich and transformers decide.
-OF_LIBRARIES = {"on_broken_pipe", "on_save", "on_step_end", "on_train_begin"}
+# Snakemake, rich and transformers decide these names.
+LIBRARY_METHODS = {"on_broken_pipe", "on_save", "on_step_end", "on_train_begin"}
 
 
 def is_participle(word: str) -> bool:
@@ -29,7 +29,7 @@ def test_functions_are_no_participles_and_begin_with_no_preposition():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] += 1
-            if isinstance(node, ast.FunctionDef) and node.name not in OF_LIBRARIES:
+            if isinstance(node, ast.FunctionDef) and node.name not in LIBRARY_METHODS:
                 words = node.name.strip("_").split("_")
                 assert not PREPOSITIONS.fullmatch(words[0]), f"{file}:{node.lineno} {node.name}"
                 assert len(words) > 1 or not is_participle(words[0]), (

@@ -1,4 +1,4 @@
-"""Whatever stands at a key: a run is planned or refused in one sentence, in little time and memory."""
+"""A run with an odd value at any key is planned or refused in one sentence, soon and with little memory."""
 
 import copy
 import datetime
@@ -16,10 +16,10 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.choices import SpecificationGrid
 from shape_of_learning.plan.run import read_run
 
-DEEP: Any = 1
+DEEP_SECTION: Any = 1
 for _ in range(45):
-    DEEP = {"all_of": [DEEP]}
-ODD = [
+    DEEP_SECTION = {"all_of": [DEEP_SECTION]}
+ODD_VALUES = [
     None,
     True,
     -1,
@@ -43,7 +43,7 @@ ODD = [
     {},
     {"plain": "all"},
     {"log": 10**9},
-    DEEP,
+    DEEP_SECTION,
 ]
 HUB = {
     **{"repository": "org/model", "role": "decoder", "layers": 2, "hidden_size": 32},
@@ -70,16 +70,16 @@ ENTRIES = {
 }
 
 
-def keys_of(value: Any, path: tuple = ()) -> Iterator[tuple]:
-    """The place of each value within sections."""
+def list_paths(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    """Yield the path of each value within sections."""
     if path:
         yield path
     for key in value if isinstance(value, dict) else ():
-        yield from keys_of(value[key], (*path, key))
+        yield from list_paths(value[key], (*path, key))
 
 
-# Claims of one paper name models that others have published.
-OF_ANY_MODEL = [paper.model_copy(update={"claims": {}}) for paper in PAPERS]
+# The claims of one paper name published models, which these settings lack.
+PAPERS_WITHOUT_CLAIMS = [paper.model_copy(update={"claims": {}}) for paper in PAPERS]
 SETTINGS = {
     **read_yaml(CONFIG / "config.yaml"),
     **{"models": ["plain", "tuned"], "run": "a-run", "training_steps": {"plain": "all"}},
@@ -88,12 +88,12 @@ SETTINGS["measurement"] |= {
     "parameters": {"alpha_req": {"first": 3, "last": 9}, "mada": {"k": 5, "combine": "mean"}}
 }
 SETTINGS["figures"] = {"figure_1": "all", "average_over": "all_layers"}
-PLACES = [("settings", *path) for path in keys_of(SETTINGS)]
-PLACES += [("entries", *path) for path in keys_of(ENTRIES | {"hub": HUB})]
+PLACES = [("settings", *path) for path in list_paths(SETTINGS)]
+PLACES += [("entries", *path) for path in list_paths(ENTRIES | {"hub": HUB})]
 
 
-def changed(whole: dict, path: tuple, value: Any) -> dict:
-    """A copy with another value there."""
+def change_value(whole: dict, path: tuple, value: Any) -> dict:
+    """Return a copy of the settings with another value at a path."""
     whole = copy.deepcopy(whole)
     section = whole
     for key in path[:-1]:
@@ -102,12 +102,12 @@ def changed(whole: dict, path: tuple, value: Any) -> dict:
     return whole
 
 
-def outcome(tmp_path, settings: dict, entries: dict) -> str:
-    """The sentence that refuses, or nothing; any other exception fails the test."""
+def plan_or_refuse(tmp_path, settings: dict, entries: dict) -> str:
+    """Return the sentence that refuses the run, or ""; any other exception fails the test."""
     (tmp_path / "mine.yaml").write_text(yaml.dump(entries))
     try:
         run = read_run(
-            settings, tmp_path, papers=OF_ANY_MODEL, locks=tmp_path, say=lambda line: None
+            settings, tmp_path, papers=PAPERS_WITHOUT_CLAIMS, locks=tmp_path, say=lambda line: None
         )
         SpecificationGrid(run.settings)
     except InputError as error:
@@ -115,26 +115,26 @@ def outcome(tmp_path, settings: dict, entries: dict) -> str:
     return ""
 
 
-def test_there_are_enough_places():
+def test_there_are_many_places_for_odd_values():
     assert len(PLACES) > 150
 
 
 @pytest.mark.parametrize("part", range(6))
-def test_whatever_stands_at_a_key_a_plan_ends_soon_in_a_run_or_in_one_sentence(tmp_path, part):
+def test_an_odd_value_at_any_key_soon_gives_a_run_or_one_sentence(tmp_path, part):
     """Each place has three of the odd values, and each value many places."""
-    refused = 0
+    refusals = 0
     for number in range(part, len(PLACES), 6):
         for turn in range(3):
-            (kind, *path), value = PLACES[number], ODD[(number + turn * 8) % len(ODD)]
-            given = {"settings": SETTINGS, "entries": ENTRIES | {"hub": HUB}}
-            given[kind] = changed(given[kind], tuple(path), value)
+            (kind, *path), value = PLACES[number], ODD_VALUES[(number + turn * 8) % len(ODD_VALUES)]
+            configuration = {"settings": SETTINGS, "entries": ENTRIES | {"hub": HUB}}
+            configuration[kind] = change_value(configuration[kind], tuple(path), value)
             models = [path[0]] if kind == "entries" and path[0] != "tuned" else ["plain"]
             if kind == "entries":
-                given["settings"] = given["settings"] | {"models": models}
-            began = time.monotonic()
-            said = outcome(tmp_path, given["settings"], given["entries"])
-            assert time.monotonic() - began < 20, (kind, path, str(value)[:50])
-            assert said.isprintable(), (kind, path, str(value)[:50])
-            assert len(said) < 1500, (kind, path, str(value)[:50])
-            refused += bool(said)
-    assert refused > 0
+                configuration["settings"] = configuration["settings"] | {"models": models}
+            start = time.monotonic()
+            sentence = plan_or_refuse(tmp_path, configuration["settings"], configuration["entries"])
+            assert time.monotonic() - start < 20, (kind, path, str(value)[:50])
+            assert sentence.isprintable(), (kind, path, str(value)[:50])
+            assert len(sentence) < 1500, (kind, path, str(value)[:50])
+            refusals += bool(sentence)
+    assert refusals > 0

@@ -1,4 +1,4 @@
-"""What a plan makes of a configuration: models, steps, figures, claims, and what a run measures."""
+"""The plan of a configuration: models, steps, figures, claims and measures."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, wr
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan import jobs as shown
+from shape_of_learning.plan import jobs as plan_jobs
 from shape_of_learning.plan.entries import Entry, expand_seeds, read_entries, read_models
 from shape_of_learning.plan.papers import collect_figures
 from shape_of_learning.plan.run import Run, add_defaults, read_run
@@ -32,42 +32,46 @@ from shape_of_learning.plan.steps import RevisionTemplate, choose
 PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
 
 
-def paper(**changes: object) -> dict:
+def read_paper_settings(**changes: object) -> dict:
     return read_yaml(CONFIG / "config.yaml") | changes
 
 
-def planned(settings: dict, *folders: Path, token: bool = True, say=print):
-    told = {"say": say, "is_closed": lambda model: not token}
-    return read_run(settings, MODELS, *folders, papers=PAPERS, **told)
+def plan_run(settings: dict, *folders: Path, token: bool = True, say=print):
+    options = {"say": say, "is_closed": lambda model: not token}
+    return read_run(settings, MODELS, *folders, papers=PAPERS, **options)
 
 
 # --- settings ---------------------------------------------------------------------------------------
 
 
 def test_the_configuration_that_users_copy_has_the_defaults():
-    written = paper()
-    chosen = {
-        **{"models": written["models"], "tasks": written["tasks"], "figures": written["figures"]},
-        "corpus": {"sources": written["corpus"]["sources"]},
-        "choices": {"estimators": written["choices"]["estimators"]},
+    settings = read_paper_settings()
+    keys_without_defaults = {
+        **{
+            "models": settings["models"],
+            "tasks": settings["tasks"],
+            "figures": settings["figures"],
+        },
+        "corpus": {"sources": settings["corpus"]["sources"]},
+        "choices": {"estimators": settings["choices"]["estimators"]},
     }
-    assert Settings.model_validate(chosen) == Settings.model_validate(written)
-    assert {*written} == {*Settings.model_fields}
+    assert Settings.model_validate(keys_without_defaults) == Settings.model_validate(settings)
+    assert {*settings} == {*Settings.model_fields}
 
 
 def test_sections_are_merged_and_lists_replaced():
     changes = {"sampling": {"windows": 3}, "models": ["gpt2"], "tasks": {"x": {"builtin": "topic"}}}
-    merged = add_defaults(changes, CONFIG / "config.yaml")
-    unchanged = {"window_characters": 512, "vectors_per_dimension": 0}
-    assert merged["sampling"] == {"windows": 3, **unchanged}
-    assert merged["models"] == ["gpt2"]
-    assert {"x", "sst2"} < {*merged["tasks"]}
+    settings = add_defaults(changes, CONFIG / "config.yaml")
+    defaults = {"window_characters": 512, "vectors_per_dimension": 0}
+    assert settings["sampling"] == {"windows": 3, **defaults}
+    assert settings["models"] == ["gpt2"]
+    assert {"x", "sst2"} < {*settings["tasks"]}
 
 
-def test_no_run_can_be_called_like_a_folder_of_the_results():
+def test_names_of_result_folders_are_reserved():
     rules = "".join(file.read_text() for file in (REPOSITORY / "workflow").rglob("*.smk"))
-    named = {path.split("/")[0] for path in rules.split("<results>/")[1:] if "/" in path}
-    folders = {name for name in named if name.isidentifier()}
+    top_names = {path.split("/")[0] for path in rules.split("<results>/")[1:] if "/" in path}
+    folders = {name for name in top_names if name.isidentifier()}
     assert folders >= {"figures", "tables", "embeddings"}
     assert folders <= FOLDERS
 
@@ -75,24 +79,26 @@ def test_no_run_can_be_called_like_a_folder_of_the_results():
 # --- models -----------------------------------------------------------------------------------------
 
 
-def read(folder: Path, name: str, **entries: dict) -> Entry:
+def read_entry(folder: Path, name: str, **entries: dict) -> Entry:
     (folder / "models.yaml").write_text(yaml.safe_dump({"plain": PLAIN, **entries}))
     return read_models(read_entries(folder), [name])[name]
 
 
-def steps_of(model: Entry) -> list[int | None]:
+def list_steps(model: Entry) -> list[int | None]:
     return [checkpoint.step for checkpoint in model.checkpoints]
 
 
 def test_every_entry_of_the_model_list_is_valid():
-    # But for a folder of one's own, and what is fine-tuned from it.
+    # The entry of a user's folder, and models fine-tuned from it, need that folder.
     entries, _ = expand_seeds(read_entries(MODELS), {})
-    local = {name for name, (_, entry) in entries.items() if "path" in entry}
-    named = [n for n, (_, e) in entries.items() if e.get("finetuning", {}).get("of") not in local]
-    models = read_models(entries, [name for name in named if name not in local])
+    local_names = {name for name, (_, entry) in entries.items() if "path" in entry}
+    names = [
+        n for n, (_, e) in entries.items() if e.get("finetuning", {}).get("of") not in local_names
+    ]
+    models = read_models(entries, [name for name in names if name not in local_names])
     assert len(models) > 200
     for model in models.values():
-        steps = steps_of(model)
+        steps = list_steps(model)
         assert steps == sorted(steps, key=lambda step: (step is not None, step or 0))
 
 
@@ -107,16 +113,18 @@ def test_training_steps_become_revisions_and_tokens():
     assert (last.revision, last.name) == ("main", "step-1431k-token-3000B")
 
 
-def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epochs(tmp_path):
-    found = read(tmp_path, "mine", mine=make_finetuning("plain"))
-    assert steps_of(found) == [0, 1, 2, 4, 8, 16, 32, 48]
-    assert found.shape == Shape("decoder", 2, 32, 32)
-    assert found.origin_revision == "step10"
-    ends = read(
+def test_a_fine_tuning_has_the_shape_of_its_origin_and_log_spaced_checkpoints(tmp_path):
+    model = read_entry(tmp_path, "mine", mine=make_finetuning("plain"))
+    assert list_steps(model) == [0, 1, 2, 4, 8, 16, 32, 48]
+    assert model.shape == Shape("decoder", 2, 32, 32)
+    assert model.origin_revision == "step10"
+    ends = read_entry(
         tmp_path, "mine", mine={**make_finetuning("plain"), "training": {"steps": {"linear": 2}}}
     )
-    assert steps_of(ends) == [0, 48]
-    later = read(tmp_path, "b", a=make_finetuning("plain@step1"), b=make_finetuning("a", seed=1))
+    assert list_steps(ends) == [0, 48]
+    later = read_entry(
+        tmp_path, "b", a=make_finetuning("plain@step1"), b=make_finetuning("a", seed=1)
+    )
     assert (later.origin_revision, later.origin.origin_revision) == ("step48", "step1")
 
 
@@ -125,7 +133,7 @@ def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epoch
 STEPS = (100, 200, 300, 500, 1000, 2000)
 
 
-def saved(folder: Path, **changes: object) -> None:
+def save_checkpoint(folder: Path, **changes: object) -> None:
     folder.mkdir(parents=True)
     config = {"model_type": "gpt_neox", "num_hidden_layers": 3, "hidden_size": 32}
     (folder / "config.json").write_text(json.dumps(config | changes))
@@ -134,32 +142,36 @@ def saved(folder: Path, **changes: object) -> None:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch) -> Path:
-    """A folder as a Trainer leaves it, seen from the working directory."""
+    """A folder in the working directory, as a Trainer leaves it."""
     for step in STEPS:
-        saved(tmp_path / "run" / f"checkpoint-{step}")
+        save_checkpoint(tmp_path / "run" / f"checkpoint-{step}")
     (tmp_path / "run" / "checkpoint-3000").mkdir()  # a save that was cut off
-    saved(tmp_path / "run" / "xcheckpoint-7")
+    save_checkpoint(tmp_path / "run" / "xcheckpoint-7")
     (tmp_path / "run" / "checkpoint-8").write_text("a file")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "run"
 
 
-def local(path: str = "run/checkpoint-{step}", steps: object = "all", **entry: object) -> Entry:
+def read_local_entry(
+    path: str = "run/checkpoint-{step}", steps: object = "all", **entry: object
+) -> Entry:
     Path("models").mkdir(exist_ok=True)
-    return read(Path("models"), "mine", mine={"path": path, "training": {"steps": steps}, **entry})
+    return read_entry(
+        Path("models"), "mine", mine={"path": path, "training": {"steps": steps}, **entry}
+    )
 
 
 @pytest.mark.parametrize(
-    ("steps", "chosen"),
+    ("steps", "expected_steps"),
     [("all", list(STEPS)), ([2000, 100], [100, 2000]), ({"log": 3}, [100, 500, 2000])],
 )
-def test_steps_are_chosen_among_the_folders_that_hold_a_checkpoint(run, steps, chosen):
-    found = local(steps=steps)
-    assert steps_of(found) == chosen
-    assert [checkpoint.path for checkpoint in found.checkpoints] == [
-        f"run/checkpoint-{n}" for n in chosen
+def test_steps_are_chosen_among_folders_with_a_checkpoint(run, steps, expected_steps):
+    model = read_local_entry(steps=steps)
+    assert list_steps(model) == expected_steps
+    assert [checkpoint.path for checkpoint in model.checkpoints] == [
+        f"run/checkpoint-{n}" for n in expected_steps
     ]
-    assert (found.shape, found.last_step) == (Shape("decoder", 3, 32, 32), 2000)
+    assert (model.shape, model.last_step) == (Shape("decoder", 3, 32, 32), 2000)
 
 
 @pytest.mark.parametrize(
@@ -171,46 +183,46 @@ def test_steps_are_chosen_among_the_folders_that_hold_a_checkpoint(run, steps, c
         ({"layers": 4}, "says 3 where the entry says 4"),
     ],
 )
-def test_folders_that_do_not_fit_are_refused(run, changes, sentence):
-    with pytest.raises(InputError) as refused:
-        local(**changes)
-    assert sentence in str(refused.value)
+def test_folders_that_contradict_their_entry_are_refused(run, changes, sentence):
+    with pytest.raises(InputError) as error:
+        read_local_entry(**changes)
+    assert sentence in str(error.value)
 
 
-def test_a_tokenizer_may_lie_elsewhere_and_a_missing_one_is_said_before_any_job(run):
+def test_a_tokenizer_may_lie_elsewhere_and_a_missing_one_is_refused_before_any_job(run):
     for step in STEPS:
         (run / f"checkpoint-{step}/tokenizer.json").unlink()
     with pytest.raises(InputError, match="has no tokenizer"):
-        local()
-    saved(run / "words")
-    assert local(tokenizer="run/words").tokenizer == "run/words"
+        read_local_entry()
+    save_checkpoint(run / "words")
+    assert read_local_entry(tokenizer="run/words").tokenizer == "run/words"
     with pytest.raises(InputError, match="elsewhere has no tokenizer"):
-        local(tokenizer="elsewhere")
+        read_local_entry(tokenizer="elsewhere")
 
 
-def test_a_folder_is_found_at_home_and_in_a_package(run, monkeypatch):
+def test_a_folder_may_be_in_the_home_or_in_a_package(run, monkeypatch):
     monkeypatch.setenv("HOME", str(run))
-    at_home = local("~/checkpoint-{step}").checkpoints[0].path
-    assert at_home == str(run / "checkpoint-100")
-    saved(run / "a_package/inside")
+    path = read_local_entry("~/checkpoint-{step}").checkpoints[0].path
+    assert path == str(run / "checkpoint-100")
+    save_checkpoint(run / "a_package/inside")
     (run / "a_package/__init__.py").touch()
     monkeypatch.syspath_prepend(str(run))
     Path("models").mkdir(exist_ok=True)
-    found = read(Path("models"), "mine", mine={"path": "package:a_package/inside"})
-    assert found.checkpoints[0].path == str(run / "a_package/inside")
-    assert found.shape.layers == 3
+    model = read_entry(Path("models"), "mine", mine={"path": "package:a_package/inside"})
+    assert model.checkpoints[0].path == str(run / "a_package/inside")
+    assert model.shape.layers == 3
     with pytest.raises(InputError, match="no package `missing`"):
-        read(Path("models"), "mine", mine={"path": "package:missing/inside"})
+        read_entry(Path("models"), "mine", mine={"path": "package:missing/inside"})
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("0500", "are both step 500"), ("50", "checkpoint-50 says"), (f"{2**63}", r"beyond 1e\+12")],
 )
-def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run, name, said):
-    saved(run / f"checkpoint-{name}", hidden_size=64)
-    with pytest.raises(InputError, match=said):
-        local()
+def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run, name, message):
+    save_checkpoint(run / f"checkpoint-{name}", hidden_size=64)
+    with pytest.raises(InputError, match=message):
+        read_local_entry()
 
 
 # --- steps ------------------------------------------------------------------------------------------
@@ -220,19 +232,19 @@ def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run, nam
     st.lists(st.integers(0, 10**6), min_size=1, unique=True),
     st.sampled_from(["log", {"log": 5}, {"linear": 7}]),
 )
-def test_a_rule_chooses_what_is_offered_with_both_ends_and_not_twice(offered, rule):
-    # One step per doubling of what Pythia offers.
+def test_a_rule_chooses_different_offered_steps_and_both_ends(offered_steps, rule):
+    # One step per doubling of the steps that Pythia offers.
     steps = ["1000", "2000", "4000", "8000", "16000", "33000", "66000", "131000", "143000"]
     assert choose("log", PYTHIA) == [0, *(2**i for i in range(10)), *map(int, steps)]
-    chosen = choose(rule, offered)
-    assert set(chosen) <= set(offered)
-    assert chosen == sorted(set(chosen))
-    assert {min(offered), max(offered)} <= set(chosen)
-    assert rule == "log" or len(chosen) <= max(2, *rule.values())
+    chosen_steps = choose(rule, offered_steps)
+    assert set(chosen_steps) <= set(offered_steps)
+    assert chosen_steps == sorted(set(chosen_steps))
+    assert {min(offered_steps), max(offered_steps)} <= set(chosen_steps)
+    assert rule == "log" or len(chosen_steps) <= max(2, *rule.values())
 
 
 @pytest.mark.parametrize(
-    ("pattern", "name", "said"),
+    ("pattern", "name", "step_and_tokens"),
     [
         ("step{step}", "step1000", (1000, None)),
         ("step-{kilosteps}k-token-{gigatokens}B", "step-240k-token-503B", (240_000, 503 * 10**9)),
@@ -240,38 +252,39 @@ def test_a_rule_chooses_what_is_offered_with_both_ends_and_not_twice(offered, ru
         ("step{step}", "laststep1", None),
     ],
 )
-def test_a_name_says_its_step_and_tokens(pattern, name, said):
-    assert RevisionTemplate(pattern).read(name) == said
+def test_step_and_tokens_are_read_from_a_name(pattern, name, step_and_tokens):
+    assert RevisionTemplate(pattern).read(name) == step_and_tokens
 
 
 # --- figures and claims -----------------------------------------------------------------------------
 
 
 # The demo pretrains no encoder and fine-tunes no decoder.
-EMPTY = {name for name, of in read_yaml(CONFIG / "demo.yaml")["figures"].items() if of == []}
+DEMO_FIGURES = read_yaml(CONFIG / "demo.yaml")["figures"]
+FIGURES_WITHOUT_MODELS = {name for name, models in DEMO_FIGURES.items() if models == []}
 
 
 def test_the_paper_and_the_demo_draw_every_figure():
-    run = planned(paper())
+    run = plan_run(read_paper_settings())
     (first,) = (paper for paper in PAPERS if paper.name == "shape_of_learning")
     assert {*run.shown_models} & {*run.figures} == set(first.figures)
     assert run.notices == []
     demo = make_run({})
-    of_sequences = {"phases_figure_1"}  # the demo has too few windows for one vector of each
+    undrawn_figures = {"phases_figure_1"}  # the demo has too few windows for one vector of each
     assert {*demo.shown_models} & {*demo.figures} == {
         *collect_figures(PAPERS)
-    } - EMPTY - of_sequences
+    } - FIGURES_WITHOUT_MODELS - undrawn_figures
 
 
-def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
+def test_a_run_has_the_targets_of_its_papers():
     for paper in PAPERS:
-        shown = make_run({"papers": [paper.name]}).shown_models
-        assert {*shown} == {*paper.figures, *paper.tables} - EMPTY
+        shown_models = make_run({"papers": [paper.name]}).shown_models
+        assert {*shown_models} == {*paper.figures, *paper.tables} - FIGURES_WITHOUT_MODELS
     assert make_run({"papers": []}).shown_models == {}
 
 
-def test_without_a_token_gated_models_are_left_out_and_named():
-    run = planned(paper(), token=False)
+def test_gated_models_are_left_out_and_named_without_a_token():
+    run = plan_run(read_paper_settings(), token=False)
     assert not any(name.startswith("llama-2") for name in run.models)
     assert sum("is gated" in str(notice) for notice in run.notices) == 3
 
@@ -284,61 +297,67 @@ def test_a_fine_tuning_of_a_gated_model_is_left_out(tmp_path):
     assert any(sentence in str(notice) for notice in run.notices)
 
 
-def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
-    listed = {
+def test_a_model_that_its_lock_calls_a_decoder_is_not_tuned_on_pairs(tmp_path):
+    listing_fields = {
         "commit": "a" * 40,
         "files": {"model.safetensors": {"bytes": 7, "hash": f"git:{'a' * 40}"}},
     }
-    revision = LockedRevision(repository="a/b", revision="main", **listed)
-    far = Lock(
+    revision = LockedRevision(repository="a/b", revision="main", **listing_fields)
+    lock = Lock(
         shape=Shape("decoder", 2, 32, 32),
         revisions={"main": revision},
-        mains={"a/b": Listing(**listed)},
+        mains={"a/b": Listing(**listing_fields)},
     )
-    write_lock(tmp_path / "far.yaml", far)
+    write_lock(tmp_path / "far.yaml", lock)
     (tmp_path / "models").mkdir()
     entries = {"mine": make_finetuning("far", task="mrpc"), "far": {"repository": "a/b"}}
-    said = catch_refusal({"models": ["mine"]}, tmp_path / "models", entries, locks=tmp_path)
-    assert "has pairs of texts, but `far` is a decoder" in said
+    sentence = catch_refusal({"models": ["mine"]}, tmp_path / "models", entries, locks=tmp_path)
+    assert "has pairs of texts, but `far` is a decoder" in sentence
 
 
-def test_one_model_is_drawn_by_all_figures_that_can_and_one_note_names_the_others():
-    said = []
-    run = planned(paper(models=["gpt2"]), say=said.append)
-    (first,) = (each for each in PAPERS if each.name == "shape_of_learning")
-    able = {name for name, each in first.figures.items() if each.checkpoints != "training"}
-    assert set(run.shown_models) == able
-    assert {"overview", "heat_map", "dimension_by_depth"} <= able
-    (note,) = said
-    assert all(name in note for name in {*first.figures, *first.tables} - able)
-    # An empty list is no list of other models.
-    said.clear()
-    empty = planned(paper(models=["gpt2"], figures={"overview": []}), say=said.append)
+def test_all_figures_that_can_draw_one_model_do_and_a_note_names_the_others():
+    notes = []
+    run = plan_run(read_paper_settings(models=["gpt2"]), say=notes.append)
+    (first,) = (paper for paper in PAPERS if paper.name == "shape_of_learning")
+    drawable_figures = {
+        name for name, figure in first.figures.items() if figure.checkpoints != "training"
+    }
+    assert set(run.shown_models) == drawable_figures
+    assert {"overview", "heat_map", "dimension_by_depth"} <= drawable_figures
+    (note,) = notes
+    assert all(name in note for name in {*first.figures, *first.tables} - drawable_figures)
+    # An empty list of models leaves a figure out.
+    notes.clear()
+    empty = plan_run(
+        read_paper_settings(models=["gpt2"], figures={"overview": []}), say=notes.append
+    )
     assert "overview" not in empty.shown_models
-    assert not any("overview" in line for line in said)  # who leaves it empty knows
+    assert not any("overview" in line for line in notes)  # the user left it out
 
 
-def test_a_figure_of_all_measures_draws_those_of_layers_that_the_configuration_lists():
-    settings = paper()
+def test_a_figure_of_all_measures_draws_the_listed_measures_of_layers():
+    settings = read_paper_settings()
     settings["measurement"]["estimators"] = ["mle", "matrix_partition_isotropy"]
-    assert list(planned(settings).figures["overview"].estimators) == ["mle"]
+    assert list(plan_run(settings).figures["overview"].estimators) == ["mle"]
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
 def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     file = CONFIG / f"{paper.name}.yaml"
-    own = read_yaml(file if file.exists() else CONFIG / "config.yaml")
-    run = planned(add_defaults(own, CONFIG / "config.yaml"))
+    settings = read_yaml(file if file.exists() else CONFIG / "config.yaml")
+    run = plan_run(add_defaults(settings, CONFIG / "config.yaml"))
     for claim in paper.claims.values():
         assert set(claim.estimators) <= set(run.all_measures)
-        named = [] if isinstance(claim.models, str) else claim.models
-        of_states = [e for e in claim.estimators if e in run.measures]
+        claimed_models = [] if isinstance(claim.models, str) else claim.models
+        state_measures = [e for e in claim.estimators if e in run.measures]
         # At every checkpoint, or at the last one alone.
-        where = {True} if claim.checkpoints == "training" else {True, False}
-        whole = [
-            m for m in named if all(run.measurement_scope.get((m, e)) in where for e in of_states)
+        accepted_scopes = {True} if claim.checkpoints == "training" else {True, False}
+        measured_models = [
+            m
+            for m in claimed_models
+            if all(run.measurement_scope.get((m, e)) in accepted_scopes for e in state_measures)
         ]
-        assert not named or len(whole) >= claim.min_models, claim.name
+        assert not claimed_models or len(measured_models) >= claim.min_models, claim.name
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -354,35 +373,37 @@ def demo() -> Run:
     return make_run({})
 
 
-def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_asks(demo):
-    wanted = read_yaml(CONFIG / "demo.yaml")["measurement"]["estimators"]
+def test_listed_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_needs_them(
+    demo,
+):
+    estimators = read_yaml(CONFIG / "demo.yaml")["measurement"]["estimators"]
     for model, revisions in DEMO.items():
         assert list(demo.list_estimators_by_checkpoint(model)) == revisions
         for revision in revisions:
-            assert set(wanted) <= set(demo.list_estimators_by_checkpoint(model)[revision])
+            assert set(estimators) <= set(demo.list_estimators_by_checkpoint(model)[revision])
     # dimension_by_scale is of each model's last checkpoint.
     assert "gride_64" not in demo.list_estimators_by_checkpoint("demo-decoder")["step64"]
     assert "gride_64" in demo.list_estimators_by_checkpoint("demo-decoder")["step128"]
 
 
-def test_a_target_that_is_left_out_is_refused_with_the_reason():
+def test_a_target_of_another_paper_is_refused_with_the_reason():
     paper, other = PAPERS[:2]
     run = make_run({"papers": [paper.name]})
-    shown.require_target(run, next(iter(run.shown_models)))
+    plan_jobs.require_target(run, next(iter(run.shown_models)))
     target = next(iter(other.figures))
     with pytest.raises(InputError, match=f"{target} belongs to the paper `{other.name}`"):
-        shown.require_target(run, target)
+        plan_jobs.require_target(run, target)
 
 
-def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkeypatch):
+def test_models_without_a_lock_are_planned_as_written_with_one_note(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     place = {"role": "decoder", "layers": 2, "hidden_size": 16}
     entries = {name: {"repository": f"a/{name}", **place} for name in ("one", "two")}
-    said: list[str] = []
-    options = {"locks": tmp_path / "locks", "say": said.append}
+    notes: list[str] = []
+    options = {"locks": tmp_path / "locks", "say": notes.append}
     run = make_run({"models": ["one", "two"], "papers": []}, tmp_path, entries, **options)
     assert [run.find_last_checkpoint(name).name for name in entries] == ["main", "main"]
-    assert sum("not checked" in line for line in said) == 1
+    assert sum("not checked" in line for line in notes) == 1
     with pytest.raises(InputError):
         run.resolve()
     run.write_locks()

@@ -1,4 +1,4 @@
-"""Pretraining: schedule, masking, determinism, and what is saved."""
+"""Pretraining: schedule, masking, determinism, and saved files."""
 
 import json
 from pathlib import Path
@@ -33,13 +33,15 @@ def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_ten
 
 
 @pytest.fixture(scope="module", params=["gpt_neox", "bert"])
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pretrained_folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp(request.param) / "model"
     module.pretrain(TEXT, make_recipe(request.param), model="tiny", destination=folder)
     return folder
 
 
-def different_files(*folders: Path) -> list[str]:
+def compare_files(*folders: Path) -> list[str]:
     first, again = (
         {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
         for folder in folders
@@ -48,47 +50,49 @@ def different_files(*folders: Path) -> list[str]:
     return [name for name in first if first[name] != again[name]]
 
 
-def architecture_of(folder: Path) -> str:
+def read_architecture(folder: Path) -> str:
     return json.loads((folder / "step0" / "config.json").read_text())["model_type"]
 
 
-def test_each_step_loads_as_any_checkpoint_and_says_on_how_much_it_was_trained(trained):
-    assert {path.name for path in trained.iterdir()} == {f"step{step}" for step in STEPS}
+def test_each_step_loads_as_a_checkpoint_and_records_its_tokens(pretrained_folder):
+    assert {path.name for path in pretrained_folder.iterdir()} == {f"step{step}" for step in STEPS}
     for step in STEPS:
-        found = read_record(trained / f"step{step}")
-        assert (found["step"], found["tokens"]) == (step, step * 8 * 16)
-    model = transformers.AutoModel.from_pretrained(trained / "step24")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step24")
+        training_record = read_record(pretrained_folder / f"step{step}")
+        assert (training_record["step"], training_record["tokens"]) == (step, step * 8 * 16)
+    model = transformers.AutoModel.from_pretrained(pretrained_folder / "step24")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(pretrained_folder / "step24")
     inputs = tokenizer("The cat saw the river.", return_tensors="pt")
     hidden = model(**inputs, output_hidden_states=True).hidden_states
     assert [state.shape[-1] for state in hidden] == [32, 32, 32]
-    # The characters of the first tokens, so that nobody calls a part of them held out.
-    end, characters = found["training_tokens"], found["training_characters"]
+    # The record counts the characters of all training tokens, so that no held-out text begins among them.
+    end, characters = training_record["training_tokens"], training_record["training_characters"]
     assert tokenizer.decode(module.tokenize_text(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
     assert 0.9 < characters / len(TEXT) < 1
     # An encoder frames a text, a decoder does not.
     tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
-    assert (tokens[0] == "[CLS]" and tokens[-1] == "[SEP]") == (architecture_of(trained) == "bert")
+    assert (tokens[0] == "[CLS]" and tokens[-1] == "[SEP]") == (
+        read_architecture(pretrained_folder) == "bert"
+    )
 
 
-def test_the_held_out_loss_falls_from_that_of_guessing(trained):
-    vocabulary = len(transformers.AutoTokenizer.from_pretrained(trained / "step0"))
+def test_the_held_out_loss_falls_from_the_loss_of_guessing(pretrained_folder):
+    vocabulary = len(transformers.AutoTokenizer.from_pretrained(pretrained_folder / "step0"))
     # Initial logits have a standard deviation below 0.02 sqrt(32) = 0.11 (of normed states), which
     # moves the expected cross-entropy by half its square; 0.1 nats allow for a sample of tokens.
-    first = read_record(trained / "step0")["loss"]
+    first = read_record(pretrained_folder / "step0")["loss"]
     assert first == pytest.approx(np.log(vocabulary), abs=0.1)
-    assert read_record(trained / "step24")["loss"] < first
+    assert read_record(pretrained_folder / "step24")["loss"] < first
 
 
 @pytest.mark.long
-def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
+def test_the_same_recipe_gives_the_same_bytes_in_another_process(pretrained_folder, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     again, table = tmp_path / "again", tmp_path / "table.csv"
-    job = PretrainingJob("tiny", make_recipe(architecture_of(trained)))
+    job = PretrainingJob("tiny", make_recipe(read_architecture(pretrained_folder)))
     run_in_another_process(
         "pretrain_model", job, text=tmp_path / "text.txt", steps=again, table=table
     )
-    assert different_files(trained, again) == []
+    assert compare_files(pretrained_folder, again) == []
     rows = pd.read_csv(table)
     assert rows.revision.tolist() == [f"step{step}" for step in STEPS]
     assert rows.held_out_loss.tolist() == [
@@ -96,18 +100,22 @@ def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_pa
     ]
 
 
-def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_was(
-    trained, tmp_path
+def test_another_seed_or_model_starts_from_other_weights_and_settings_of_torch_stay(
+    pretrained_folder, tmp_path
 ):
     threads = torch.get_num_threads()
-    before = threads, torch.are_deterministic_algorithms_enabled()
+    settings = threads, torch.are_deterministic_algorithms_enabled()
     state = torch.get_rng_state()
     for model, seed in (("tiny", 8), ("other", RECIPE["seed"])):
-        plan = make_recipe(architecture_of(trained), seed=seed, threads=threads + 1, **SHORT)
+        plan = make_recipe(
+            read_architecture(pretrained_folder), seed=seed, threads=threads + 1, **SHORT
+        )
         module.pretrain(TEXT, plan, model=model, destination=tmp_path / model)
-        first, other = (each / "step0/model.safetensors" for each in (trained, tmp_path / model))
+        first, other = (
+            folder / "step0/model.safetensors" for folder in (pretrained_folder, tmp_path / model)
+        )
         assert first.read_bytes() != other.read_bytes()
-    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == settings
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -122,7 +130,7 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
         ({"strength": 0.5}, "strength"),
     ],
 )
-def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, change, key):
+def test_an_impossible_recipe_is_refused_with_its_key(tmp_path, change, key):
     with pytest.raises(InputError, match=f"`pretraining.{key}`"):
         module.pretrain(
             TEXT, make_recipe("bert", **change), model="tiny", destination=tmp_path / "model"
@@ -130,7 +138,7 @@ def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, change
     assert not list(tmp_path.iterdir())
 
 
-def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):
+def test_tokenising_in_parts_keeps_any_text_and_counts_its_characters(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_CHARACTERS", 1000)
     tokenizer = module.train_tokenizer(TEXT, make_recipe("gpt_neox"))
     odd = "Ωmega, 数学 \t and  two spaces\n"
@@ -146,34 +154,38 @@ def test_masking_follows_bert():
     tokenizer = module.train_tokenizer(TEXT, plan)
     first, count = len(module.ENCODER_TOKENS), len(tokenizer)
     ids = np.random.default_rng(0).integers(first, count, 10_000)
-    shown, predicted = module.draw_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
-    assert (shown[:, 0] == tokenizer.cls_token_id).all()
-    assert (shown[:, -1] == tokenizer.sep_token_id).all()
-    assert (predicted[:, [0, -1]] == module.IGNORED).all()
-    chosen, mask = predicted != module.IGNORED, tokenizer.mask_token_id
-    assert chosen[:, 1:-1].mean() == pytest.approx(0.15, abs=5 * np.sqrt(0.15 * 0.85 / 200_000))
+    inputs, labels = module.draw_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
+    assert (inputs[:, 0] == tokenizer.cls_token_id).all()
+    assert (inputs[:, -1] == tokenizer.sep_token_id).all()
+    assert (labels[:, [0, -1]] == module.IGNORED).all()
+    is_chosen, mask = labels != module.IGNORED, tokenizer.mask_token_id
+    assert is_chosen[:, 1:-1].mean() == pytest.approx(0.15, abs=5 * np.sqrt(0.15 * 0.85 / 200_000))
     error = 5 * np.sqrt(0.8 * 0.2 / (0.15 * 200_000))
-    assert (shown[chosen] == mask).mean() == pytest.approx(0.8, abs=error)
-    # A tenth is shown as it is; of the tenth that is replaced, a few by themselves.
+    assert (inputs[is_chosen] == mask).mean() == pytest.approx(0.8, abs=error)
+    # A tenth stays as it is; of the tenth that is replaced, a few draw their own token.
     same = 0.1 + 0.1 / (count - first)
-    assert (shown[chosen] == predicted[chosen]).mean() == pytest.approx(same, abs=error)
-    assert ((shown == mask) <= chosen).all()
+    assert (inputs[is_chosen] == labels[is_chosen]).mean() == pytest.approx(same, abs=error)
+    assert ((inputs == mask) <= is_chosen).all()
 
 
-def test_a_twin_starts_alike_and_its_layers_stay_alike(trained, tmp_path):
-    folder, architecture = tmp_path / "twin", architecture_of(trained)
+def test_a_twin_starts_from_the_weights_of_the_original_and_its_layers_stay_alike(
+    pretrained_folder, tmp_path
+):
+    folder, architecture = tmp_path / "twin", read_architecture(pretrained_folder)
     regulariser = {"gpt_neox": "cosine", "bert": "mse"}[architecture]
     plan = make_recipe(architecture, regulariser=regulariser, strength=0.5, twin_of="tiny")
     module.pretrain(TEXT, plan, model="twin", destination=folder)
-    weights = [each / "step0" / "model.safetensors" for each in (trained, folder)]
+    weights = [place / "step0" / "model.safetensors" for place in (pretrained_folder, folder)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
-    assert read_record(folder / "step0")["loss"] == read_record(trained / "step0")["loss"]
+    assert read_record(folder / "step0")["loss"] == read_record(pretrained_folder / "step0")["loss"]
     assert read_record(folder / "step24")["loss"] < read_record(folder / "step0")["loss"]
-    assert term(folder / "step24", regulariser) < 0.5 * term(trained / "step24", regulariser)
+    assert compute_term(folder / "step24", regulariser) < 0.5 * compute_term(
+        pretrained_folder / "step24", regulariser
+    )
 
 
-def term(folder: Path, regulariser: str) -> float:
-    """The term of a saved model on a sentence, of all blocks but the last, which may be normed."""
+def compute_term(folder: Path, regulariser: str) -> float:
+    """Compute a saved model's term on a sentence, without the last state, which may be normed."""
     model = transformers.AutoModel.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():
@@ -182,7 +194,7 @@ def term(folder: Path, regulariser: str) -> float:
     return float(module.TERMS[regulariser](states))
 
 
-def test_the_terms_are_those_of_the_formula():
+def test_regularisation_terms_follow_their_formulas():
     """Two tokens at three states: angles of 90 and 0, then 180 and 60 degrees; squared distances by hand."""
     states = [
         torch.tensor([[[1.0, 0.0], [2.0, 0.0]]]),
@@ -201,8 +213,8 @@ def test_states_are_recorded_before_the_final_norm():
     )
     ids = torch.arange(8)[None]
     with torch.no_grad(), record_states(network.base_model.layers) as states:
-        returned = network(ids, output_hidden_states=True).hidden_states
-        normed = network.base_model.final_layer_norm(states[-1])
-    assert len(states) == len(returned) == 4
-    assert all(map(torch.equal, states[:-1], returned))
-    assert torch.equal(normed, returned[-1])
+        states_of_library = network(ids, output_hidden_states=True).hidden_states
+        normed_state = network.base_model.final_layer_norm(states[-1])
+    assert len(states) == len(states_of_library) == 4
+    assert all(map(torch.equal, states[:-1], states_of_library))
+    assert torch.equal(normed_state, states_of_library[-1])

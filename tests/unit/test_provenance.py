@@ -11,7 +11,7 @@ from shape_of_learning.provenance.crate import describe_run
 from shape_of_learning.provenance.job import ProvenanceJob
 
 INPUTS = ("corpus/text/alphabet.json", "checkpoints/hub/step 1.tensors.csv")
-WRITTEN = {
+CONTENTS = {
     "figures/it's 100 % #1?.pdf": "drawing",
     "figures/it's 100 % #1?.md": "What it shows.",
     "tables/verdicts/hub.csv": "verdict\n",
@@ -29,7 +29,7 @@ WRITTEN = {
     "benchmarks/short.tsv": "s\tcpu_time\tmax_rss\n0.1\t0\t-\n",
 }
 VALIDATOR = "roc-validator==0.13.0"
-# What the context of RO-Crate 1.1 says of the terms that are used.
+# The terms of the crate that the context of RO-Crate 1.1 takes from schema.org.
 SCHEMA = """ComputerLanguage CreateAction CreativeWork Dataset ScholarlyArticle SoftwareApplication
 SoftwareSourceCode about agent citation contentSize datePublished description encodingFormat endTime hasPart
 identifier instrument license mainEntity memoryRequirements mentions name object operatingSystem
@@ -45,12 +45,12 @@ CONTEXT = {
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "results"
-    for name, content in WRITTEN.items():
+    for name, content in CONTENTS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
     lock = folder.parent / "hub.yaml"
     lock.write_text("revisions: {}\n")
-    outputs = [folder / name for name in WRITTEN if name.startswith(("figures", "tables"))]
+    outputs = [folder / name for name in CONTENTS if name.startswith(("figures", "tables"))]
     job = ProvenanceJob(
         name="",
         source="text",
@@ -74,23 +74,23 @@ def test_the_public_validator_accepts_the_crate(results, tmp_path):
     subprocess.run([*uv, script, results, "context.json", "cache"], cwd=tmp_path, check=True)
 
 
-def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
+def test_the_crate_names_outputs_inputs_and_software(results):
     graph = json.loads((results / "ro-crate-metadata.json").read_text())["@graph"]
-    found = {entity["@id"]: entity for entity in graph}
-    by_name = {each.get("name"): each for each in found.values()}
-    assert by_name["Figure 1 of A paper"]["description"] == "What it shows."
-    lost = by_name["corpus/text/alphabet.json"]["description"]
-    assert lost.startswith("Of the text text, 5 of 100 characters are left out")
+    entities = {entity["@id"]: entity for entity in graph}
+    entities_by_name = {item.get("name"): item for item in entities.values()}
+    assert entities_by_name["Figure 1 of A paper"]["description"] == "What it shows."
+    description = entities_by_name["corpus/text/alphabet.json"]["description"]
+    assert description.startswith("Of the text text, 5 of 100 characters are left out")
     verdicts = "tables/verdicts/hub.csv"
-    assert by_name[verdicts]["sha256"] == compute_sha256(results / verdicts)
-    assert len(found["#run"]["result"]) == 3
-    inputs = [found[each["@id"]] for each in found["#run"]["object"]]
-    assert [each["name"] for each in inputs] == [*INPUTS, "provenance/locks/hub.yaml"]
-    assert {each["@type"] for each in inputs} == {"File"}
-    assert [each["sha256"] for each in inputs] == [
-        compute_sha256(results / each["name"]) for each in inputs
+    assert entities_by_name[verdicts]["sha256"] == compute_sha256(results / verdicts)
+    assert len(entities["#run"]["result"]) == 3
+    inputs = [entities[item["@id"]] for item in entities["#run"]["object"]]
+    assert [item["name"] for item in inputs] == [*INPUTS, "provenance/locks/hub.yaml"]
+    assert {item["@type"] for item in inputs} == {"File"}
+    assert [item["sha256"] for item in inputs] == [
+        compute_sha256(results / item["name"]) for item in inputs
     ]
-    packages = found["#environment"]["softwareRequirements"]
+    packages = entities["#environment"]["softwareRequirements"]
     assert [package for package in packages if package.startswith("numpy 2")]
 
 
@@ -99,7 +99,7 @@ def test_the_jobs_are_listed_with_time_and_memory(results):
     assert table.splitlines()[1:] == ["corpus/text,2.5,1.25,30.0", "short,0.1,0,"]
 
 
-def test_the_configuration_is_kept_as_yaml_that_a_run_takes(results):
+def test_the_configuration_is_kept_as_yaml_for_another_run(results):
     settings = read_yaml(results / "provenance/configuration.yaml")
     assert settings == {"run": None, "corpus": {"source": "text"}}
 

@@ -1,4 +1,4 @@
-"""The verdicts on published checkpoints that are known to be wrong, by the hashes that were reported."""
+"""Verdicts on published checkpoints with known faults, from the reported hashes."""
 
 import hashlib
 import math
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 ENTRIES = read_entries(ROOT / "config/models")
 # Every Pythia has these revisions.
 PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 144_000, 1000)]
-# EleutherAI/pythia#205: what main is, and what another file with the same embeddings is.
+# EleutherAI/pythia#205: steps with the file of main, and steps with a second file.
 ROUND = [70_000, 80_000, 90_000, 100_000, 103_000, 110_000, 120_000, 130_000, 140_000]
 OF_MAIN = {*PYTHIA[:11], *range(1000, 54_000, 1000), 55_000, 60_000, 65_000, *ROUND}
 SECOND = {54_000, *range(56_000, 60_000, 1000), *range(61_000, 65_000, 1000), 143_000}
@@ -31,7 +31,7 @@ FIRST_12B = "9d21715462588073675eca9c65ba55a47d911da460a6083938d04acd4589f542"
 
 
 def complete_hash(digest: str) -> str:
-    """A digest of all its digits, for one that the report cuts off and for those that stand for no other."""
+    """Return a digest of full length, made from a label or from digits that the report cuts off."""
     return digest if len(digest) == 64 else hashlib.sha256(digest.encode()).hexdigest()
 
 
@@ -57,7 +57,7 @@ def pythia_12b(step: int) -> Listing:
 
 
 def judge_plan(tmp_path: Path, name: str, steps, list_step, main: Listing) -> dict[int, str]:
-    """Verdicts on the steps of a model by its entry, as a plan makes them without asking anybody."""
+    """Return the verdicts of a plan without the Hub on the steps of a model of the list."""
     file, entry = ENTRIES[name]
     changed_entry = {**entry, "training": {**entry["training"], "steps": list(steps)}}
     model: Entry = read_models({name: (file, changed_entry)}, [name])[name]
@@ -100,7 +100,7 @@ def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
     assert {verdicts[step] for step in SECOND - {143_000}} == {"same weights as step 143000"}
 
 
-def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_path):
+def test_verdicts_on_pythia_2_8b_do_not_depend_on_the_planned_steps(tmp_path):
     plans = [sorted(random.Random(seed).sample(PYTHIA, seed)) for seed in range(1, 21)]
     for steps in ([64_000], [100_000], [143_000], [0], *plans):
         verdicts = judge_plan(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
@@ -108,7 +108,7 @@ def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_pat
         assert ok == set(steps) & {*GENUINE, 143_000}
 
 
-def test_pythia_12b_ends_well_and_has_two_mixed_steps_in_any_plan(tmp_path):
+def test_two_steps_of_pythia_12b_are_mixed_in_any_plan(tmp_path):
     main = pythia_12b(143_000)
     every = PYTHIA[:1] + PYTHIA[2:]
     for steps in (every, [50_000, 58_000, 143_000], [1000, 50_000, 58_000]):
@@ -117,7 +117,7 @@ def test_pythia_12b_ends_well_and_has_two_mixed_steps_in_any_plan(tmp_path):
         assert bad == {50_000, 58_000}
 
 
-def test_nobody_knows_which_of_three_steps_of_olmo_2_has_its_own_weights(tmp_path):
+def test_three_equal_steps_of_olmo_2_are_all_called_bad(tmp_path):
     # allenai/OLMo#915: stage1-step101000, -step175000 and -step300000, all six shards alike.
     same = {101_000, 175_000, 300_000}
     entry = {

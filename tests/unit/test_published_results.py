@@ -1,4 +1,4 @@
-"""The audit of results that others published: what is read, what is said, and how often it is wrong."""
+"""The audit of published results: its input, its verdicts, and the rate of wrong verdicts."""
 
 import csv
 import itertools
@@ -42,7 +42,7 @@ def invoke(*arguments):
 
 
 def judge(folder, *arguments):
-    """The command's exit code, and the verdict on each step."""
+    """Return the command's exit code, and the verdicts by step."""
     table = folder / "audit.csv"
     result = invoke(*arguments, "--csv", table)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
@@ -51,7 +51,7 @@ def judge(folder, *arguments):
 
 
 def write_suite(folder, copies=(), layout="old", names="step{}", tasks=30, steps=9):
-    """A folder per step with a file of lm-evaluation-harness; a copy has the numbers of an earlier step."""
+    """Write a folder per step with a file of lm-evaluation-harness; a copy has the numbers of an earlier step."""
     random = np.random.default_rng(5)
     questions = random.integers(300, 3000, tasks)
     scores = np.cumsum(random.normal(0.01, 0.03, (steps, tasks)), axis=0) + 0.3
@@ -106,7 +106,7 @@ def test_both_layouts_in_one_training_name_scores_alike(tmp_path):
     assert not np.isnan(results.values).any()
 
 
-def test_results_are_equal_in_csv_and_json_lines_and_tokens_are_not_compared(tmp_path):
+def test_csv_and_json_lines_give_equal_verdicts_and_tokens_are_not_compared(tmp_path):
     results = read_results([f"{write_suite(tmp_path / 'runs', [(6, 2)])}"])
     header = ["iteration", "tokens", "learning_rate", *results.columns]
     rows = [
@@ -139,7 +139,7 @@ def test_steps_are_read_from_names(name, step):
     assert (named_step[0] if named_step else None) == step
 
 
-def test_a_pattern_says_how_steps_are_named(tmp_path):
+def test_a_pattern_tells_where_the_step_stands(tmp_path):
     folder = write_suite(tmp_path / "runs", names="v{}-b")
     # The revision in the harness' arguments names the step where the folder does not.
     assert judge(tmp_path, folder)[0] == 0
@@ -208,7 +208,7 @@ def test_a_loss_of_hundreds_of_digits_is_infinite(tmp_path):
         assert judge(tmp_path, target)[1] == {1: "apart", 2: "ok", 3: "ok"}
 
 
-def test_what_is_not_there_is_said(tmp_path):
+def test_missing_files_and_wrong_options_are_refused(tmp_path):
     assert "cannot be read" in invoke(tmp_path / "none.csv").output
     assert "no JSON file" in invoke(tmp_path).output
     for options in (["--tensors"], ["--atlas", tmp_path], ["--of", "x"], ["--source", "x"]):
@@ -242,7 +242,7 @@ def test_files_of_several_models_are_refused(tmp_path):
         ("/runs/v{step}-b", ("--pattern", "v{step}-b")),
     ],
 )
-def test_the_number_of_a_step_in_the_name_of_a_model_makes_no_other_model(tmp_path, model, options):
+def test_models_whose_names_differ_by_the_step_are_one(tmp_path, model, options):
     names = "v{}-b" if options else "step{}k" if "{step}k" in model else "step{}"
     for step in range(9):
         folder = tmp_path / "runs" / names.format(step)
@@ -253,7 +253,7 @@ def test_the_number_of_a_step_in_the_name_of_a_model_makes_no_other_model(tmp_pa
     assert judge(tmp_path, tmp_path / "runs", *options)[0] == 0
 
 
-def test_two_models_whose_names_differ_by_their_steps_are_two(tmp_path):
+def test_models_whose_names_differ_by_their_size_are_two(tmp_path):
     for step in (1, 2):
         content = {"results": {"a": {"acc": 0.5}}, "model_name": f"EleutherAI/pythia-{step}b"}
         write_table(tmp_path / f"step{step}.json", json.dumps(content))
@@ -261,7 +261,7 @@ def test_two_models_whose_names_differ_by_their_steps_are_two(tmp_path):
         read_results([f"{tmp_path}"])
 
 
-def test_of_several_files_of_a_step_the_last_date_counts_and_others_are_refused(tmp_path):
+def test_the_latest_of_several_files_of_a_step_counts_and_files_without_dates_are_refused(tmp_path):
     folder = write_suite(tmp_path / "runs")
     (file,) = (folder / "step3000").iterdir()
     other = json.loads(file.read_text())
@@ -308,7 +308,7 @@ def test_missing_numbers_prove_nothing(tmp_path):
     assert (kinds[2000], kinds[6000], kinds[5000]) == (Kind.UNKNOWN, Kind.UNKNOWN, Kind.OK)
 
 
-def test_grids_are_found():
+def test_the_grid_of_scores_is_found():
     random = np.random.default_rng(0)
     for questions in (50, 1838, 5153):
         numbers = random.integers(0, questions, 30) / questions
@@ -319,9 +319,9 @@ def test_grids_are_found():
     assert np.isnan(find_grid(np.array([0.5, 0.5, np.nan])))
 
 
-def test_a_chance_is_that_of_numbers_drawn_at_random():
-    # Of columns with changes of s units a share of about 0.4 / s does not change; the rules call more likely
-    # what is less likely than that.
+def test_the_chance_of_equal_numbers_bounds_that_of_random_walks():
+    # Columns that change by about s units are equal at two steps in a share of 0.4 / s; the audit must not
+    # take equal columns for less likely than they are.
     random = np.random.default_rng(1)
     for spread in (3, 30):
         walk = np.round(np.cumsum(random.normal(size=(60, 300)) * spread, axis=0))
@@ -330,7 +330,7 @@ def test_a_chance_is_that_of_numbers_drawn_at_random():
             Coincidences(range(3), np.stack([a, a, b]), range(300)).count_digits(0, 1, (0, 1), 1.0)
             for a, b in pairwise(walk[:51])
         ]
-        # Half of the columns count, and the three pairs of steps.
+        # Half of the columns count, and there are three pairs of steps.
         assert np.mean(digits) + np.log10(3) <= -np.log10(equal) * 300 / 2
 
 
@@ -350,7 +350,7 @@ def test_no_honest_training_of_a_thousand_is_accused(honest):
     assert number == HONEST
     for kind_counts in counts.values():
         assert set(kind_counts) <= {"ok", "unknown", "not yet moved"}
-    # Few and rounded numbers repeat, and that is said to prove nothing.
+    # Few and rounded numbers repeat by chance, so their verdict is unknown.
     assert counts["1 to 3 tasks"]["unknown"] > 100
     assert counts[SUITE]["unknown"] == 0
 
@@ -369,8 +369,8 @@ def test_each_planted_copy_of_a_suite_is_found_and_no_copy_is_called_sound():
             assert set(kind_counts) <= {"unknown", "not yet moved"}
 
 
-def test_steps_that_move_no_more_are_not_accused():
-    # After step 5 the accuracies stand still while the weights still move.
+def test_steps_whose_scores_stand_still_are_not_accused():
+    # After step 5 the accuracies stand still, though the weights may move.
     random = np.random.default_rng(2)
     values = np.round(np.cumsum(random.normal(0, 0.02, (12, 200)), axis=0), 2)
     values[6:] = values[5]
@@ -381,7 +381,7 @@ def test_steps_that_move_no_more_are_not_accused():
 
 
 @pytest.mark.parametrize("full", [0, 11])
-def test_a_step_in_full_among_rounded_ones_makes_no_copies_of_equal_rounded_scores(full):
+def test_equal_rounded_scores_are_no_copies_though_one_step_is_not_rounded(full):
     for seed in range(20):
         training = simulate(seed, "tasks")
         values = np.round(training.results.values, 2)
@@ -393,7 +393,7 @@ def test_a_step_in_full_among_rounded_ones_makes_no_copies_of_equal_rounded_scor
             Kind.UNKNOWN,
             Kind.NOT_YET_MOVED,
         }
-    # Rounded scores that stand still may be equal by chance; a copy in full, at the end, is found beside them.
+    # Rounded scores that stand still may be equal by chance; a copy that is not rounded is still found.
     random = np.random.default_rng(3)
     values = np.cumsum(random.normal(0.01, 0.02, (14, 30)), axis=0)
     values[6:12] = values[6]
@@ -411,17 +411,17 @@ def test_a_step_in_full_among_rounded_ones_makes_no_copies_of_equal_rounded_scor
     ("letters", "unknown"),
     [
         ("ABACDABDCACB", "ABCD"),
-        ("ABACABCA?" + "?" * 12, "ABC"),  # it learns later
+        ("ABACABCA?" + "?" * 12, "ABC"),  # the model learns later
         ("ABABAB", "AB"),
         ("???A???A???A???B?B?", ""),  # one after the other
-        ("ABC??ABC??", ""),  # the names of steps that were mixed up
+        ("ABC??ABC??", ""),  # two sequences of steps with equal results
         ("A??B??A??B", ""),
         # Copies of one step and a pair of another among many sound ones.
         ("?????A?A?B?A?B?A?A??", ""),
     ],
 )
 def test_a_model_that_gives_one_answer_to_all_questions_copies_no_step(letters, unknown):
-    # Of each subject a known share of the questions has the answer A, B, C or D.
+    # A model that always gives one letter has the share of questions with that answer.
     random = np.random.default_rng(1)
     questions = random.integers(100, 300, 57)
     shares = {letter: random.binomial(questions, 0.25) / questions for letter in "ABCD"}
@@ -441,13 +441,13 @@ def test_a_model_that_gives_one_answer_to_all_questions_copies_no_step(letters, 
         assert kind is expected_kind, (judgement.checkpoint.step, judgement.reason)
 
 
-def test_a_loss_far_above_its_neighbours_lies_apart(tmp_path):
+def test_a_loss_far_above_those_of_the_steps_around_it_lies_apart(tmp_path):
     losses = [9.0, 5.0, 4.0, 3.5, 11.0, 3.2, 3.1]
     rows = "".join(f"{step},{loss},{2.718281828**loss!r}\n" for step, loss in enumerate(losses))
     table = write_table(tmp_path / "t.csv", "step,eval/loss,lambada/perplexity\n" + rows)
     code, verdicts = judge(tmp_path, table)
     assert (code, [step for step, verdict in verdicts.items() if verdict == "apart"]) == (1, [4])
-    # Where a model has not learned yet, the first steps are no outliers.
+    # The first steps, at which a model has not learned yet, are no outliers.
     first = write_table(
         tmp_path / "u.csv", "step,ppl\n1,3540501.9\n1000,41.8\n2000,10.2\n3000,7.1\n"
     )
@@ -476,13 +476,16 @@ def test_scores_of_a_step_that_guesses_lie_apart():
         assert [place for place, kind in enumerate(kinds) if kind is Kind.APART] == [row]
 
 
-def test_a_row_of_the_training_and_one_of_the_evaluation_are_one_step(tmp_path):
+def test_rows_of_training_and_evaluation_at_one_step_are_joined(tmp_path):
     lines = [
         f'{{"step": {n}, "loss": {3 - n / 9}}}\n{{"step": {n}, "eval_loss": {3 - n**0.5}}}'
         for n in range(5)
     ]
     results = read_results([f"{write_table(tmp_path / 'log.jsonl', chr(10).join(lines))}"])
-    assert results.values.shape == (5, 1)  # one is a multiple of the step
+    assert results.values.shape == (
+        5,
+        1,
+    )  # the loss of the training is linear in the step, and left out as a clock
     results = read_results([f"{write_suite(tmp_path / 'runs')}"])
     (tmp_path / "runs/step0/config.json").write_text('{"hidden_size": 8}')
     assert read_results([f"{tmp_path / 'runs'}"]).columns == results.columns
@@ -498,8 +501,8 @@ def test_the_mean_of_a_group_is_not_compared(tmp_path):
     assert not [name for name in read_results([f"{folder}"]).columns if name.startswith("all/")]
 
 
-def test_a_copy_of_one_of_two_equal_steps_tells_on_them():
-    # Steps 3 and 4 stand still, which may be; step 15 has their numbers, which may not.
+def test_a_late_copy_of_two_equal_steps_accuses_both():
+    # Steps 3 and 4 may stand still, but step 15 cannot have their numbers.
     training = simulate(5, SUITE)
     values = training.results.values.copy()
     values[4] = values[3]
@@ -607,7 +610,7 @@ def join_words(text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_command_of_a_finding_makes_it_again(page, monkeypatch):
+def test_the_command_of_a_finding_prints_its_quotation(page, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     text = page.read_text()
     (command,) = re.findall(r"```bash\n(.*?)\n```", text)
@@ -625,7 +628,7 @@ def read_numbers(name):
         return {int(row["step"]): row for row in csv.DictReader(file)}
 
 
-def test_the_findings_say_what_their_numbers_say():
+def test_numbers_in_the_findings_are_those_of_their_tables():
     steps = read_numbers("pythia-14m")
     moving_names = [
         name for name in steps[0] if name != "step" and steps[0][name] != steps[2][name]
@@ -633,10 +636,8 @@ def test_the_findings_say_what_their_numbers_say():
     page = join_words((REPOSITORY / "atlas/findings/pythia-first-steps.md").read_text())
     assert f"{len(steps[0]) - 1} ranks" in page
     assert f"and {len(moving_names)} differ at step 2" in page
-    steps, page = (
-        read_numbers("bloom-560m"),
-        join_words((REPOSITORY / "atlas/findings/bloom-560m.md").read_text()),
-    )
+    steps = read_numbers("bloom-560m")
+    page = join_words((REPOSITORY / "atlas/findings/bloom-560m.md").read_text())
     losses = [f"{float(row['loss']):.3f}".removeprefix("0") for row in steps.values()]
     assert f"| {' | '.join(losses)} |" in page
     common_counts = {

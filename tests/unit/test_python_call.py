@@ -1,4 +1,4 @@
-"""What `sol.measure`, `sol.compare` and `sol.plot` take and give in Python."""
+"""The arguments and results of `sol.measure`, `sol.compare` and `sol.plot`."""
 
 import json
 import os
@@ -83,14 +83,14 @@ def test_code_beside_a_model_never_runs_as_its_tokenizer(tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
-def test_of_endless_texts_the_first_windows_are_read(model, caplog):
+def test_only_the_first_windows_of_endless_texts_are_read(model, caplog):
     endless = (f"{TEXTS[number % 24]} {number}" for number in count())
     table = sol.measure(model, texts=endless, windows=18, measures=NAMES)
     assert table["windows"].max() == 18
     assert not any("copies" in message for message in caplog.messages)
 
 
-def test_texts_that_are_copies_are_said(model, caplog):
+def test_copies_among_the_texts_are_logged(model, caplog):
     sol.measure(model, texts=[*TEXTS, *TEXTS[:6]], measures=NAMES)
     assert "6 of 30 texts are copies" in caplog.text
 
@@ -100,8 +100,8 @@ def test_half_a_character_is_refused_with_its_text(model):
         sol.measure(model, texts=[*TEXTS, "half \ud83d"])
 
 
-def test_a_model_of_ones_own_without_a_last_state_says_what_its_last_layer_is(model, caplog):
-    class Own(hf.PreTrainedModel):
+def test_the_last_layer_of_a_model_without_a_last_state_is_before_any_norm(model, caplog):
+    class CustomModel(hf.PreTrainedModel):
         config_class = hf.GPTNeoXConfig
 
         def __init__(self, config):
@@ -114,14 +114,14 @@ def test_a_model_of_ones_own_without_a_last_state_says_what_its_last_layer_is(mo
 
     config = deepcopy(model.config)
     config._attn_implementation = "eager"
-    own = Own(config)
-    for whole in (own, own.trunk):
+    custom_model = CustomModel(config)
+    for measured_model in (custom_model, custom_model.trunk):
         caplog.clear()
-        sol.measure(whole, texts=TEXTS, measures=["anisotropy"])
-        assert ("before any final norm" in caplog.text) == (whole is own)
+        sol.measure(measured_model, texts=TEXTS, measures=["anisotropy"])
+        assert ("before any final norm" in caplog.text) == (measured_model is custom_model)
 
 
-def test_a_padding_token_that_the_model_does_not_know_changes_nothing(folder, model):
+def test_a_padding_token_outside_the_vocabulary_changes_nothing(folder, model):
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     tables = [sol.measure(model, tokenizer, TEXTS, measures=NAMES)]
     tokenizer.add_special_tokens({"pad_token": "[PADDING]"})
@@ -131,55 +131,57 @@ def test_a_padding_token_that_the_model_does_not_know_changes_nothing(folder, mo
 
 
 @pytest.mark.parametrize("options", [{"name": 5}, {"step": "a"}, {"step": 0.5}])
-def test_cells_of_the_table_that_are_no_name_or_step_are_refused(options):
+def test_a_wrong_name_or_step_is_refused(options):
     X = np.random.default_rng(0).normal(size=(60, 4))
     with pytest.raises(InputError, match=f"`{next(iter(options))}` is"):
         sol.measure(X, measures=NAMES, batch_vectors=50, **options)
 
 
-def test_what_is_no_model_is_named_also_if_a_text_is_given(folder, model):
+def test_an_object_that_is_no_model_is_refused_by_its_type(folder, model):
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     features = hf.pipeline("feature-extraction", model=model, tokenizer=tokenizer)
-    for given in (tokenizer, features):
-        with pytest.raises(InputError, match=f"`model` is a {type(given).__name__}; give a model"):
-            sol.measure(given, texts=TEXTS)
+    for other_object in (tokenizer, features):
+        with pytest.raises(
+            InputError, match=f"`model` is a {type(other_object).__name__}; give a model"
+        ):
+            sol.measure(other_object, texts=TEXTS)
 
 
-def test_outputs_lists_and_vectors_are_hidden_states(model):
+def test_outputs_lists_and_vectors_are_measured_as_hidden_states(model):
     ids = torch.randint(0, 300, (20, 30))
     with torch.no_grad():
         output = model(ids, output_hidden_states=True)
-    of_output = sol.measure(output, measures=NAMES)
-    of_list = sol.measure(list(output.hidden_states), measures=NAMES)
-    pd.testing.assert_frame_equal(of_output, of_list)
+    output_table = sol.measure(output, measures=NAMES)
+    list_table = sol.measure(list(output.hidden_states), measures=NAMES)
+    pd.testing.assert_frame_equal(output_table, list_table)
     vectors = output.hidden_states[2].reshape(-1, 32)
     groups = np.repeat(np.arange(20), 30)
-    grouped = sol.measure(vectors, groups=groups, measures=NAMES)
-    layer = of_list[of_list["layer"] == 2].reset_index(drop=True)
-    own = grouped[grouped["layer"] == 0].reset_index(drop=True)
+    vector_table = sol.measure(vectors, groups=groups, measures=NAMES)
+    list_rows = list_table[list_table["layer"] == 2].reset_index(drop=True)
+    vector_rows = vector_table[vector_table["layer"] == 0].reset_index(drop=True)
     columns = ["value", "low", "high"]
-    pd.testing.assert_frame_equal(own[columns], layer[columns])
+    pd.testing.assert_frame_equal(vector_rows[columns], list_rows[columns])
     assert sol.measure(vectors, measures=NAMES)["low"].isna().all()
     with pytest.raises(InputError, match="`groups` has the shape"):
         sol.measure(vectors, groups=groups[:-1])
 
 
-def test_a_layer_has_the_same_value_whichever_layers_are_asked_for():
-    """Its massive tokens are those of all layers that are given."""
+def test_a_layer_has_the_same_value_for_any_choice_of_layers():
+    """The massive tokens of all given layers are left out of each layer."""
     states = np.random.default_rng(0).standard_normal((4, 20, 30, 16))
     states[1, :, 0] *= 40
     options = {"measures": ["anisotropy_without_massive_tokens"]}
     table = sol.measure(states, **options)
     assert set(table["n"]) == {580}
     for layer in range(4):
-        one = sol.measure(states, layers=layer, **options).dropna(subset="layer")
-        assert [*one["value"]] == [*table.loc[table["layer"] == layer, "value"]]
-    alone = sol.measure(states[2], **options)
-    assert set(alone["n"]) == {600}
+        layer_table = sol.measure(states, layers=layer, **options).dropna(subset="layer")
+        assert [*layer_table["value"]] == [*table.loc[table["layer"] == layer, "value"]]
+    separate_table = sol.measure(states[2], **options)
+    assert set(separate_table["n"]) == {600}
 
 
 @pytest.mark.parametrize("size", [512, 16])
-def test_a_long_text_is_split_into_windows_of_so_many_tokens(folder, model, size):
+def test_a_long_text_is_split_into_windows_of_a_given_length(folder, model, size):
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     text = " ".join(TEXTS * 8)
     table = sol.measure(model, tokenizer, [text], measures=["anisotropy"], window_tokens=size)
@@ -204,7 +206,7 @@ def test_one_vector_of_each_window_can_be_measured(folder, model):
             model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
             for text in texts
         ]
-    for tokens, pooled in (
+    for tokens, vectors in (
         ("last", [text[2][0, -1] for text in states]),
         ("mean", [text[2][0].mean(0) for text in states]),
     ):
@@ -213,60 +215,69 @@ def test_one_vector_of_each_window_can_be_measured(folder, model):
         )
         assert table["n"].iloc[0] == len(texts)
         assert table["value"].iloc[0] == pytest.approx(
-            sol.anisotropy(torch.stack(pooled)), abs=1e-5
+            sol.anisotropy(torch.stack(vectors)), abs=1e-5
         )
     with pytest.raises(InputError, match="all, last, mean"):
         sol.measure(model, tokenizer, texts, tokens="first")
 
 
-def test_devices_batch_sizes_and_layers_are_as_asked(folder, model, capsys):
+def test_devices_batch_sizes_and_layers_follow_the_arguments(folder, model, capsys):
     options = {"texts": TEXTS, "measures": NAMES}
     whole = sol.measure(model, **options)
-    one = sol.measure(model, batch_size=1, device="cpu", layers=[-1], progress=True, **options)
-    last, own = (
-        table[table["layer"] == 3][NUMBERS].reset_index(drop=True) for table in (whole, one)
+    layer_table = sol.measure(
+        model, batch_size=1, device="cpu", layers=[-1], progress=True, **options
     )
-    pd.testing.assert_frame_equal(own, last, rtol=1e-4)
+    expected, layer_rows = (
+        table[table["layer"] == 3][NUMBERS].reset_index(drop=True) for table in (whole, layer_table)
+    )
+    pd.testing.assert_frame_equal(layer_rows, expected, rtol=1e-4)
     assert "24/24" in capsys.readouterr().err
     with pytest.raises(InputError, match="device `nowhere` cannot be used"):
         sol.measure(model, device="nowhere", **options)
 
 
-def test_a_comparison_is_that_of_two_tables_with_paired_intervals(folder, model):
+def test_a_comparison_is_the_difference_of_two_tables(folder, model):
     options = {"texts": TEXTS, "measures": NAMES}
     other = hf.AutoModelForCausalLM.from_config(deepcopy(model.config))
     other.config._name_or_path = str(folder)
     table = sol.compare(model, other, **options)
-    one, two = (sol.measure(each, **options) for each in (model, other))
-    rows = table[table["layer"].notna()].merge(one, on=["estimator", "layer"])
-    rows = rows.merge(two, on=["estimator", "layer"])
+    first_table, second_table = (
+        sol.measure(measured_model, **options) for measured_model in (model, other)
+    )
+    rows = table[table["layer"].notna()].merge(first_table, on=["estimator", "layer"])
+    rows = rows.merge(second_table, on=["estimator", "layer"])
     assert len(rows) == 8
     np.testing.assert_allclose(rows["difference"], rows["value_y"] - rows["value_x"], atol=1e-12)
     same = sol.compare(model, model, **options)
     assert (same["difference"] == 0).all()
 
 
-def test_a_plot_has_a_line_for_each_model_through_its_values(model):
-    one = sol.measure(model, texts=TEXTS, measures=NAMES, name="one")
-    two = one.assign(model="two", value=2 * one["value"], low=one["low"], high=3 * one["high"])
-    both = pd.concat([one, two])
-    figure = sol.plot(both)
+def test_a_plot_draws_a_line_through_the_values_of_each_model(model):
+    first_table = sol.measure(model, texts=TEXTS, measures=NAMES, name="one")
+    second_table = first_table.assign(
+        model="two",
+        value=2 * first_table["value"],
+        low=first_table["low"],
+        high=3 * first_table["high"],
+    )
+    tables = pd.concat([first_table, second_table])
+    figure = sol.plot(tables)
     assert isinstance(figure, Figure)
     for panel, measure in zip(figure.axes, NAMES, strict=True):
-        drawn = {tuple(line.get_ydata()) for line in panel.get_lines()}
-        for table in (one, two):
+        drawn_values = {tuple(line.get_ydata()) for line in panel.get_lines()}
+        for table in (first_table, second_table):
             rows = table[(table["estimator"] == measure) & table["layer"].notna()]
-            assert tuple(rows["value"]) in drawn
+            assert tuple(rows["value"]) in drawn_values
     axes = Figure().subplots()
-    assert sol.plot(both, "anisotropy", ax=axes) is axes
+    assert sol.plot(tables, "anisotropy", ax=axes) is axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
     with pytest.raises(InputError, match="room for one measure"):
-        sol.plot(both, ax=axes)
+        sol.plot(tables, ax=axes)
     with pytest.raises(InputError, match="no `mada`"):
-        sol.plot(one, "mada")
+        sol.plot(first_table, "mada")
 
 
-FROM_THE_HUB = """
+HUB_PROGRAM = """
 import sys, transformers, shape_of_learning as sol
 model = transformers.AutoModelForCausalLM.from_pretrained("own/tiny")
 table = sol.measure(model, texts=sys.argv[1:], measures=["anisotropy"])
@@ -274,23 +285,23 @@ assert table["value"].notna().all()
 """
 
 
-def test_a_model_of_the_hub_finds_its_tokenizer_there(folder, tmp_path):
+def test_a_model_of_the_hub_finds_its_tokenizer_in_the_cache(folder, tmp_path):
     commit = "0" * 40
-    cached = tmp_path / "hub/models--own--tiny"
-    shutil.copytree(folder, cached / "snapshots" / commit)
-    (cached / "refs").mkdir()
-    (cached / "refs/main").write_text(commit)
+    cache = tmp_path / "hub/models--own--tiny"
+    shutil.copytree(folder, cache / "snapshots" / commit)
+    (cache / "refs").mkdir()
+    (cache / "refs/main").write_text(commit)
     variables = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", FROM_THE_HUB, *TEXTS]
+    command = [sys.executable, "-c", HUB_PROGRAM, *TEXTS]
     path = os.pathsep.join(sys.path)
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         env={**os.environ, **variables, "PYTHONPATH": path},
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert process.returncode == 0, process.stderr[-2000:]
 
 
 BIG_BIRD = hf.BigBirdConfig(
@@ -299,7 +310,7 @@ BIG_BIRD = hf.BigBirdConfig(
 )  # fmt: skip
 
 
-def test_a_model_that_adapts_to_short_texts_is_measured_as_it_runs_on_each(folder):
+def test_a_model_that_adapts_to_short_texts_is_measured_unchanged(folder):
     """BigBird replaces its sparse attention for good when it meets a short text, such as one of our probes."""
     hf.set_seed(0)
     model = hf.BigBirdModel(BIG_BIRD).eval()
@@ -311,20 +322,20 @@ def test_a_model_that_adapts_to_short_texts_is_measured_as_it_runs_on_each(folde
             for text in texts
         ]
     assert model.attention_type == "block_sparse"
-    found = sol.measure(model, tokenizer, texts, measures=["anisotropy"], layers=-1)
-    assert found["value"].iloc[0] == pytest.approx(sol.anisotropy(torch.cat(states)), rel=1e-6)
+    table = sol.measure(model, tokenizer, texts, measures=["anisotropy"], layers=-1)
+    assert table["value"].iloc[0] == pytest.approx(sol.anisotropy(torch.cat(states)), rel=1e-6)
     lora = peft.LoraConfig(target_modules=["query"])  # zero at first
-    wrapped = sol.measure(
+    adapter_table = sol.measure(
         peft.get_peft_model(model, lora), tokenizer, texts, measures=["anisotropy"]
     )
-    plain = sol.measure(model, tokenizer, texts, measures=["anisotropy"])
-    np.testing.assert_allclose(wrapped["value"], plain["value"], rtol=1e-6)
+    plain_table = sol.measure(model, tokenizer, texts, measures=["anisotropy"])
+    np.testing.assert_allclose(adapter_table["value"], plain_table["value"], rtol=1e-6)
     assert model.attention_type == "block_sparse"
     assert "BlockSparse" in type(model.encoder.layer[0].attention.self).__name__
 
 
-class Counting(hf.GPT2Model):
-    """A model that keeps something of its first call."""
+class CountingModel(hf.GPT2Model):
+    """A model that stores the number and the input of its calls."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -335,8 +346,10 @@ class Counting(hf.GPT2Model):
         return super().forward(input_ids=input_ids, **options)
 
 
-def test_what_a_model_keeps_of_its_calls_is_as_before(folder):
-    model = Counting(hf.GPT2Config(vocab_size=384, n_embd=32, n_layer=2, n_head=2, n_positions=512))
+def test_measuring_restores_what_a_model_keeps_of_its_calls(folder):
+    model = CountingModel(
+        hf.GPT2Config(vocab_size=384, n_embd=32, n_layer=2, n_head=2, n_positions=512)
+    )
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"])
     assert (model.calls, model.latest) == (None, None)
@@ -358,28 +371,28 @@ def test_two_threads_measure_one_model_one_after_the_other(model):
     model.eval()
 
 
-def test_what_the_libraries_were_told_stays(folder, model):
+def test_settings_of_libraries_and_tokenizers_stay(folder, model):
     """Settings of a tokenizer are saved with the checkpoints of a training."""
-    before = hf.logging.get_verbosity(), hf.utils.logging.is_progress_bar_enabled()
+    settings = hf.logging.get_verbosity(), hf.utils.logging.is_progress_bar_enabled()
     hf.logging.set_verbosity_info()
     hf.logging.enable_progress_bar()
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     tokenizer.pad_token = "<|endoftext|>"
     tokenizer(TEXTS, padding="max_length", max_length=16, truncation=True)
-    stated = tokenizer.backend_tokenizer.to_str()
+    saved_tokenizer = tokenizer.backend_tokenizer.to_str()
     try:
         sol.measure(folder, texts=TEXTS, measures=["anisotropy"])
         sol.measure(model, tokenizer, TEXTS, measures=["anisotropy"])
         assert hf.logging.get_verbosity() == hf.logging.INFO
         assert hf.utils.logging.is_progress_bar_enabled()
     finally:
-        hf.logging.set_verbosity(before[0])
-        if not before[1]:
+        hf.logging.set_verbosity(settings[0])
+        if not settings[1]:
             hf.logging.disable_progress_bar()
-    assert tokenizer.backend_tokenizer.to_str() == stated
+    assert tokenizer.backend_tokenizer.to_str() == saved_tokenizer
 
 
-def test_a_tokenizer_that_knows_few_words_is_said(model, tmp_path, caplog):
+def test_many_unknown_tokens_are_logged(model, tmp_path, caplog):
     words = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "a"]
     (tmp_path / "vocab.txt").write_text("\n".join(words))
     tokenizer = hf.BertTokenizer(vocab=str(tmp_path / "vocab.txt"))
@@ -387,7 +400,7 @@ def test_a_tokenizer_that_knows_few_words_is_said(model, tmp_path, caplog):
     assert re.search(r"\d\d % of the tokens are `\[UNK\]`", caplog.text)
 
 
-def test_only_a_table_of_measures_is_drawn(model):
+def test_only_tables_of_measures_are_plotted(model):
     X = np.random.default_rng(0).standard_normal((600, 8))
     table = sol.measure(X, measures=["anisotropy"])
     for wrong in (
@@ -400,7 +413,7 @@ def test_only_a_table_of_measures_is_drawn(model):
             sol.plot(wrong)
 
 
-def test_the_package_offers_its_public_names_alone():
+def test_the_package_lists_its_public_names_only():
     assert {"measure", "compare", "plot", "two_nn", "anisotropy"} <= {*dir(sol)}
     assert not {name for name in dir(sol) if name.startswith("_")} - {"__version__"}
     assert all(callable(getattr(sol, name)) for name in dir(sol) if name != "__version__")

@@ -12,27 +12,27 @@ from shape_of_learning.metrics.registry import MEASURES, find_registered_measure
 from shape_of_learning.plan.settings import choose_measures
 
 
-def choose(*names, last_layer="both", **parameters):
+def choose_registered(*names, last_layer="both", **parameters):
     measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": parameters}
     return choose_measures(measurement, names, last_layer)
 
 
-def refusal(*names, **options):
+def refuse_choice(*names, **options):
     with pytest.raises(InputError) as caught:
-        choose(*names, **options)
+        choose_registered(*names, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_our_measures_have_functions_and_reach_jobs_whole():
-    for measure in choose(*MEASURES).values():
+def test_registered_measures_have_functions_and_can_be_pickled():
+    for measure in choose_registered(*MEASURES).values():
         assert callable(measure.load())
         assert not measure.jackknife_function or callable(measure.load_jackknife())
         assert pickle.loads(pickle.dumps(measure)) == measure
 
 
-def test_settings_reach_function_and_words():
-    measures = choose("two_nn", "mada", two_nn={"kept": 0.35}, mada={"k": 4})
+def test_parameters_reach_function_and_description():
+    measures = choose_registered("two_nn", "mada", two_nn={"kept": 0.35}, mada={"k": 4})
     assert measures["mada"].description == "MADA takes k = 4 neighbours (combine: mean)"
     assert measures["mada"].neighbours == 4
     # r_4 = 2 r_2: dimension 1.
@@ -40,7 +40,7 @@ def test_settings_reach_function_and_words():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"family": "pairs"}, "`family` must be one of isotropy, dimension, spectrum, linearity"),
         ({"family": "weights", "rows": {"first_token": "drop"}}, "not for the family weights"),
@@ -49,36 +49,45 @@ def test_settings_reach_function_and_words():
         ({"family": "isotropy", "collapse": False}, "`collapse` may be false for a measure of two"),
     ],
 )
-def test_an_entry_that_means_nothing_is_refused(changes, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_an_entry_with_contradictions_is_refused(changes, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         Measure(**{"function": "numpy:sum", "family": "isotropy"} | changes)
 
 
-def test_a_state_that_is_not_kept_is_refused_with_the_key():
-    said = r"needs .*`forward\.last_layer` is .*; set it to `both`"
-    with pytest.raises(InputError, match=said):
-        choose("intra_window_cosine_before_norm", last_layer="before_final_norm")
+def test_a_measure_of_a_state_that_is_not_kept_is_refused_with_the_key():
+    message = r"needs .*`forward\.last_layer` is .*; set it to `both`"
+    with pytest.raises(InputError, match=message):
+        choose_registered("intra_window_cosine_before_norm", last_layer="before_final_norm")
 
 
-def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
-    suspect = {name for name, measure in choose(*MEASURES).items() if measure.near_duplicate_limit}
+def test_only_two_nn_and_its_variants_have_a_limit_of_near_duplicates():
+    suspect = {
+        name
+        for name, measure in choose_registered(*MEASURES).items()
+        if measure.near_duplicate_limit
+    }
     assert suspect == {"two_nn", "two_nn_authors", "gride_1"}
-    assert choose("two_nn")["two_nn"].near_duplicate_limit == 0.1
+    assert choose_registered("two_nn")["two_nn"].near_duplicate_limit == 0.1
 
 
 def test_measures_whose_intervals_do_not_cover_have_none():
-    """docs/explanation/statistics.md says how often they do, and for which measures jackknife values are not shrunk."""
+    """docs/explanation/statistics.md has the coverage, and the measures whose jackknife values are not shrunk."""
     isotropies = {name for name in MEASURES if name.startswith("log_partition_isotropy")}
     linearities = {
         name for name in MEASURES if name.startswith("linearity") and "adjusted" not in name
     }
-    sizes = {"mean_norm", "largest_coordinate", "kurtosis"}  # not tried
+    sizes = {"mean_norm", "largest_coordinate", "kurtosis"}  # without a study of coverage
     assert {name for name, measure in MEASURES.items() if not measure.has_interval} == {
         *(*isotropies, *linearities, *sizes),
         *("directions_for_90", "gride_16", "gride_32", "gride_64"),
     }
-    unshrunk = {name for name, measure in MEASURES.items() if not measure.shrinks_jackknife}
-    assert unshrunk == {"mada", "mada_median", "mom", *(f"gride_{2**power}" for power in range(7))}
+    unshrunk_names = {name for name, measure in MEASURES.items() if not measure.shrinks_jackknife}
+    assert unshrunk_names == {
+        "mada",
+        "mada_median",
+        "mom",
+        *(f"gride_{2**power}" for power in range(7)),
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,21 +103,21 @@ def test_measures_whose_intervals_do_not_cover_have_none():
         ({"anisotropy": {"center": False}}, "parameters.anisotropy`: unknown parameter `center`"),
     ],
 )
-def test_a_setting_that_cannot_be_is_one_sentence(parameters, sentence):
-    assert sentence in refusal("anisotropy", "two_nn", "mada", "mle", **parameters)
+def test_an_impossible_parameter_is_refused_in_one_sentence(parameters, sentence):
+    assert sentence in refuse_choice("anisotropy", "two_nn", "mada", "mle", **parameters)
 
 
-def test_gride_measures_at_the_scale_of_its_name():
+def test_gride_has_the_scale_of_its_name():
     r = np.arange(1.0, 129.0) ** (1 / np.arange(2.0, 12.0))[:, None]
     for n1 in (1, 2, 4, 8, 16, 32, 64):
-        assert choose(f"gride_{n1}")[f"gride_{n1}"].load()(r) == gride(r, n1)
+        assert choose_registered(f"gride_{n1}")[f"gride_{n1}"].load()(r) == gride(r, n1)
 
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Put a package with an entry point on the path."""
 
-    def put(name, value):
+    def store_package(name, value):
         folder = tmp_path / "shapes-1.0.dist-info"
         folder.mkdir()
         (tmp_path / "shapes.py").write_text("SPAN = 1")
@@ -118,7 +127,7 @@ def install(tmp_path, monkeypatch):
         find_registered_measures.cache_clear()
 
     monkeypatch.syspath_prepend(tmp_path)
-    yield put
+    yield store_package
     find_registered_measures.cache_clear()
     sys.modules.pop("shapes", None)
 
@@ -132,12 +141,12 @@ def install(tmp_path, monkeypatch):
 )
 def test_a_broken_entry_names_its_package(install, value, reason):
     install("span", value)
-    message = refusal("span")
+    message = refuse_choice("span")
     assert f"measure `span`: {value} {reason}" in message
-    assert choose("two_nn"), "other measures still load"
+    assert choose_registered("two_nn"), "other measures still load"
 
 
 def test_a_name_that_is_taken_is_refused(install):
     install("two_nn", "shapes:X")
     message = "package `shapes` registers the measure `two_nn`, but this name is taken"
-    assert message in refusal("mada")
+    assert message in refuse_choice("mada")

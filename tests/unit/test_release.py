@@ -1,4 +1,4 @@
-"""The files that a release is made of say the same."""
+"""The files of a release agree with each other."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from checkouts import check_out
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_one_version_is_named_everywhere():
+def test_all_files_name_one_version():
     citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
     changes = (REPOSITORY / "CHANGELOG.md").read_text()
     readme = (REPOSITORY / "README.md").read_text()
@@ -26,13 +26,13 @@ def test_one_version_is_named_everywhere():
     assert set(re.findall(r"v(\d+\.\d+\.\d+)", readme)) <= {shape_of_learning.__version__}
 
 
-def test_the_clean_room_names_no_block_that_the_pages_have_lost(monkeypatch):
+def test_the_blocks_of_the_clean_room_are_on_its_pages(monkeypatch):
     monkeypatch.syspath_prepend(REPOSITORY / "tests/clean_room")
     run = import_module("run")
     assert {block.place.page for block in run.read_all()} == {*run.PAGES}
 
 
-def test_links_of_the_pages_lead_somewhere():
+def test_links_of_pages_lead_to_files():
     pages = [
         *REPOSITORY.glob("*.md"),
         *REPOSITORY.glob("docs/**/*.md"),
@@ -47,12 +47,12 @@ def test_links_of_the_pages_lead_somewhere():
     assert not dead
 
 
-def workflow_file(name):
+def read_workflow(name):
     return yaml.load((REPOSITORY / ".github/workflows" / name).read_text(), Loader=yaml.BaseLoader)
 
 
-def test_a_tag_publishes_what_was_built_and_nothing_else_does():
-    release = workflow_file("release.yml")
+def test_only_a_tag_publishes_the_built_files():
+    release = read_workflow("release.yml")
     assert release["on"] == {"push": {"tags": ["v*"]}}
     assert release["permissions"] == {"contents": "read"}
     publish = release["jobs"]["publish"]
@@ -65,7 +65,7 @@ def test_a_tag_publishes_what_was_built_and_nothing_else_does():
 def test_the_tag_of_a_release_is_compared_with_the_version_without_any_package(tmp_path):
     (step,) = [
         s
-        for s in workflow_file("release.yml")["jobs"]["build"]["steps"]
+        for s in read_workflow("release.yml")["jobs"]["build"]["steps"]
         if "GITHUB_REF_NAME" in s.get("run", "")
     ]
     bare = tmp_path / "bin"
@@ -73,15 +73,15 @@ def test_the_tag_of_a_release_is_compared_with_the_version_without_any_package(t
     (bare / "python").symlink_to(sys.executable)
     python = f"{bare}/python -S"
 
-    def succeeds(tag):
+    def release_step_succeeds(tag):
         variables = {"PATH": os.environ["PATH"], "GITHUB_REF_NAME": tag}
         command = step["run"].replace("python -c", f"{python} -c")
         return (
             subprocess.run(["bash", "-c", command], cwd=REPOSITORY, env=variables).returncode == 0
         )
 
-    assert succeeds(f"v{shape_of_learning.__version__}")
-    assert not succeeds("v0.0.0")
+    assert release_step_succeeds(f"v{shape_of_learning.__version__}")
+    assert not release_step_succeeds("v0.0.0")
 
 
 def test_a_wheel_has_the_page_the_atlas_and_the_types(tmp_path):
@@ -96,7 +96,7 @@ def test_a_wheel_has_the_page_the_atlas_and_the_types(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     package = REPOSITORY / "workflow/shape_of_learning"
-    wanted = [*package.glob("explorer/page/*"), *package.glob("**/*.pyi"), package / "py.typed"]
-    wanted += [*package.glob("**/*.py"), package / "atlas/atlas.json"]
-    assert {str(file.relative_to(package.parent)) for file in wanted} <= names
+    files = [*package.glob("explorer/page/*"), *package.glob("**/*.pyi"), package / "py.typed"]
+    files += [*package.glob("**/*.py"), package / "atlas/atlas.json"]
+    assert {str(file.relative_to(package.parent)) for file in files} <= names
     assert not [name for name in names if name.startswith(("papers/", "scripts/", "tests/"))]

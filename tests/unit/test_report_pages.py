@@ -1,4 +1,4 @@
-"""A page of Markdown in a report: the template that shows it, rendered as Snakemake does."""
+"""The template that shows a page of Markdown in a report, rendered as Snakemake does."""
 
 import html
 import os
@@ -22,7 +22,7 @@ TEMPLATE = Path(__file__).parents[2] / "workflow/report/page.rst"
 
 
 def render_page(page: Path) -> str:
-    """Render a page as a report does, which must not find fault with it."""
+    """Render a page as a report does, without warnings of docutils."""
     template = Environment(trim_blocks=True, lstrip_blocks=True).from_string(TEMPLATE.read_text())
     files, output = [SimpleNamespace(path=page)], {"markdown": str(page)}
     text = template.render(files=files, snakemake=SimpleNamespace(output=output))
@@ -31,17 +31,17 @@ def render_page(page: Path) -> str:
     return body
 
 
-def test_every_sign_of_a_sentence_reaches_the_report(tmp_path):
+def test_all_characters_of_a_sentence_reach_the_report(tmp_path):
     words = 'p(x | y) of my_model_ is "high", low < 1 & |z| > 2'
     claim = Claim("a_claim", words, "figure 1", "mean_over_layers", ABOVE, BELOW, "all")
     page = tmp_path / "page.md"
     write_page(page, "A paper", [(claim, Judgement(ClaimVerdict.UNDECIDED, "Neither is shown."))])
-    shown = render_page(page)
-    assert shown.count("<td>") == 2
-    assert html.unescape(re.sub("<[^>]*>", "", shown)).count(words) == 2, "in the table and below"
+    body = render_page(page)
+    assert body.count("<td>") == 2
+    assert html.unescape(re.sub("<[^>]*>", "", body)).count(words) == 2, "in the table and below"
 
 
-def test_a_run_none_of_whose_claims_can_be_judged_has_a_page_without_faults(tmp_path):
+def test_a_run_without_testable_claims_has_a_valid_page(tmp_path):
     ledger, page = tmp_path / "ledger.csv", tmp_path / "family.md"
     claim = Claim("a_claim", "Words.", "figure 1", "mean_over_layers", ABOVE, BELOW, "all")
     write_ledger(ledger, [(claim, Judgement(ClaimVerdict.NOT_MEASURED, "No model."))])
@@ -64,17 +64,17 @@ def test_claims_without_data_are_folded_into_one_line(tmp_path):
             *((c, no_data) for c in claims[1:]),
         ],
     )
-    *judged, folded = render_page(page).split("<details>")
-    assert "waiting" not in "".join(judged)
-    summary, rest = folded.split("</summary>")
+    *visible_parts, folded_part = render_page(page).split("<details>")
+    assert "waiting" not in "".join(visible_parts)
+    summary, details = folded_part.split("</summary>")
     assert "2 claims" in summary
-    inside, after = rest.split("</details>")
+    inside, rest = details.split("</details>")
     assert inside.count("No encoder.") == 2
-    assert not re.sub("<[^>]*>", "", after).strip()
+    assert not re.sub("<[^>]*>", "", rest).strip()
 
 
 SCRIPT = "</script><script>alert(1)</script><!-- "
-REPORTED = """
+SNAKEFILE = """
 from shape_of_learning.plan.jobs import escape_for_report
 rule all:
     output: report("x.txt")
@@ -83,8 +83,8 @@ rule all:
 """
 
 
-class Scripts(HTMLParser):
-    """Counts the scripts of a page."""
+class ScriptCounter(HTMLParser):
+    """Count the scripts of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def test_a_script_in_a_label_stays_text_in_a_report_and_reaches_the_job(tmp_path
     for name, label in (("plain", "a < b"), ("script", SCRIPT)):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "Snakefile").write_text(REPORTED.replace("LABEL", repr(label)))
+        (folder / "Snakefile").write_text(SNAKEFILE.replace("LABEL", repr(label)))
         (folder / "x.py").write_text(
             "given = snakemake.params.models[0]['label']\nassert type(given) is str\n"
             "open(snakemake.output[0], 'w').write(given)\n"
@@ -116,6 +116,6 @@ def test_a_script_in_a_label_stays_text_in_a_report_and_reaches_the_job(tmp_path
             )
         assert (folder / "x.txt").read_text() == label
         page[name] = (folder / "report.html").read_text()
-    assert Scripts(page["plain"]).number == Scripts(page["script"]).number > 10
+    assert ScriptCounter(page["plain"]).number == ScriptCounter(page["script"]).number > 10
     assert "alert(1)" in page["script"]
     assert SCRIPT not in page["script"]

@@ -1,4 +1,4 @@
-"""What is asked of a scheduler grows with what jobs take."""
+"""The resources that jobs request of a scheduler grow with their work."""
 
 from pathlib import Path
 
@@ -22,37 +22,37 @@ JOBS = [
 ]
 
 
-def of_shape(model: Entry, **shape: int) -> Entry:
+def change_shape(model: Entry, **shape: int) -> Entry:
     return model.model_copy(update=shape)
 
 
-def test_a_known_model_has_about_its_number_of_weights():
+def test_the_estimate_of_weights_is_near_that_of_a_published_model():
     # Llama-2-7B has 6.74e9, of which the output's 131 million are not shared with the input.
     # The bound on its vocabulary is BLOOM's.
     assert 6.74e9 < needs.Work.make_work(MODEL, SETTINGS).weights < 1.15 * 6.74e9
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_needs_grow_with_the_width(job):
-    one = job(TUNED, SETTINGS, 8)
-    wide = job(of_shape(TUNED, hidden_size=2 * MODEL.shape.hidden_size), SETTINGS, 8)
-    assert wide.memory > 1.2 * one.memory > 0
-    assert wide.minutes > 1.2 * one.minutes > 0
+def test_requested_resources_grow_with_the_width(job):
+    narrow_job = job(TUNED, SETTINGS, 8)
+    wide_job = job(change_shape(TUNED, hidden_size=2 * MODEL.shape.hidden_size), SETTINGS, 8)
+    assert wide_job.memory > 1.2 * narrow_job.memory > 0
+    assert wide_job.minutes > 1.2 * narrow_job.minutes > 0
 
 
-def test_a_wide_model_has_more_windows_where_vectors_per_dimension_are_asked_for():
-    asked = {"windows": 128, "window_characters": 512, "vectors_per_dimension": 16}
+def test_vectors_per_dimension_give_a_wide_model_more_windows():
+    sampling = {"windows": 128, "window_characters": 512, "vectors_per_dimension": 16}
     for width, windows in ((512, 128), (768, 128), (4096, 640), (4097, 641)):
-        assert of_shape(MODEL, hidden_size=width).count_windows(asked) == windows
-    assert MODEL.count_windows(SETTINGS["sampling"]) == 128  # of the first paper
-    linear = {**SETTINGS, "sampling": asked}
+        assert change_shape(MODEL, hidden_size=width).count_windows(sampling) == windows
+    assert MODEL.count_windows(SETTINGS["sampling"]) == 128  # as in the first paper
+    linear = {**SETTINGS, "sampling": sampling}
     assert (
         needs.Work.make_work(MODEL, linear).tokens
         == 5 * needs.Work.make_work(MODEL, SETTINGS).tokens
     )
 
 
-def test_each_attempt_asks_for_more():
-    asked = needs.estimate_forward(MODEL, SETTINGS, 8)
-    assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory
-    assert asked.runtime(2) == 2 * asked.runtime(1) > 2 * asked.minutes
+def test_later_attempts_request_more():
+    resources = needs.estimate_forward(MODEL, SETTINGS, 8)
+    assert resources.mem_mb(3) == 3 * resources.mem_mb(1) > 3 * resources.memory
+    assert resources.runtime(2) == 2 * resources.runtime(1) > 2 * resources.minutes

@@ -1,4 +1,4 @@
-"""Claims of the papers as they are written, on numbers by hand: verdicts are what their sentences say."""
+"""The claims of the papers, judged on numbers made by hand: verdicts follow the sentences of the claims."""
 
 from dataclasses import replace
 
@@ -16,28 +16,27 @@ from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.metrics.suspects import COPIES, find_reasons
 from shape_of_learning.plan.run import collect_near_duplicate_limits
 
-RUNS = 1000
-
-
 STEPS = (1, 2, 9, 11, 40, 60, 100)
 WARM_UPS = {"d": 10, "d2": 10, "d3": 40}
 
 
-def evidence(claim, values, spread=1e-4, steps=STEPS):
-    """Of each model values by step, the same in two layers, or by layer if a claim is on the last step."""
-    curves, known = {}, {}
-    for model, of in values.items():
-        by_step = {0: of}
+def make_evidence(claim, values, spread=1e-4, steps=STEPS):
+    """Make evidence of each model's values by step, equal in two layers, or by layer for a claim on the last step."""
+    curves, models = {}, {}
+    for name, model_values in values.items():
+        values_by_step = {0: model_values}
         if claim.checkpoints == "training":
-            by_step = {step: [value] * 2 for step, value in zip(steps, of, strict=True)}
+            values_by_step = {
+                step: [value] * 2 for step, value in zip(steps, model_values, strict=True)
+            }
         curves |= {
-            (model, estimator): make_curve(by_step, spread) for estimator in claim.estimators
+            (name, estimator): make_curve(values_by_step, spread) for estimator in claim.estimators
         }
-        role = "encoder" if model.startswith("e") else "decoder"
-        # One block more, whose output is after the final norm.
-        blocks = 1 + (2 if claim.checkpoints == "training" else len(of))
-        known[model] = EvidenceModel(model, role, blocks, warmup_steps=WARM_UPS.get(model, 10))
-    return Evidence(known, curves)
+        role = "encoder" if name.startswith("e") else "decoder"
+        # The output of one more block is after the final norm.
+        blocks = 1 + (2 if claim.checkpoints == "training" else len(model_values))
+        models[name] = EvidenceModel(name, role, blocks, warmup_steps=WARM_UPS.get(name, 10))
+    return Evidence(models, curves)
 
 
 OPT_125M = [.979, .987, .995, .9951, .9948, .9934, .9914, .9887, .9834, .974, .960]  # fmt: skip
@@ -62,9 +61,9 @@ AT_1, AT_9, AT_11, AT_40 = (
         (BELL, {"d": RISING}, "contradicted"),
         (BELL, {"d": LATE}, "contradicted"),
         (BELL, {"d": [1] * 6}, "contradicted"),
-        # What the authors' own notebook shows of OPT-125M is a low bell.
+        # The authors' notebook shows a low bell for OPT-125M.
         (BELL, {"d": OPT_125M}, "supported"),
-        # None of these is highest in the middle by what matters.
+        # Profiles without a peak in the middle that is high enough to matter.
         (BELL, {"d": [.970, .970, .971, .972, .972, .971, .970, .970]}, "contradicted"),
         (BELL, {"d": [.1, .9, .85, .8, .75, .7, .6, .5, .4]}, "contradicted"),
         (BELL, {"d": [.2, .4, .9, .5, .5, .9, .4, .2]}, "contradicted"),
@@ -72,12 +71,12 @@ AT_1, AT_9, AT_11, AT_40 = (
         # A peak at a quarter of the depth, and decay from there.
         (BELL, {"d": [.2, .3, .5, .7, .9, 1, *np.linspace(.95, .3, 17)]}, "contradicted"),
         (BELL, {"d": [.2, .3, .5, .7, .9, .95, .97, 1, *np.linspace(.95, .3, 15)]}, "supported"),
-        # A plateau has its top in the middle, too, but no block there stands out; one released profile is of this kind.
+        # A plateau has its top in the middle, but no block stands out; a released profile has this shape.
         (BELL, {"d": [.1, *[.9] * 10, .1]}, "undecided"),
         (BELL, {"d": [.1, .9, .9, .9, .9, .1]}, "undecided"),
         (BELL, {"d": LLAMA_2_7B}, "undecided"),
         (BELL, {"d": LLAMA_2_7B, "d2": OPT_125M}, "undecided"),
-        # Bells of less than matters, and as many bells as other shapes.
+        # Bells too low to matter, and as many bells as other shapes.
         (BELL, {"d": [.97, .972, .974, .9756, .9756, .974, .972, .97]}, "undecided"),
         (BELL, {"d": [.97, .972, .974, .9740, .9740, .974, .972, .97]}, "contradicted"),
         (BELL, {"d": PEAK, "d2": PEAK, "d3": BOWL, "d4": BOWL}, "undecided"),
@@ -85,36 +84,36 @@ AT_1, AT_9, AT_11, AT_40 = (
         ("encoders_are_flatter", {"d": PEAK, "e": [1, 1.1, 1, 1.1, 1, 1]}, "supported"),
         ("encoders_are_flatter", {"d": [1] * 6, "e": PEAK}, "contradicted"),
         ("encoders_are_flatter", {"d": PEAK, "e": PEAK[::-1]}, "undecided"),
-        # A spike is no flat profile.
+        # A profile with spikes is not flat.
         ("encoders_are_flatter", {"d": [.1, .1, .11, .11, .12, .13], "e": [.1, .9, .1, .9, .1, .9]}, "contradicted"),
         (GROWTH, {"d": [1, 2, 4, 4, 4, 4, 4.1]}, "supported"),
         # The encoder climbs evenly, and the decoder is flat but for one block.
         ("encoders_are_flatter", {"d": SPIKE, "e": CLIMB}, "undecided"),
         ("encoders_are_flatter", {"d": CLIMB, "e": SPIKE}, "undecided"),
-        # It may have grown until 75 and settled, or still grow: nothing is measured between 60 and 100.
+        # Between 60 and 100 nothing is measured: the growth may have settled at 75, or go on.
         (GROWTH, {"d": [1, 1.1, 1.2, 1.3, 2, 3, 6]}, "undecided"),
         (GROWTH, {"d": [4, 3, 2, 1, 1, 1, 1]}, "contradicted"),
-        # A burst that recedes early, one that has not receded by the middle, one from which nothing is left.
+        # A burst that recedes early, a burst that recedes after the middle, a burst that vanishes.
         (GROWTH, {"d": [.05, .55, .45, .42, .42, .42, .42]}, "supported"),
         (GROWTH, {"d": [.073, .08, .103, .506, .4, .271, .255]}, "undecided"),
         (GROWTH, {"d": [.2, .4, .7, .4, .24, .24, .24]}, "contradicted"),
         (GROWTH, {"d": [.1, .2, .3, .4, .6, .8, .5]}, "contradicted"),
         (GROWTH, {"d": [.2, .21, .22, .22, .22, .22, .22]}, "contradicted"),
         (GROWTH, {"d": [.5, .1, .3, .7, .7, .7, .7]}, "contradicted"),
-        # It has settled by 60.
+        # The growth has settled by 60.
         (GROWTH, {"d": [1, 2, 3, 3, 3, 4, 4]}, "supported"),
         ("dimension_rises_then_falls", {"d": [1, 2, 3, 3, 2, 2, 2]}, "supported"),
         ("dimension_rises_then_falls", {"d": [1, 2, 3, 4, 5, 6, 7]}, "contradicted"),
         ("dimension_rises_then_falls", {"d": [3, 2, 1, 1, 1, 2, 3]}, "contradicted"),
-        # Up and down twice, and a peak at the end of training.
+        # Two rises and falls, and a peak at the end of training.
         ("dimension_rises_then_falls", {"d": [1, 3, 1.2, 3, 1.2, 1.2, 1]}, "contradicted"),
         ("dimension_rises_then_falls", {"d": [1, 1, 1, 1, 1, 3, 2]}, "contradicted"),
         (WARM_UP, {"d": AT_1, "d2": AT_40}, "supported"),
         (WARM_UP, {"d": AT_9, "d2": AT_11}, "contradicted"),
-        # One model has its peak at some multiple of its warm-up; two of equal warm-ups and peaks tell nothing.
+        # One model is not enough, and two models with equal warm-ups and peaks decide nothing.
         (WARM_UP, {"d": AT_1}, "not measured"),
         (WARM_UP, {"d": AT_1, "d2": AT_1}, "undecided"),
-        # Nothing rises and falls, in one of them or in both.
+        # One or both models have no rise and fall.
         (WARM_UP, {"d": [9, 8, 7, 6, 5, 4, 3], "d3": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
         (WARM_UP, {"d": AT_1, "d2": AT_1, "d3": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
         (WARM_UP, {"d": [1, 2, 3, 4, 5, 6, 7], "d2": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
@@ -123,40 +122,40 @@ AT_1, AT_9, AT_11, AT_40 = (
         ("tinyllama_is_above_bloom", {TINY: LATER_TOP, BLOOM: [1, 5, 1, 1, 1, 1, 1]}, "contradicted"),
     ],
 )  # fmt: skip
-def test_verdicts_on_profiles_and_curves_are_what_their_sentences_say(claim, values, verdict):
-    assert judge(CLAIMS[claim], evidence(CLAIMS[claim], values)).verdict == verdict
+def test_verdicts_on_profiles_and_curves_follow_the_sentences_of_claims(claim, values, verdict):
+    assert judge(CLAIMS[claim], make_evidence(CLAIMS[claim], values)).verdict == verdict
 
 
-def test_a_growth_that_few_windows_decide_is_not_contradicted_by_the_other_layers():
+def test_a_growth_that_few_windows_decide_is_undecided():
     """Five of 24 blocks grow, the others are flat; the intervals of the five are withheld later."""
     claim, steps = CLAIMS[GROWTH], (1, 9, 11, 40, 60, 100)
     grown = {s: [0.05 + 0.85 * (s > 9)] * 5 + [0.05] * 19 for s in steps}
-    of, models = make_curve(grown, 1e-4), {"d": EvidenceModel("d", "decoder", 24)}
-    assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == "supported"
+    series, models = make_curve(grown, 1e-4), {"d": EvidenceModel("d", "decoder", 24)}
+    assert judge(claim, Evidence(models, {("d", "anisotropy"): series})).verdict == "supported"
     few = np.zeros((6, 24), bool)
     few[2:, :5] = True
-    of.values[few, 1:] = np.nan
-    withheld = {("d", "anisotropy"): replace(of, few_windows=few)}
-    found = judge(claim, Evidence(models, withheld))
-    assert found.verdict == "undecided"
-    assert "20 of 144 values" in found.because
+    series.values[few, 1:] = np.nan
+    withheld = {("d", "anisotropy"): replace(series, few_windows=few)}
+    judgement = judge(claim, Evidence(models, withheld))
+    assert judgement.verdict == "undecided"
+    assert "20 of 144 values" in judgement.because
 
 
 @pytest.mark.parametrize("blocks", [[0], [3], [8], [1, 2, 3, 4, 5, 6, 7, 8, 9]])
 def test_a_bell_with_blocks_that_few_windows_decide_is_undecided(blocks):
     claim = CLAIMS[BELL]
-    of = make_curve({0: [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.8, 0.6, 0.4, 0.2]}, 1e-4)
+    series = make_curve({0: [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.8, 0.6, 0.4, 0.2]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 11)}
-    assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == "supported"
-    of.values[0, blocks, 1:] = np.nan
-    found = judge(claim, Evidence(models, {("d", "anisotropy"): of}))
-    assert found.verdict == "undecided"
-    assert f"{len(blocks)} of 10 values" in found.because
+    assert judge(claim, Evidence(models, {("d", "anisotropy"): series})).verdict == "supported"
+    series.values[0, blocks, 1:] = np.nan
+    judgement = judge(claim, Evidence(models, {("d", "anisotropy"): series}))
+    assert judgement.verdict == "undecided"
+    assert f"{len(blocks)} of 10 values" in judgement.because
 
 
-@pytest.mark.parametrize("unmoved", [(0,), (0, 1, 2)])
+@pytest.mark.parametrize("unmoved_steps", [(0,), (0, 1, 2)])
 @pytest.mark.parametrize(
-    ("claim", "untrained", "trained"),
+    ("claim", "untrained_value", "trained_values"),
     [
         ("dimension_rises_then_falls", 31, [9, 16, 16, 12, 11, 10]),
         ("dimension_rises_then_falls", 31, [9, 9, 9, 9, 9, 10]),
@@ -165,70 +164,70 @@ def test_a_bell_with_blocks_that_few_windows_decide_is_undecided(blocks):
         ("pretraining_lowers_linearity", 0.5, [0.95, 0.9, 0.85, 0.8, 0.76, 0.75]),
     ],
 )
-def test_untrained_weights_are_no_part_of_a_training(claim, untrained, trained, unmoved):
+def test_untrained_weights_do_not_count_as_training(
+    claim, untrained_value, trained_values, unmoved_steps
+):
     """Values of step 0, and of steps at which weights are still those of step 0, change no verdict."""
-    claim, steps = (
-        replace(CLAIMS[claim], models="decoders", min_models=1),
-        [100, *range(2000, 12000, 2000)],
-    )
+    claim = replace(CLAIMS[claim], models="decoders", min_models=1)
+    steps = [100, *range(2000, 12000, 2000)]
     models = {"d": EvidenceModel("d", "decoder", 4)}
 
-    def verdict(by_step, tables):
-        of = make_curve({step: [value] * 4 for step, value in by_step.items()}, 1e-4)
-        return judge(claim, Evidence(models, {("d", e): of for e in claim.estimators}, tables))
+    def find_verdict(step_values, tables):
+        series = make_curve({step: [value] * 4 for step, value in step_values.items()}, 1e-4)
+        return judge(claim, Evidence(models, {("d", e): series for e in claim.estimators}, tables))
 
-    alone = dict(zip(steps, trained, strict=True))
+    values_by_step = dict(zip(steps, trained_values, strict=True))
     rows = [
         {"model": "d", "revision": f"step{s}", "shown": "yes", "loss": 3.0, "vocabulary": 1000,
          "verdict": "not yet moved" if 0 < s < 100 else "ok"}
-        for s in (*unmoved, *steps)
+        for s in (*unmoved_steps, *steps)
     ]  # fmt: skip
     tables = {"verdicts": pd.DataFrame(rows)}
-    found = verdict(dict.fromkeys(unmoved, untrained) | alone, tables)
-    assert found.verdict == verdict(alone, {}).verdict
-    assert found.verdict in ("supported", "contradicted")
-    assert not {f"d@step{step}" for step in unmoved} & {*found.revisions}
+    judgement = find_verdict(dict.fromkeys(unmoved_steps, untrained_value) | values_by_step, tables)
+    assert judgement.verdict == find_verdict(values_by_step, {}).verdict
+    assert judgement.verdict in ("supported", "contradicted")
+    assert not {f"d@step{step}" for step in unmoved_steps} & {*judgement.revisions}
 
 
-def test_a_training_of_which_only_untrained_weights_were_seen_early_is_outside_a_claim_on_its_beginning():
-    by_step = {step: [value] * 4 for step, value in ((0, 1), (50, 3), (70, 2), (100, 1))}
+def test_a_claim_on_the_beginning_does_not_apply_to_a_training_without_early_trained_steps():
+    values_by_step = {step: [value] * 4 for step, value in ((0, 1), (50, 3), (70, 2), (100, 1))}
     models = {"d": EvidenceModel("d", "decoder", 4)}
-    of = Evidence(models, {("d", "two_nn"): make_curve(by_step, 1e-4)})
-    found = judge(CLAIMS["dimension_rises_then_falls"], of)
-    assert found.verdict == "outside the claim"
-    assert "first step that counts 50" in found.because
+    evidence = Evidence(models, {("d", "two_nn"): make_curve(values_by_step, 1e-4)})
+    judgement = judge(CLAIMS["dimension_rises_then_falls"], evidence)
+    assert judgement.verdict == "outside the claim"
+    assert "first step that counts 50" in judgement.because
 
 
-def of_training(dimension, loss, role="decoder"):
-    """The claim on performance, of one decoder with a mean dimension and a loss by step; step 0 does not count."""
+def judge_training(dimension, loss, role="decoder"):
+    """Judge the claim on performance for a decoder with a dimension and a loss by step; step 0 does not count."""
     claim = CLAIMS["performance_improves_while_the_dimension_falls"]
     steps = [0, *STEPS[: len(dimension) - 1]]
-    of = make_curve({s: [v] * 4 for s, v in zip(steps, dimension, strict=True)}, 1e-4)
+    series = make_curve({s: [v] * 4 for s, v in zip(steps, dimension, strict=True)}, 1e-4)
     rows = [
         {"model": "d", "revision": f"step{s}", "shown": "yes", "loss": v, "vocabulary": 1000, "verdict": "ok"}
         for s, v in zip(steps, loss, strict=True)
         if v
     ]  # fmt: skip
-    curves = {("d", "two_nn"): of}
+    curves = {("d", "two_nn"): series}
     tables = {"verdicts": pd.DataFrame(rows)}
     return judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 4)}, curves, tables))
 
 
-def test_performance_improves_while_the_dimension_falls():
+def test_verdicts_on_performance_need_a_fall_of_the_dimension_and_of_the_loss():
     better, worse = [7, 6, 5, 4, 3.5, 3.2, 3.1, 3], [7, 6, 3, 3, 3.1, 3.2, 3.3, 3.5]
-    peaked, rising = [31, 9, 16, 16, 14, 13, 12, 10], [31, 9, 10, 11, 12, 13, 14, 15]
-    assert of_training(peaked, better).verdict == "supported"
-    assert of_training(peaked, worse).verdict == "contradicted"
-    # The loss improves, and the dimension falls nowhere but from untrained weights.
-    assert of_training(rising, better).verdict == "contradicted"
-    # A loss that hardly changes from the highest dimension on.
-    assert of_training(peaked, [7, 6, 3.01, 3.01, 3, 3, 3, 3]).verdict == "undecided"
-    assert "a loss" in of_training(peaked, [None] * 7 + [3]).because
+    rise_and_fall, rise = [31, 9, 16, 16, 14, 13, 12, 10], [31, 9, 10, 11, 12, 13, 14, 15]
+    assert judge_training(rise_and_fall, better).verdict == "supported"
+    assert judge_training(rise_and_fall, worse).verdict == "contradicted"
+    # The loss improves, but the dimension falls only from its untrained value.
+    assert judge_training(rise, better).verdict == "contradicted"
+    # The loss hardly changes after the highest dimension.
+    assert judge_training(rise_and_fall, [7, 6, 3.01, 3.01, 3, 3, 3, 3]).verdict == "undecided"
+    assert "a loss" in judge_training(rise_and_fall, [None] * 7 + [3]).because
 
 
 def test_the_gain_during_a_fall_ends_where_the_dimension_rises_again():
-    found = of_training([31, 20, 30, 10, 15, 18, 19, 20], [7, 6, 5, 4, 3.5, 3.2, 3.1, 3])
-    gains = {number.name: number.estimate for number in found.numbers}
+    judgement = judge_training([31, 20, 30, 10, 15, 18, 19, 20], [7, 6, 5, 4, 3.5, 3.2, 3.1, 3])
+    gains = {number.name: number.estimate for number in judgement.numbers}
     assert gains == pytest.approx({"fall": np.log(3), "gain": 1.0})
 
 
@@ -237,9 +236,9 @@ def test_a_burst_larger_than_the_growth_is_no_settling():
     claim, steps = CLAIMS[GROWTH], [1, 10, 20, 50, 70, 80, 90, 100]
     for burst, verdict in ((0.35, "undecided"), (0.25, "supported")):
         means = [0.1, 0.15, burst, 0.2, 0.2, 0.2, 0.2, 0.2]
-        of = make_curve({s: [v] * 4 for s, v in zip(steps, means, strict=True)}, 1e-4)
-        given = Evidence({"d": EvidenceModel("d", "decoder", 4)}, {("d", "anisotropy"): of})
-        assert judge(claim, given).verdict == verdict
+        series = make_curve({s: [v] * 4 for s, v in zip(steps, means, strict=True)}, 1e-4)
+        evidence = Evidence({"d": EvidenceModel("d", "decoder", 4)}, {("d", "anisotropy"): series})
+        assert judge(claim, evidence).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ def test_a_burst_larger_than_the_growth_is_no_settling():
         ([[0.2, 0.3, 0.4, 0.5]], "not measured"),
     ],
 )
-def test_encoders_are_alike_where_their_profiles_are(profiles, verdict):
+def test_encoders_with_alike_profiles_are_alike(profiles, verdict):
     claim = CLAIMS["encoders_are_alike"]
     models = {
         f"e{i}": EvidenceModel(f"e{i}", "encoder", len(p) + 1) for i, p in enumerate(profiles)
@@ -264,7 +263,7 @@ def test_encoders_are_alike_where_their_profiles_are(profiles, verdict):
     assert judge(claim, Evidence(models, curves)).verdict == verdict
 
 
-def test_seeds_of_one_encoder_are_not_alike_models():
+def test_seeds_of_one_encoder_are_not_compared_as_models():
     claim, profile = CLAIMS["encoders_are_alike"], make_curve({0: [0.2, 0.3, 0.4]}, 1e-4)
     models = {n: EvidenceModel(n, "encoder", 4, training="t") for n in ("e0", "e1")}
     seeds = judge(claim, Evidence(models, {(n, "anisotropy"): profile for n in models}))
@@ -274,19 +273,19 @@ def test_seeds_of_one_encoder_are_not_alike_models():
 @pytest.mark.parametrize(
     ("isotropy", "verdict"),
     [
-        # Late, early and steady falls, a rise before, and a model that stays isotropic.
+        # A late, an early and a steady fall, and a rise before a fall.
         ([-0.1] * 6 + [-0.5, -1, -1.5, -2, -2.5], "supported"),
         ([0, -1, -1.6, -2, -2.2, -2.3, -2.4, -2.4, -2.5, -2.5, -2.5], "contradicted"),
         (np.linspace(0, -2.5, 11), "contradicted"),
         ([-2, -1.5, -1, -0.8, -0.8, -1, -1.4, -1.8, -2, -2.1, -2.2], "supported"),
-        # A rise throughout, and a fall of which two thirds are won back.
+        # A rise throughout, a fall that is two thirds undone, and models without the required fall.
         (np.linspace(-2.5, -1.5, 11), "supported"),
         ([-1, -2.5, -2, -1.8, -1.6] + [-1.5] * 6, "undecided"),
         ([-0.5] * 11, "outside the claim"),
         ([-2] * 11, "outside the claim"),
     ],
 )
-def test_anisotropic_models_develop_as_theorized_if_isotropy_falls_from_the_beginning(
+def test_isotropy_that_falls_from_the_beginning_contradicts_the_claim_on_development(
     isotropy, verdict
 ):
     claim = CLAIMS["anisotropic_models_do_not_develop_as_theorized"]
@@ -297,103 +296,109 @@ def test_anisotropic_models_develop_as_theorized_if_isotropy_falls_from_the_begi
         for s, v in zip(steps, [-9, *isotropy], strict=True)
     ]  # fmt: skip
     models = {"pythia-70m": EvidenceModel("pythia-70m", "decoder", 6, last_step=143000)}
-    found = judge(claim, Evidence(models, tables={"weights": pd.DataFrame(rows)}))
-    assert found.verdict == verdict
+    judgement = judge(claim, Evidence(models, tables={"weights": pd.DataFrame(rows)}))
+    assert judgement.verdict == verdict
 
 
-def test_pages_name_each_number_that_decides():
+def test_every_number_of_a_criterion_has_a_name():
     for claim in CLAIMS.values():
-        listed = [*list_criteria(claim.supported), *list_criteria(claim.contradicted)]
-        assert {criterion.number or "value" for criterion in listed} <= claim.numbers.keys()
+        criteria = [*list_criteria(claim.supported), *list_criteria(claim.contradicted)]
+        assert {criterion.number or "value" for criterion in criteria} <= claim.numbers.keys()
 
 
 @pytest.mark.parametrize(
-    ("values", "named"),
+    ("values", "numbers"),
     [
         ([0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 0.5], {"moving_on"}),
         ([0.2, 0.21, 0.22, 0.22, 0.22, 0.22, 0.22], {"growth"}),
         ([4, 3, 2, 1, 1, 1, 1], {"growth", "moving_on"}),
     ],
 )
-def test_a_reason_names_only_what_decides(values, named):
+def test_a_reason_names_only_the_numbers_that_decide(values, numbers):
     claim = CLAIMS[GROWTH]
-    because = judge(claim, evidence(claim, {"d": values})).because
-    assert {key for key in claim.numbers if claim.name_number(key) in because} == named
+    because = judge(claim, make_evidence(claim, {"d": values})).because
+    assert {key for key in claim.numbers if claim.name_number(key) in because} == numbers
 
 
-def test_peaks_at_one_multiple_of_all_warm_ups_follow_them():
-    """Six models, whose dimension peaks at eight times the warm-up, whichever that is."""
+def test_peaks_at_one_multiple_of_all_warm_ups_contradict_the_claim():
+    """The dimension of six models peaks at eight times their warm-up."""
     claim, steps = CLAIMS[WARM_UP], (5, 40, 80, 160, 320, 640, 1280, 2560)
-    known, curves = {}, {}
+    models, curves = {}, {}
     for number, warm_up in enumerate((10, 10, 20, 40, 80, 80)):
         name = f"d{number}"
         height = {8 * warm_up: 3.0, 4 * warm_up: 2, 16 * warm_up: 2}
-        by_step = {step: [height.get(step, 1.0)] * 2 for step in steps}
-        curves[name, "two_nn"] = make_curve(by_step, 1e-4)
-        known[name] = EvidenceModel(name, "decoder", 40, warmup_steps=warm_up)
-    assert judge(claim, Evidence(known, curves)).verdict == "contradicted"
+        values_by_step = {step: [height.get(step, 1.0)] * 2 for step in steps}
+        curves[name, "two_nn"] = make_curve(values_by_step, 1e-4)
+        models[name] = EvidenceModel(name, "decoder", 40, warmup_steps=warm_up)
+    assert judge(claim, Evidence(models, curves)).verdict == "contradicted"
 
 
-def test_seeds_of_a_training_are_one_of_the_models_whose_peaks_are_compared():
-    """Two seeds of one warm-up, which peak at other steps, by chance or not."""
+def test_seeds_of_a_training_count_as_one_model_where_peaks_are_compared():
+    """Two seeds with one warm-up peak at different steps."""
     claim = CLAIMS[WARM_UP]
-    of = evidence(claim, {"d": AT_1, "d2": AT_40, "d3": AT_9})
+    all_evidence = make_evidence(claim, {"d": AT_1, "d2": AT_40, "d3": AT_9})
 
-    def verdict(*names, training="t"):
-        known = {n: replace(of.models[n], training="" if n == "d3" else training) for n in names}
-        found = judge(claim, Evidence(known, {k: c for k, c in of.curves.items() if k[0] in known}))
-        return found.verdict, found.because
+    def find_verdict(*names, training="t"):
+        models = {
+            n: replace(all_evidence.models[n], training="" if n == "d3" else training)
+            for n in names
+        }
+        judgement = judge(
+            claim,
+            Evidence(models, {k: c for k, c in all_evidence.curves.items() if k[0] in models}),
+        )
+        return judgement.verdict, judgement.because
 
-    assert verdict("d", "d2", training="")[0] == "supported"
-    assert verdict("d", "d2")[0] == "not measured"
-    assert "(seeds of a training count as one), and the run has 1" in verdict("d", "d2")[1]
-    # Between the steps at which the seeds peak there is one multiple for all.
-    assert verdict("d", "d2", "d3")[0] == "undecided"
+    assert find_verdict("d", "d2", training="")[0] == "supported"
+    assert find_verdict("d", "d2")[0] == "not measured"
+    assert "(seeds of a training count as one), and the run has 1" in find_verdict("d", "d2")[1]
+    # One multiple between the peaks of the seeds would fit all models.
+    assert find_verdict("d", "d2", "d3")[0] == "undecided"
 
 
-def test_a_reason_for_no_verdict_names_what_lacks():
+def test_the_reason_of_an_undecided_claim_names_the_missing_evidence():
     claim = CLAIMS[BELL]
     models = {"d": [0, 1, 2, 2, 1, 0], "d2": [0, 1, 2, 2, 1, 0], "d3": [0, 1, 2, 3, 4, 5]}
-    found = judge(claim, evidence(claim, models))
-    assert found.verdict == "undecided"
-    assert "in 2 of 3 cases, 75 % needed" in found.because
-    assert all(claim.name_number(key) in found.because for key in claim.numbers)
-    plateau = judge(claim, evidence(claim, {"d": [0, 4, 4, 4, 4, 4, 4, 0]}))
-    named = {key for key in claim.numbers if claim.name_number(key) in plateau.because}
+    judgement = judge(claim, make_evidence(claim, models))
+    assert judgement.verdict == "undecided"
+    assert "in 2 of 3 cases, 75 % needed" in judgement.because
+    assert all(claim.name_number(key) in judgement.because for key in claim.numbers)
+    plateau = judge(claim, make_evidence(claim, {"d": [0, 4, 4, 4, 4, 4, 4, 0]}))
+    numbers = {key for key in claim.numbers if claim.name_number(key) in plateau.because}
     assert plateau.verdict == "undecided"
-    assert "height" in named
+    assert "height" in numbers
 
 
-def test_intervals_over_seeds_stay_within_what_a_correlation_can_be():
+def test_intervals_of_correlations_over_seeds_stay_between_minus_one_and_one():
     claim, ratios = CLAIMS["blocks_add_little"], np.linspace(0.1, 0.2, 6)
-    known, curves = {}, {}
+    models, curves = {}, {}
     for seed, order in enumerate(([0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0])):
-        known[f"d{seed}"] = EvidenceModel(f"d{seed}", "decoder", 6, training="t")
+        models[f"d{seed}"] = EvidenceModel(f"d{seed}", "decoder", 6, training="t")
         values = ratios, 1 - ratios[order], np.zeros(6)
-        for name, of in zip(claim.estimators, values, strict=True):
-            curves[f"d{seed}", name] = make_curve({0: of}, 1e-6)
-    found = judge(claim, Evidence(known, curves)).numbers
-    (number,) = [number for number in found if number.name == "rank_correlation"]
+        for name, layer_values in zip(claim.estimators, values, strict=True):
+            curves[f"d{seed}", name] = make_curve({0: layer_values}, 1e-6)
+    numbers = judge(claim, Evidence(models, curves)).numbers
+    (number,) = [number for number in numbers if number.name == "rank_correlation"]
     assert (number.low, number.high) == (-1, 1)
 
 
-def test_an_alternative_that_is_unknown_does_not_hide_what_decides():
-    """One model has its peak at the end of the warm-up; the others have none, so no two peaks compare."""
+def test_an_unknown_alternative_does_not_hide_the_number_that_decides():
+    """One model has its peak at the end of the warm-up; the other has no peak to compare with."""
     claim = replace(CLAIMS[WARM_UP], contradicted=read_condition([
         {"in": 1, "all_of": [{"number": "at_warm_up", "above": 0.05}, {"number": "elsewhere", "below": 0.05}]},
         {"in": "together", "number": "steps_apart", "above": 0},
     ]))  # fmt: skip
-    found = judge(claim, evidence(claim, {"d": AT_9, "d2": [2] * 7}))
-    unknown = [number for number in found.numbers if number.name == "steps_apart"]
-    assert (found.verdict, np.isnan(unknown[0].estimate)) == ("contradicted", True)
-    assert 0 < found.to_contradict["elsewhere"] < 0.2
+    judgement = judge(claim, make_evidence(claim, {"d": AT_9, "d2": [2] * 7}))
+    unknown = [number for number in judgement.numbers if number.name == "steps_apart"]
+    assert (judgement.verdict, np.isnan(unknown[0].estimate)) == ("contradicted", True)
+    assert 0 < judgement.to_contradict["elsewhere"] < 0.2
 
 
-def test_half_of_the_models_contradict_no_claim_on_decoders():
+def test_half_of_the_models_do_not_contradict_a_claim_on_decoders():
     claim = CLAIMS[WARM_UP]
-    assert judge(claim, evidence(claim, {"d": AT_9, "d2": [2] * 7})).verdict == "undecided"
+    assert judge(claim, make_evidence(claim, {"d": AT_9, "d2": [2] * 7})).verdict == "undecided"
     same = {"d": AT_9, "d2": AT_9, "d4": [2] * 7}
-    assert judge(claim, evidence(claim, same)).verdict == "contradicted"
+    assert judge(claim, make_evidence(claim, same)).verdict == "contradicted"
 
 
 @pytest.mark.parametrize(
@@ -405,7 +410,7 @@ def test_half_of_the_models_contradict_no_claim_on_decoders():
         ({"pythia-1b": 0.7}, 0.5, "contradicted"),
     ],
 )
-def test_the_smallest_of_the_isotropic_models_is_no_large_one(isotropy, cosine, verdict):
+def test_the_smallest_isotropic_model_does_not_count_as_large(isotropy, cosine, verdict):
     claim = CLAIMS["isotropic_large_models"]
     names = ["pythia-410m", "pythia-1b", "pythia-1.4b", "pythia-2.8b", "pythia-6.9b", "pythia-12b"]
     models = {name: EvidenceModel(name, "decoder", 2) for name in names}
@@ -415,259 +420,291 @@ def test_the_smallest_of_the_isotropic_models_is_no_large_one(isotropy, cosine, 
         for n in names
     ]  # fmt: skip
     curves = {(n, "inter_window_cosine"): make_curve({9: [0.5, cosine]}, 1e-4) for n in names}
-    found = judge(claim, Evidence(models, curves, {"weights": pd.DataFrame(rows)}))
-    assert found.verdict == verdict
+    judgement = judge(claim, Evidence(models, curves, {"weights": pd.DataFrame(rows)}))
+    assert judgement.verdict == verdict
 
 
-def test_the_state_after_the_final_norm_is_no_end_of_a_bell():
-    """A monotone rise, and a bell of the blocks, that the final norm cuts."""
+def test_the_state_after_the_final_norm_is_no_part_of_a_bell():
+    """The final norm ends a monotone rise, and a bell of the blocks."""
     claim = CLAIMS[BELL]
     for profile, verdict in (
         ([0.90, 0.92, 0.94, 0.96, 0.98, 0.99, 0], "contradicted"),
         ([0.2, 0.4, 0.6, 0.9, 0.6, 0.4, 0.9], "supported"),
     ):
         models = {"d": EvidenceModel("d", "decoder", len(profile))}
-        of = make_curve({0: profile}, 1e-4)
-        assert judge(claim, Evidence(models, {("d", "anisotropy"): of})).verdict == verdict
-        before = Evidence(models, {("d", "anisotropy"): replace(of, is_before_norm=True)})
-        assert judge(claim, before).verdict == "contradicted"
+        series = make_curve({0: profile}, 1e-4)
+        assert judge(claim, Evidence(models, {("d", "anisotropy"): series})).verdict == verdict
+        pre_norm_evidence = Evidence(
+            models, {("d", "anisotropy"): replace(series, is_before_norm=True)}
+        )
+        assert judge(claim, pre_norm_evidence).verdict == "contradicted"
 
 
-WHOLE = dict(zip(STEPS, [1, 2, 3, 3, 2, 2, 2], strict=True))
+WHOLE_TRAINING = dict(zip(STEPS, [1, 2, 3, 3, 2, 2, 2], strict=True))
 
 
 @pytest.mark.parametrize(
     ("claim", "values"),
     [
-        ("dimension_rises_then_falls", WHOLE),
+        ("dimension_rises_then_falls", WHOLE_TRAINING),
         (GROWTH, dict(zip(STEPS, [1, 2, 4, 4, 4, 4, 4.1], strict=True))),
     ],
 )
-def test_a_training_whose_beginning_or_end_was_not_seen_votes_neither_way(claim, values):
-    def verdict(**seen):
+def test_a_training_without_beginning_or_end_does_not_count(claim, values):
+    def find_verdict(**steps_by_model):
         curves = {
             (name, estimator): make_curve({step: [values[step]] * 2 for step in steps}, 1e-4)
-            for name, steps in seen.items()
+            for name, steps in steps_by_model.items()
             for estimator in CLAIMS[claim].estimators
         }
-        known = {n: EvidenceModel(n, "decoder", 40, last_step=100) for n in seen}
-        return judge(CLAIMS[claim], Evidence(known, curves))
+        models = {n: EvidenceModel(n, "decoder", 40, last_step=100) for n in steps_by_model}
+        return judge(CLAIMS[claim], Evidence(models, curves))
 
-    assert verdict(a=STEPS).verdict == "supported"
+    assert find_verdict(a=STEPS).verdict == "supported"
     late, short = STEPS[3:], STEPS[:4]
     for outside in (late, short):
-        assert verdict(a=outside).verdict == "outside the claim"
-        mixed = verdict(a=STEPS, b=STEPS, c=outside, d=outside)
-        assert mixed.verdict == "supported"
-        assert "`c`" in mixed.because
-    assert "first step that counts 11 of 100" in verdict(a=late).because
+        assert find_verdict(a=outside).verdict == "outside the claim"
+        judgement = find_verdict(a=STEPS, b=STEPS, c=outside, d=outside)
+        assert judgement.verdict == "supported"
+        assert "`c`" in judgement.because
+    assert "first step that counts 11 of 100" in find_verdict(a=late).because
 
 
-def of_estimators(claim="dimension_rises_then_falls", same_token=(), **values):
-    """A claim on the dimension, of one decoder whose estimators have these values by step.
+def judge_estimators(claim="dimension_rises_then_falls", same_token=(), **values):
+    """Judge a claim on the dimension for one decoder whose estimators have these values by step.
 
-    Of the neighbours at the first steps, so large a share is the same token.
+    `same_token` is the share of neighbours that are the same token, at the first steps.
     """
     steps = [0.1, *range(10, 10 * len(values["two_nn"]), 10)]
     shares = np.zeros((len(steps), 4))
     shares[: len(same_token)] = np.array(same_token)[:, None] if same_token else 0
     curves = {
         ("d", name): replace(
-            make_curve({step: [v] * 4 for step, v in zip(steps, of, strict=True)}, 1e-4),
+            make_curve(
+                {step: [v] * 4 for step, v in zip(steps, estimator_values, strict=True)}, 1e-4
+            ),
             same_token=shares,
         )
-        for name, of in values.items()
+        for name, estimator_values in values.items()
     }
     models = {"d": EvidenceModel("d", "decoder", 40)}
-    of = Evidence(models, curves, near_duplicate_limits={"two_nn": 0.1, "two_nn_authors": 0.1})
-    return judge(CLAIMS[claim], of)
+    evidence = Evidence(
+        models, curves, near_duplicate_limits={"two_nn": 0.1, "two_nn_authors": 0.1}
+    )
+    return judge(CLAIMS[claim], evidence)
 
 
 COLLAPSED, FALLS = [2.1, 12, 9.8, 9, 8.5, 8], [62, 40, 30, 25, 22, 20]
 
 
 def test_a_collapse_onto_copies_is_no_rise():
-    """Where most neighbours are the same token, TwoNN finds 2 and MADA 62: that is no dimension."""
-    found = of_estimators(two_nn=COLLAPSED, mada=FALLS, mom=FALLS, same_token=[0.73])
-    assert found.verdict == "contradicted"
-    assert "same token" in found.because
-    assert of_estimators(two_nn=COLLAPSED).verdict == "supported"
+    """TwoNN finds 2 and MADA 62 where most neighbours are the same token, so that neither is a dimension."""
+    judgement = judge_estimators(two_nn=COLLAPSED, mada=FALLS, mom=FALLS, same_token=[0.73])
+    assert judgement.verdict == "contradicted"
+    assert "same token" in judgement.because
+    assert judge_estimators(two_nn=COLLAPSED).verdict == "supported"
 
 
 @pytest.mark.parametrize("share", [0.51, 0.96])
-def test_a_dimension_of_copies_decides_nothing_alone(share):
-    """Most nearest neighbours are the same token throughout, whatever other estimators find there."""
+def test_an_estimator_of_copies_decides_nothing_alone(share):
+    """Most nearest neighbours are the same token at all steps."""
     values = [2.0, 2.9, 2.9, 2.0, 2.0, 2.0]
-    alone = of_estimators(two_nn=values, same_token=[share] * 6)
-    assert alone.verdict == "undecided"
-    assert "24 of 24" in alone.because
-    assert "same token" in describe_finding(CLAIMS["dimension_rises_then_falls"], alone)
-    authors = of_estimators(two_nn=values, two_nn_authors=values, same_token=[share] * 6)
+    copies = judge_estimators(two_nn=values, same_token=[share] * 6)
+    assert copies.verdict == "undecided"
+    assert "24 of 24" in copies.because
+    assert "same token" in describe_finding(CLAIMS["dimension_rises_then_falls"], copies)
+    authors = judge_estimators(two_nn=values, two_nn_authors=values, same_token=[share] * 6)
     assert authors.verdict == "undecided"
-    undecided = [2.0, 2.9, 2.05, 2.9, 2.9, 2.0]
-    assert of_estimators(two_nn=values, mada=undecided, same_token=[share] * 6).verdict in (
+    ups_and_downs = [2.0, 2.9, 2.05, 2.9, 2.9, 2.0]
+    assert judge_estimators(two_nn=values, mada=ups_and_downs, same_token=[share] * 6).verdict in (
         "contradicted",
         "undecided",
     )
-    # Together with an estimator that looks further out it is decided, and that one decides.
+    # An estimator that looks at more neighbours decides.
     rises = [20, 29, 28, 22, 20, 20]
-    both = of_estimators(two_nn=values, mada=rises, same_token=[share] * 6)
-    assert both.verdict == "supported"
+    judgement = judge_estimators(two_nn=values, mada=rises, same_token=[share] * 6)
+    assert judgement.verdict == "supported"
     assert (
-        of_estimators(two_nn=values, mada=FALLS, same_token=[share] * 6).verdict == "contradicted"
+        judge_estimators(two_nn=values, mada=FALLS, same_token=[share] * 6).verdict
+        == "contradicted"
     )
-    assert of_estimators(two_nn=values, same_token=[0.49] * 6).verdict == "supported"
+    assert judge_estimators(two_nn=values, same_token=[0.49] * 6).verdict == "supported"
 
 
-def test_estimators_that_agree_but_for_one_of_copies_are_not_shown_to_disagree():
+def test_an_estimator_of_copies_does_not_show_that_estimators_disagree():
     rises = [8, 14, 12, 10, 9, 8]
-    same = {"claim": "estimators_agree", "mada": rises, "mom": rises}
-    assert of_estimators(two_nn=FALLS[::-1], **same).verdict == "contradicted"
-    found = of_estimators(two_nn=FALLS[::-1], same_token=[0.7] * 6, **same)
-    assert found.verdict == "undecided"
-    assert "24 of 24" in found.because
-    opposed = same | {"mom": FALLS}
-    assert of_estimators(two_nn=rises, same_token=[0.7] * 6, **opposed).verdict == "contradicted"
+    agreeing_values = {"claim": "estimators_agree", "mada": rises, "mom": rises}
+    assert judge_estimators(two_nn=FALLS[::-1], **agreeing_values).verdict == "contradicted"
+    judgement = judge_estimators(two_nn=FALLS[::-1], same_token=[0.7] * 6, **agreeing_values)
+    assert judgement.verdict == "undecided"
+    assert "24 of 24" in judgement.because
+    disagreeing_values = agreeing_values | {"mom": FALLS}
+    assert (
+        judge_estimators(two_nn=rises, same_token=[0.7] * 6, **disagreeing_values).verdict
+        == "contradicted"
+    )
 
 
-def test_estimators_of_which_one_is_missing_are_not_compared():
-    found = of_estimators(claim="estimators_agree", two_nn=FALLS, same_token=[0.7] * 6)
-    assert found.verdict == "not measured"
+def test_estimators_are_not_compared_if_one_is_missing():
+    judgement = judge_estimators(claim="estimators_agree", two_nn=FALLS, same_token=[0.7] * 6)
+    assert judgement.verdict == "not measured"
 
 
 @pytest.mark.parametrize("estimator", ["two_nn", "mada"])
 def test_a_dimension_near_the_width_decides_nothing_alone(estimator):
     claim, steps = CLAIMS["dimension_rises_then_falls"], (1, 10, 20, 60, 100)
     claim = replace(claim, estimators=[estimator], other_estimators=[])
-    of = make_curve({s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4)
+    series = make_curve(
+        {s: [v] * 4 for s, v in zip(steps, (20, 60, 62, 55, 54), strict=True)}, 1e-4
+    )
     limits = collect_near_duplicate_limits({estimator: find_measure(estimator)})
     for width, verdict in ((768, "supported"), (64, "undecided")):
         models = {"d": EvidenceModel("d", "decoder", 40, width=width)}
-        given = Evidence(models, {("d", estimator): of}, near_duplicate_limits=limits)
-        assert judge(claim, given).verdict == verdict
+        evidence = Evidence(models, {("d", estimator): series}, near_duplicate_limits=limits)
+        assert judge(claim, evidence).verdict == verdict
 
 
 @pytest.mark.parametrize("same_token", [0.2, 0.49, 0.51, 0.9, np.nan])
-@pytest.mark.parametrize("near", [0.05, 0.11, np.nan])
-def test_claims_mistrust_the_values_that_tables_mark(near, same_token):
-    """The command, tables and figures have the reason `copies` where claims leave a value out."""
+@pytest.mark.parametrize("near_duplicates", [0.05, 0.11, np.nan])
+def test_claims_leave_out_the_values_that_tables_mark(near_duplicates, same_token):
+    """Claims leave out the values that the command, tables and figures mark as `copies`."""
     two_nn = find_measure("two_nn")
     reasons = find_reasons(
-        two_nn.conditions, 12.0, 11.0, 13.0, near_duplicates=near, same_token=same_token, width=64
+        two_nn.conditions,
+        12.0,
+        11.0,
+        13.0,
+        near_duplicates=near_duplicates,
+        same_token=same_token,
+        width=64,
     )
-    of = make_curve({1: [12.0] * 4, 200: [12.0] * 4}, 1e-4)
-    shares = {"near_duplicates": np.full((2, 4), near), "same_token": np.full((2, 4), same_token)}
-    given = {("d", "two_nn"): replace(of, **shares)}
+    series = make_curve({1: [12.0] * 4, 200: [12.0] * 4}, 1e-4)
+    shares = {
+        "near_duplicates": np.full((2, 4), near_duplicates),
+        "same_token": np.full((2, 4), same_token),
+    }
+    curves = {("d", "two_nn"): replace(series, **shares)}
     models = {"d": EvidenceModel("d", "decoder", 40, width=64)}
     claim = replace(CLAIMS["dimension_rises_then_falls"], statistic="mean_over_layers")
     data = ClaimData(
         claim,
-        Evidence(models, given, near_duplicate_limits={"two_nn": two_nn.near_duplicate_limit}),
+        Evidence(models, curves, near_duplicate_limits={"two_nn": two_nn.near_duplicate_limit}),
     )
     assert bool(data.find_curves("d", "two_nn")) == (COPIES not in reasons)
 
 
 def test_a_suspect_layer_is_left_out_at_all_steps():
-    """One layer of four collapses at the first step, and alone makes a rise."""
+    """One layer of four collapses at the first step, which alone makes the mean rise."""
     steps = {
         1: [2, 60, 60, 60],
         **{s: [v] * 4 for s, v in ((10, 55), (20, 50), (60, 45), (100, 40))},
     }
-    of = make_curve(steps, 1e-4)
-    near = np.zeros((5, 4))
-    near[0, 0] = 0.2
+    series = make_curve(steps, 1e-4)
+    near_duplicates = np.zeros((5, 4))
+    near_duplicates[0, 0] = 0.2
     models = {"d": EvidenceModel("d", "decoder", 40)}
-    given = {("d", "two_nn"): replace(of, near_duplicates=near)}
+    curves = {("d", "two_nn"): replace(series, near_duplicates=near_duplicates)}
     claim = CLAIMS["dimension_rises_then_falls"]
-    assert judge(claim, Evidence(models, given)).verdict == "undecided"  # the others fall
-    known = Evidence(models, given, near_duplicate_limits={"two_nn": 0.1})
-    assert judge(claim, known).verdict == "contradicted"
+    assert judge(claim, Evidence(models, curves)).verdict == "undecided"  # the others fall
+    evidence = Evidence(models, curves, near_duplicate_limits={"two_nn": 0.1})
+    assert judge(claim, evidence).verdict == "contradicted"
 
 
-def test_what_estimators_answer_differently_depends_on_the_estimator():
+def test_a_claim_on_which_estimators_differ_depends_on_the_estimator():
     rises, falls = [8, 14, 12, 10, 9, 8], [30, 25, 20, 18, 16, 15]
-    found = of_estimators(two_nn=rises, two_nn_authors=rises, mada=falls, mom=falls)
-    assert found.verdict == "depends on the estimator"
+    judgement = judge_estimators(two_nn=rises, two_nn_authors=rises, mada=falls, mom=falls)
+    assert judgement.verdict == "depends on the estimator"
     for name in ("two_nn", "two_nn_authors", "mada", "mom"):
-        assert f"`{name}`" in found.because
-    assert of_estimators(two_nn=rises, mada=rises, mom=[9, 9, 9, 9, 9, 9.001]).verdict == (
+        assert f"`{name}`" in judgement.because
+    assert judge_estimators(two_nn=rises, mada=rises, mom=[9, 9, 9, 9, 9, 9.001]).verdict == (
         "depends on the estimator"
     )
-    assert of_estimators(two_nn=rises, mada=rises).verdict == "supported"
-    # The lowest fifth of the ratios, as the released code, may say the opposite of nine tenths of them.
-    assert of_estimators(two_nn=rises, two_nn_authors=falls).verdict == "depends on the estimator"
+    assert judge_estimators(two_nn=rises, mada=rises).verdict == "supported"
+    # The released code takes the lowest fifth of the ratios and may differ from TwoNN, which takes nine tenths.
+    assert (
+        judge_estimators(two_nn=rises, two_nn_authors=falls).verdict == "depends on the estimator"
+    )
 
 
-def of_scores(claim, values, spread=1e-4):
-    """The judgement on models of families by name, each with values of estimators by layer."""
-    curves, known = {}, {}
-    for model, scores in values.items():
-        role = "encoder" if "bert" in model else "decoder"
-        known[model] = EvidenceModel(model, role, 40, family=model.partition("-")[0])
-        curves |= {(model, name): make_curve({0: of}, spread) for name, of in scores.items()}
-    return judge(CLAIMS[claim], Evidence(known, curves))
+def judge_scores(claim, values, spread=1e-4):
+    """Judge a claim on models with values of estimators by layer; a name begins with the family."""
+    curves, models = {}, {}
+    for model_name, scores in values.items():
+        role = "encoder" if "bert" in model_name else "decoder"
+        models[model_name] = EvidenceModel(
+            model_name, role, 40, family=model_name.partition("-")[0]
+        )
+        curves |= {
+            (model_name, name): make_curve({0: layer_values}, spread)
+            for name, layer_values in scores.items()
+        }
+    return judge(CLAIMS[claim], Evidence(models, curves))
 
 
-def test_one_pair_of_six_contradicts_no_claim_on_pairs():
+def test_one_pair_of_six_does_not_contradict_a_claim_on_pairs():
     scores = {"bert-base-uncased": 0.86, "roberta-base": 0.80, "opt-125m": 0.99, "gpt2": 0.985}
-    of = {name: {"linearity": [s, s]} for name, s in (scores | {"pythia-70m": 0.84}).items()}
-    assert of_scores("decoders_alone", of).verdict == "supported"
+    values = {name: {"linearity": [s, s]} for name, s in (scores | {"pythia-70m": 0.84}).items()}
+    assert judge_scores("decoders_alone", values).verdict == "supported"
 
 
-def test_encoders_that_are_nearly_linear_contradict_and_decoders_that_are_not_show_nothing():
-    def verdict(encoders, decoders):
+def test_nearly_linear_encoders_contradict_and_nonlinear_decoders_leave_the_claim_undecided():
+    def find_verdict(encoders, decoders):
         names = CLAIMS["decoders_alone"].models
-        of = {n: {"linearity": [encoders if "bert" in n else decoders] * 2} for n in names}
-        return of_scores("decoders_alone", of).verdict
+        values = {n: {"linearity": [encoders if "bert" in n else decoders] * 2} for n in names}
+        return judge_scores("decoders_alone", values).verdict
 
-    assert verdict(0.9, 0.99) == "supported"
-    assert verdict(0.995, 0.995) == "contradicted"
-    # Nearly linear by our bound, less linear than decoders, and not by the paper's number.
-    assert (verdict(0.955, 0.997), verdict(0.4, 0.5)) == ("undecided", "undecided")
+    assert find_verdict(0.9, 0.99) == "supported"
+    assert find_verdict(0.995, 0.995) == "contradicted"
+    # Encoders between the bound for near linearity and the paper's number, and decoders that are not linear.
+    assert (find_verdict(0.955, 0.997), find_verdict(0.4, 0.5)) == ("undecided", "undecided")
 
 
-def test_the_papers_own_score_decides_and_others_are_asked_besides():
+def test_the_score_of_the_paper_decides_and_other_scores_have_their_own_verdicts():
     values = {
         "linearity": [0.99, 0.99],
         "linearity_held_out": [0.985, 0.985],
         "linearity_without_first_token": [0.88, 0.88],
     }
     names = CLAIMS["near_perfect_linearity"].models
-    found = of_scores("near_perfect_linearity", dict.fromkeys(names, values))
-    assert found.verdict == "supported"
-    others = {"held out": "supported", "without first tokens": "contradicted"}
-    assert others.items() <= found.other_verdicts.items()
+    judgement = judge_scores("near_perfect_linearity", dict.fromkeys(names, values))
+    assert judgement.verdict == "supported"
+    expected = {"held out": "supported", "without first tokens": "contradicted"}
+    assert expected.items() <= judgement.other_verdicts.items()
 
 
-def test_linearity_falls_from_where_the_figure_begins():
+def test_the_fall_of_linearity_begins_where_the_figure_begins():
     claim = CLAIMS["pretraining_lowers_linearity"]
 
-    def verdict(*values):
+    def find_verdict(*values):
         steps = (1, 100, 5000, 90000, 100000)
-        by_step = {step: [v, v] for step, v in zip(steps, values, strict=True)}
-        known = {
+        values_by_step = {step: [v, v] for step, v in zip(steps, values, strict=True)}
+        evidence_models = {
             name: EvidenceModel(name, "decoder", 40, last_step=100000) for name in claim.models
         }
-        curves = {(n, e): make_curve(by_step, 1e-4) for n in known for e in claim.estimators}
-        return judge(claim, Evidence(known, curves)).verdict
+        curves = {
+            (n, e): make_curve(values_by_step, 1e-4)
+            for n in evidence_models
+            for e in claim.estimators
+        }
+        return judge(claim, Evidence(evidence_models, curves)).verdict
 
-    assert verdict(0.60, 0.95, 0.85, 0.76, 0.75) == "supported"
-    assert verdict(0.60, 0.75, 0.8, 0.9, 0.95) == "contradicted"
-    assert verdict(0.60, 0.95, 0.40, 0.75, 0.75) == "undecided"  # most of the fall comes back
-    # Saved at powers of two, of which 128 is the first that counts: no beginning of a short training.
+    assert find_verdict(0.60, 0.95, 0.85, 0.76, 0.75) == "supported"
+    assert find_verdict(0.60, 0.75, 0.8, 0.9, 0.95) == "contradicted"
+    assert find_verdict(0.60, 0.95, 0.40, 0.75, 0.75) == "undecided"  # most of the fall comes back
+    # Of steps that are powers of two 128 is the first that counts, too late for a short training.
     known = {"d": EvidenceModel("d", "decoder", 3)}
-    for last, says in ((14, "supported"), (10, "outside the claim")):
+    for last, expected in ((14, "supported"), (10, "outside the claim")):
         powers = {2**n: [0.95 - 0.03 * n] * 2 for n in range(last + 1)}
         curves = {("d", e): make_curve(powers, 1e-4) for e in claim.estimators}
-        assert judge(claim, Evidence(known, curves)).verdict == says
+        assert judge(claim, Evidence(known, curves)).verdict == expected
     end = make_curve({190: [0.95] * 2, 195: [0.8] * 2, 200: [0.7] * 2}, 1e-4)
-    at_end = Evidence(known, {("d", e): end for e in claim.estimators})
-    assert judge(claim, at_end).verdict == "outside the claim"
-    # Half of the training, and not of what was seen of it.
-    short = make_curve({1: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
+    late_evidence = Evidence(known, {("d", e): end for e in claim.estimators})
+    assert judge(claim, late_evidence).verdict == "outside the claim"
+    # Half of the training counts, not half of the measured steps.
+    first_half = make_curve({1: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 40, last_step=100)}
-    of = Evidence(models, {("d", "two_nn"): short})
-    assert judge(CLAIMS["dimension_rises_then_falls"], of).verdict == "supported"
+    evidence = Evidence(models, {("d", "two_nn"): first_half})
+    assert judge(CLAIMS["dimension_rises_then_falls"], evidence).verdict == "supported"
 
 
 @pytest.mark.parametrize(
@@ -679,80 +716,81 @@ def test_linearity_falls_from_where_the_figure_begins():
          [0.5, 0.55, 0.6, 0.65, 0.7, 0.72, 0.75]),
     ],
 )  # fmt: skip
-def test_a_mean_of_layers_that_go_opposite_ways_shows_nothing(claim, up, down):
-    """Half of the layers do what is claimed, by more than the others do the opposite."""
-    of = replace(CLAIMS[claim], models="decoders", min_models=1, seen={})
+def test_layers_that_go_opposite_ways_leave_a_claim_undecided(claim, up, down):
+    """Half of the layers follow the claim, and by more than the other half does the opposite."""
+    changed_claim = replace(CLAIMS[claim], models="decoders", min_models=1, seen={})
     models = {"d": EvidenceModel("d", "decoder", 24)}
 
-    def verdict(*layers):
-        by_step = {s: list(v) for s, v in zip(STEPS, zip(*layers, strict=True), strict=True)}
-        curves = {("d", e): make_curve(by_step, 1e-4) for e in of.estimators}
-        return judge(of, Evidence(models, curves)).verdict
+    def find_verdict(*layers):
+        values_by_step = {s: list(v) for s, v in zip(STEPS, zip(*layers, strict=True), strict=True)}
+        curves = {("d", e): make_curve(values_by_step, 1e-4) for e in changed_claim.estimators}
+        return judge(changed_claim, Evidence(models, curves)).verdict
 
-    assert verdict(*[up] * 12, *[down] * 12) == "undecided"
-    assert verdict(*[up] * 24) == "supported"
+    assert find_verdict(*[up] * 12, *[down] * 12) == "undecided"
+    assert find_verdict(*[up] * 24) == "supported"
     flat = [down[0]] * 7
-    assert verdict(*[up] * 8, *[flat] * 16) == "supported"
+    assert find_verdict(*[up] * 8, *[flat] * 16) == "supported"
 
 
-def test_increments_are_not_less_linear_by_a_mean_of_blocks_that_go_opposite_ways():
+def test_blocks_that_go_opposite_ways_leave_the_linearity_of_increments_undecided():
     claim = replace(CLAIMS["increments_are_less_linear"], models="decoders", min_models=1)
 
-    def verdict(increments):
+    def find_verdict(increments):
         values = {"linearity": [0.6] * 8, "linearity_increment": increments}
-        curves = {("d", name): make_curve({0: of}, 1e-4) for name, of in values.items()}
+        curves = {
+            ("d", name): make_curve({0: layer_values}, 1e-4)
+            for name, layer_values in values.items()
+        }
         return judge(claim, Evidence({"d": EvidenceModel("d", "decoder", 8)}, curves)).verdict
 
-    assert verdict([0.1] * 4 + [0.9] * 4) == "undecided"
-    assert verdict([0.1] * 4 + [0.59] * 4) == "supported"
+    assert find_verdict([0.1] * 4 + [0.9] * 4) == "undecided"
+    assert find_verdict([0.1] * 4 + [0.59] * 4) == "supported"
 
 
 @pytest.mark.parametrize(
     ("follow", "verdict"),
     [(5, "undecided"), (4, "undecided"), (3, "supported"), (6, "contradicted")],
 )
-def test_peaks_that_follow_the_warm_up_in_most_trainings_do_not_support_that_they_do_not(
-    follow, verdict
-):
-    """Of six models so many peak at three times their warm-up, and the others each at a multiple of its own."""
-    claim, known, curves = CLAIMS[WARM_UP], {}, {}
+def test_peaks_that_follow_the_warm_up_in_most_trainings_do_not_support_the_claim(follow, verdict):
+    """Some of six models peak at three times their warm-up, the others at different multiples."""
+    claim, models, curves = CLAIMS[WARM_UP], {}, {}
     multiples = [3] * follow + [12, 48, 192][: 6 - follow]
     for number, (warm_up, multiple) in enumerate(
         zip((10, 20, 40, 80, 160, 320), multiples, strict=True)
     ):
         top = warm_up * multiple
         steps = sorted({5, *[top * 1.5**k for k in range(-9, 10)], warm_up, 200000})
-        by_step = {s: [3.0 if s == top else 1.0] * 2 for s in steps}
-        known[f"d{number}"] = EvidenceModel(f"d{number}", "decoder", 40, warmup_steps=warm_up)
-        curves[f"d{number}", "two_nn"] = make_curve(by_step, 1e-4)
-    found = judge(claim, Evidence(known, curves))
-    assert found.verdict == verdict
-    (gap,) = [number for number in found.numbers if number.name == "most_apart"]
+        values_by_step = {s: [3.0 if s == top else 1.0] * 2 for s in steps}
+        models[f"d{number}"] = EvidenceModel(f"d{number}", "decoder", 40, warmup_steps=warm_up)
+        curves[f"d{number}", "two_nn"] = make_curve(values_by_step, 1e-4)
+    judgement = judge(claim, Evidence(models, curves))
+    assert judgement.verdict == verdict
+    (gap,) = [number for number in judgement.numbers if number.name == "most_apart"]
     assert gap.low <= gap.estimate < gap.high
 
 
 @pytest.mark.parametrize("peak", [1, 2, 3, 4])
-def test_proportional_curves_agree_wherever_they_peak(peak):
+def test_proportional_curves_agree(peak):
     values = [10, *[11, 12, 12, 12, 11, 10.5][:6]]
     values[peak] = 30
-    found = of_estimators(
+    judgement = judge_estimators(
         claim="estimators_agree",
         two_nn=values,
         mada=[2 * v for v in values],
         mom=[1.5 * v for v in values],
     )
-    assert found.verdict == "supported"
-    assert numbers_of(found)["agreement"] == pytest.approx(1)
+    assert judgement.verdict == "supported"
+    assert list_numbers(judgement)["agreement"] == pytest.approx(1)
 
 
-def numbers_of(judgement):
+def list_numbers(judgement):
     return {number.name: number.estimate for number in judgement.numbers}
 
 
-def test_a_page_says_why_a_released_profile_is_no_evidence_against_the_paper(tmp_path):
+def test_a_page_explains_why_a_released_profile_is_no_evidence_against_the_paper(tmp_path):
     claim = CLAIMS[BELL]
-    found = judge(claim, evidence(claim, {"d": LLAMA_2_7B}))
-    write_page(tmp_path / "page.md", "A paper", [(claim, found)])
+    judgement = judge(claim, make_evidence(claim, {"d": LLAMA_2_7B}))
+    write_page(tmp_path / "page.md", "A paper", [(claim, judgement)])
     page = tmp_path.joinpath("page.md").read_text()
     assert "Llama-2-7B" in page
     assert "no evidence" in page
@@ -764,27 +802,27 @@ def test_a_page_says_why_a_released_profile_is_no_evidence_against_the_paper(tmp
         (np.linspace(0.13, 0.17, 6), [0.99] * 6, np.linspace(0.3, 0.7, 6), "supported"),
         (np.linspace(0.13, 0.17, 6), [0.99] * 6, np.linspace(0.7, 0.3, 6), "supported"),
         ([0.2] * 6, [0.99] * 6, [0.5] * 6, "supported"),
-        # Long increments, in all blocks or in half of them, and a residual connection that does not help.
+        # Long increments in all blocks or in half, and outputs less linear than increments.
         ([1.2] * 6, [0.99] * 6, [0.5] * 6, "contradicted"),
         ([0.1, 0.1, 0.1, 0.7, 0.7, 0.7], [0.99] * 6, [0.5] * 6, "undecided"),
         ([0.2] * 6, [0.5] * 6, [0.6] * 6, "contradicted"),
         ([0.2] * 6, [0.99] * 6, [0.98] * 6, "undecided"),
     ],
 )
-def test_short_increments_and_lost_linearity_are_what_the_abstract_states(
+def test_short_increments_and_lost_linearity_decide_the_claim_of_the_abstract(
     ratios, outputs, increments, verdict
 ):
-    """No correlation over blocks decides, whichever way it goes, or where all blocks are alike."""
+    """The correlation over blocks, positive, negative or undefined, does not decide."""
     claim = CLAIMS["blocks_add_little"]
     scores = dict(zip(claim.estimators, (ratios, outputs, increments), strict=True))
     values = dict.fromkeys(claim.models, scores)
-    assert of_scores("blocks_add_little", values, 1e-6).verdict == verdict
+    assert judge_scores("blocks_add_little", values, 1e-6).verdict == verdict
 
 
-def test_seeds_of_a_training_are_one_unit_whose_interval_is_over_seeds():
+def test_seeds_of_a_training_are_one_unit_with_an_interval_over_seeds():
     claim = CLAIMS[BELL]
 
-    def of(heights, training):
+    def judge_seeds(heights, training):
         models = {
             f"d{i}": EvidenceModel(f"d{i}", "decoder", 6, training=training(i)) for i in range(3)
         }
@@ -794,19 +832,21 @@ def test_seeds_of_a_training_are_one_unit_whose_interval_is_over_seeds():
         }
         return judge(claim, Evidence(models, profiles))
 
-    alone = of([0.1, 0.1, 0.0], lambda i: f"t{i}")
-    assert alone.verdict == "undecided"  # two of three
-    seeds = of([0.10, 0.11, 0.12], lambda i: "t")
+    separate_models = judge_seeds([0.1, 0.1, 0.0], lambda i: f"t{i}")
+    assert separate_models.verdict == "undecided"  # two of three
+    seeds = judge_seeds([0.10, 0.11, 0.12], lambda i: "t")
     height = seeds.numbers[0]
     assert (seeds.verdict, height.estimate) == ("supported", pytest.approx(0.11))
     # Student's t with two degrees of freedom.
     assert height.high - height.low == pytest.approx(2 * 4.3027 * 0.01 / np.sqrt(3), rel=0.01)
-    assert of([0.1, 0.1, -0.06], lambda i: "t").verdict == "undecided"
+    assert judge_seeds([0.1, 0.1, -0.06], lambda i: "t").verdict == "undecided"
 
 
 @pytest.mark.parametrize("layers", [5, 7, 12, 13, 25])
 @pytest.mark.parametrize("spread", [0, 1e-3])
-def test_rounding_makes_no_profile_of_layers_of_one_height(layers, spread):
+def test_rounding_errors_of_equal_layers_make_no_profile(layers, spread):
     for name in (BELL, "encoders_are_flatter"):
-        of = evidence(CLAIMS[name], dict.fromkeys("de", [0.1] * layers), spread)
-        assert judge(CLAIMS[name], of).verdict == ("contradicted" if name == BELL else "undecided")
+        flat_evidence = make_evidence(CLAIMS[name], dict.fromkeys("de", [0.1] * layers), spread)
+        assert judge(CLAIMS[name], flat_evidence).verdict == (
+            "contradicted" if name == BELL else "undecided"
+        )

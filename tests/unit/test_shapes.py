@@ -16,7 +16,7 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.errors import InputError
 
-# The words in which each architecture states its size, from the library that writes config.json.
+# Each architecture has its own keys for sizes, taken from the library that writes config.json.
 SIZE = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4}
 STATED = {
     "gpt_neox": hf.GPTNeoXConfig(**SIZE),
@@ -77,7 +77,7 @@ def test_widths_of_old_bloom_and_of_opt_350m():
         ({"architectures": ["XLMWithLMHeadModel"], "causal": True}, "decoder"),
     ],
 )
-def test_the_role_is_read_from_what_is_known_or_asked_for(config, role):
+def test_the_role_is_read_from_the_configuration_or_asked_for(config, role):
     assert read_role(config) == role
     shape = parse({"num_hidden_layers": 3, "hidden_size": 32, **config})
     if role is None:
@@ -97,12 +97,12 @@ WHOLE = {"model_type": "opt", "num_hidden_layers": 3, "hidden_size": 32}
         ("word_embed_proj_dim", -16),
     ],
 )
-def test_what_cannot_be_in_a_configuration_is_one_sentence(key, value):
+def test_an_impossible_size_is_refused_in_one_sentence(key, value):
     with pytest.raises(InputError, match=f"config.json .* for `{key}`, which cannot be"):
         parse(WHOLE | {key: value})
 
 
-def test_sizes_that_a_checkpoint_leaves_out_are_those_of_the_entry():
+def test_the_entry_completes_sizes_that_a_checkpoint_lacks():
     shape = parse({"model_type": "gpt_neox", "hidden_size": 32})
     with pytest.raises(InputError, match=r"num_hidden_layers.* add `layers` to the entry"):
         complete_shape(Shape(), shape, "model `tiny`")
@@ -120,7 +120,7 @@ def test_quantised_weights_are_refused():
     refuse_quantised(WHOLE | {"quantization_config": None}, "model `tiny`")
 
 
-def test_of_an_encoder_decoder_the_encoder_is_measured_where_the_entry_says_so():
+def test_the_encoder_of_an_encoder_decoder_is_measured_if_the_entry_says_so():
     sizes = {"num_layers": 3, "num_decoder_layers": 5, "d_model": 32}
     shape = parse({"model_type": "t5", "is_encoder_decoder": True, **sizes})
     for entry, sentence in (
@@ -149,9 +149,7 @@ TEXT_TYPES = {
 
 
 @pytest.mark.parametrize("model_type", TEXT_TYPES)
-def test_sizes_of_the_text_model_are_those_of_the_library_by_whatever_keys_it_states_them(
-    model_type,
-):
+def test_sizes_of_text_models_under_any_keys_are_those_of_the_library(model_type):
     config = hf.AutoConfig.for_model(model_type)
     part = {"encoder": True} if config.is_encoder_decoder else {}
     text = config.get_text_config(**part)
@@ -183,7 +181,7 @@ def test_a_configuration_that_is_no_json_object_is_one_sentence(tmp_path, conten
         read_configuration_file(tmp_path)
 
 
-def test_the_tokenizer_beside_the_weights_goes_before_that_at_the_top():
+def test_a_tokenizer_beside_the_weights_goes_before_one_at_the_top():
     top, deep = {"vocab.txt", "merges.txt"}, {"a/tokenizer.json", "a/merges.txt"}
     assert list_tokenizer_paths(top | deep, "a") == sorted(deep)
     assert list_tokenizer_paths(top | {"a/merges.txt"}, "a") == sorted(top)
@@ -191,14 +189,14 @@ def test_the_tokenizer_beside_the_weights_goes_before_that_at_the_top():
 
 
 @pytest.mark.parametrize("name", ["auto", "fp16", "torch.bfloat16"])
-def test_a_type_that_pytorch_has_not_is_refused_with_its_key(name, tmp_path):
+def test_a_type_that_pytorch_lacks_is_refused_with_its_key(name, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"torch_dtype": name}))
     with pytest.raises(InputError, match=re.escape(f"`torch_dtype: {name}`")):
         read_configuration_file(tmp_path)
 
 
-def test_a_folder_of_checkpoints_names_one(tmp_path):
-    """As a training, or the Hub's client, leaves it, perhaps beside other configurations."""
+def test_a_folder_of_checkpoints_is_refused_with_the_name_of_one(tmp_path):
+    """A training and the Hub's client leave such folders, perhaps beside other configurations."""
     (tmp_path / "zz_pooling").mkdir()
     (tmp_path / "zz_pooling/config.json").write_text("{}")
     for place in ("checkpoint-10", "snapshots/abc"):

@@ -1,4 +1,4 @@
-"""Which choices touch a claim, and the claim under every specification, from tables that are made for it."""
+"""The choices that affect a claim, and its verdicts under every specification, from tables made for it."""
 
 import math
 from dataclasses import astuple, replace
@@ -62,78 +62,83 @@ CHOICES = ClaimGrid(
 )
 
 
-def settings_with(**choices):
+def read_settings(**choices):
     return add_defaults({"choices": choices}, CONFIG / "config.yaml")
 
 
-def of_claim(settings, *estimators):
-    """What touches a claim on some estimators."""
+def choose_for_claim(settings, *estimators):
+    """Return the choices of a claim on some estimators."""
     measures = choose_measures(settings["measurement"], estimators, "both")
     return SpecificationGrid(settings).make_claim_grid(
         replace(CLAIM, estimators=estimators), measures
     )
 
 
-def test_only_what_touches_a_claim_is_chosen():
-    settings = settings_with(batch_share=[1, 0.5])
-    anisotropy, dimension = (of_claim(settings, e).free_choices for e in ("anisotropy", "two_nn"))
+def test_a_claim_has_the_choices_that_affect_it():
+    settings = read_settings(batch_share=[1, 0.5])
+    anisotropy, dimension = (
+        choose_for_claim(settings, e).free_choices for e in ("anisotropy", "two_nn")
+    )
     assert ("centring" in anisotropy, "dimension" in anisotropy) == (True, False)
     assert ("centring" in dimension, "dimension" in dimension) == (False, True)
-    # Blocks are measured on all vectors together, and there is none at layer 0.
+    # Blocks are measured on all vectors together, and layer 0 is no block.
     assert "batch_share" in anisotropy
-    of_blocks = of_claim(settings, "linearity").free_choices
-    assert of_blocks.keys().isdisjoint({"batch_share", "average_over"})
-    # What a measure says of its rows itself is no choice.
-    assert "first_token" in of_blocks
-    assert "first_token" not in of_claim(settings, "linearity_without_first_token").free_choices
+    block_choices = choose_for_claim(settings, "linearity").free_choices
+    assert block_choices.keys().isdisjoint({"batch_share", "average_over"})
+    # Rows that a measure itself chooses are no choice.
+    assert "first_token" in block_choices
+    assert (
+        "first_token"
+        not in choose_for_claim(settings, "linearity_without_first_token").free_choices
+    )
 
 
-def test_of_several_estimators_each_has_its_own_parameters():
-    found = of_claim(settings_with(), "two_nn", "mada", "mom").free_choices
-    assert found["two_nn"] == ["two_nn", "two_nn(kept=0.2)"]
-    assert found["mada"] == ["mada", "mada(k=10)"]
-    assert "dimension" not in found
+def test_each_of_several_estimators_has_its_own_parameters():
+    choices = choose_for_claim(read_settings(), "two_nn", "mada", "mom").free_choices
+    assert choices["two_nn"] == ["two_nn", "two_nn(kept=0.2)"]
+    assert choices["mada"] == ["mada", "mada(k=10)"]
+    assert "dimension" not in choices
 
 
-def test_what_the_run_has_is_the_reference_and_listed_once():
-    settings = settings_with(windows_share=[1, 0.33333333, 0.33333334])
+def test_the_settings_of_the_run_are_the_reference_and_listed_once():
+    settings = read_settings(windows_share=[1, 0.33333333, 0.33333334])
     settings["measurement"] |= {"first_token": "drop", "parameters": {"two_nn": {"kept": 0.2}}}
     settings["forward"]["last_layer"] = "before_final_norm"
     settings["choices"]["estimators"]["dimension"] += [{"mada": {"k": 20}}]
-    found = of_claim(settings, "two_nn").choices
-    assert (found["first_token"][0], found["last_layer"][0]) == ("drop", "before_final_norm")
-    names = [each for each in found["dimension"] if each.startswith(("two_nn", "mada"))]
+    choices = choose_for_claim(settings, "two_nn").choices
+    assert (choices["first_token"][0], choices["last_layer"][0]) == ("drop", "before_final_norm")
+    names = [name for name in choices["dimension"] if name.startswith(("two_nn", "mada"))]
     assert set(names) == {"two_nn", "two_nn_authors", "mada", "mada(k=10)"}
-    assert found["windows_share"] == ["1", "0.333333"]
+    assert choices["windows_share"] == ["1", "0.333333"]
 
 
-def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
-    settings = settings_with()
+def test_estimators_that_need_more_neighbours_than_are_searched_are_left_out():
+    settings = read_settings()
     settings["measurement"] |= {"neighbours": 20, "batch_vectors": 100}
-    read = SpecificationGrid(settings)
-    assert set(read.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
-    assert read.plan_claim(CLAIMS["estimators_agree"], MODELS) is None  # which names one of 100
-    of = read.plan_claim(CLAIMS["dimension_rises_then_falls"], MODELS)
-    # The first specification is the reference, in which nothing stands for another.
-    assert of.choose_estimators(of.list_specifications()[0]) == {"two_nn": "two_nn"}
+    grid = SpecificationGrid(settings)
+    assert set(grid.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
+    assert (
+        grid.plan_claim(CLAIMS["estimators_agree"], MODELS) is None
+    )  # names an estimator with 100 neighbours
+    claim_grid = grid.plan_claim(CLAIMS["dimension_rises_then_falls"], MODELS)
+    # In the first specification, the reference, no estimator replaces another.
+    assert claim_grid.choose_estimators(claim_grid.list_specifications()[0]) == {"two_nn": "two_nn"}
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
-    read, some = (
-        SpecificationGrid(settings_with()),
-        replace(CLAIM, estimators=["two_nn"], min_models=1),
-    )
+    grid = SpecificationGrid(read_settings())
+    dimension_claim = replace(CLAIM, estimators=["two_nn"], min_models=1)
     twins = replace(CLAIM, models="twins")
-    named = replace(some, models=["d", "missing"])
+    claim_on_models = replace(dimension_claim, models=["d", "missing"])
     for claim in (
-        replace(named, min_models=0),
+        replace(claim_on_models, min_models=0),
         twins,
-        replace(some, estimators=[], reads=["edits"]),
+        replace(dimension_claim, estimators=[], reads=["edits"]),
     ):
-        assert read.plan_claim(claim, MODELS) is None
-    found = read.plan_claim(named, MODELS)
-    assert found.models == ["d"]
-    assert {"two_nn(kept=0.2)", "mle"} <= found.measures.keys()
+        assert grid.plan_claim(claim, MODELS) is None
+    claim_grid = grid.plan_claim(claim_on_models, MODELS)
+    assert claim_grid.models == ["d"]
+    assert {"two_nn(kept=0.2)", "mle"} <= claim_grid.measures.keys()
 
 
 def test_a_long_training_is_thinned_evenly():
@@ -150,36 +155,36 @@ def test_a_long_training_is_thinned_evenly():
         ({"estimators": {"estimate": ["isoscore"]}}, r"`choices.estimators.estimate` has the name"),
     ],
 )  # fmt: skip
-def test_what_there_is_not_is_refused_by_its_key(choices, message):
+def test_unknown_names_in_choices_are_refused_with_their_key(choices, message):
     with pytest.raises(InputError, match=message):
-        RunGrid(SimpleNamespace(settings=settings_with(**choices), papers=PAPERS))
+        RunGrid(SimpleNamespace(settings=read_settings(**choices), papers=PAPERS))
 
 
-def value_of(rows, estimator, layer, last_layer):
-    """Without first tokens it is low; before the final norm one layer is another; nothing else matters."""
+def compute_value(rows, estimator, layer, last_layer):
+    """Return a low value without first tokens, and another value before the final norm."""
     if last_layer == BEFORE:
         return 0.95
     return 0.2 if rows.first_token == "drop" else 0.8
 
 
 @pytest.fixture
-def measured(tmp_path):
-    """Writes values of one decoder, of which those at some revisions are sound, and tells the script of them."""
+def write_measured_choices(tmp_path):
+    """Write values of one decoder and the verdicts on its revisions; return the inputs of the script."""
 
-    def make(value_of=value_of, *, sound=None, revisions=("last",), near=0.2):
+    def make_tables(compute_value=compute_value, *, sound=None, revisions=("last",), near=0.2):
         places = [*((layer, AFTER) for layer in range(LAYERS + 1)), (LAYERS, BEFORE)]
         names = CHOICES.choices["centring"]
         options = product(("keep", "drop"), names, places, enumerate(revisions))
         table = []
         for first_token, name, (layer, last_layer), (step, revision) in options:
             rows = SampleVariant(first_token=first_token)
-            value = value_of(rows, name, layer, last_layer)
-            without = value + 0.01 * np.linspace(-1, 1, 16)
-            at = ("m", revision, step, *astuple(rows), last_layer, name, "all", layer, None)
-            table.append((*at, 4096, 4000, near, 0, 128, None, value, *without))
+            value = compute_value(rows, name, layer, last_layer)
+            jackknife_values = value + 0.01 * np.linspace(-1, 1, 16)
+            cells = ("m", revision, step, *astuple(rows), last_layer, name, "all", layer, None)
+            table.append((*cells, 4096, 4000, near, 0, 128, None, value, *jackknife_values))
         write_table(tmp_path / "measured.csv", CHOICE_COLUMNS, table)
-        shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
-        write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
+        verdicts = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
+        write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), verdicts)
         return {
             "models": [EvidenceModel("m", "decoder", LAYERS)],
             "near_duplicate_limits": {"anisotropy": 0.3},
@@ -187,21 +192,23 @@ def measured(tmp_path):
             "verdicts": [] if sound is None else [tmp_path / "verdicts.csv"],
         }
 
-    return make
+    return make_tables
 
 
-def judged(of):
-    return judge_specifications(CHOICES, MeasuredChoices(**of))
+def judge_measured(tables):
+    return judge_specifications(CHOICES, MeasuredChoices(**tables))
 
 
-def flips_by_choice(of):
-    return {row["choice"]: row for row in find_flips(CHOICES, judged(of))}
+def find_flips_by_choice(tables):
+    return {row["choice"]: row for row in find_flips(CHOICES, judge_measured(tables))}
 
 
-def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_path):
+def test_a_flipped_verdict_is_listed_and_every_specification_drawn(
+    write_measured_choices, tmp_path
+):
     flips, table, page = (tmp_path / name for name in ("flips.csv", "choices.csv", "choices.md"))
     figure = {kind: tmp_path / f"x.{kind}" for kind in ("pdf", "png", "csv", "markdown")}
-    values = measured()
+    values = write_measured_choices()
     models, limits = tuple(values["models"]), values["near_duplicate_limits"]
     judge_choices.main(
         SpecificationsJob(CHOICES, models, limits, "128 windows of enwik8"),
@@ -213,9 +220,12 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
     gather_choices.main([flips], table, page)
     rows = pd.read_csv(table, index_col="choice")
     assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]
-    others = rows.drop("first_token")
-    assert [*others.index] == ["centring", "average_over", "last_layer"]
-    assert (others["flips"].unique(), others["flipped_pairs"].unique()) == (["no"], [0])
+    other_choices = rows.drop("first_token")
+    assert [*other_choices.index] == ["centring", "average_over", "last_layer"]
+    assert (other_choices["flips"].unique(), other_choices["flipped_pairs"].unique()) == (
+        ["no"],
+        [0],
+    )
     assert "drop: **contradicted** (8 of 8)" in page.read_text()
     curve, caption = pd.read_csv(figure["csv"]), figure["markdown"].read_text()
     assert len(curve) == 16
@@ -224,8 +234,8 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
     assert "8 supported and 8 contradicted" in caption
 
 
-def test_specifications_without_a_number_are_drawn_by_their_choices(measured):
-    judged_choices = judged(measured(lambda *_: float("nan")))
+def test_specifications_without_a_number_are_drawn_by_their_choices(write_measured_choices):
+    judged_choices = judge_measured(write_measured_choices(lambda *_: float("nan")))
     with use_theme():
         drawing = draw_specification_curve(CHOICES, judged_choices, "128 windows of enwik8")
     (matrix,) = drawing.figure.axes
@@ -237,15 +247,13 @@ def test_specifications_without_a_number_are_drawn_by_their_choices(measured):
     assert any("128 windows of enwik8" in word and "vectors" not in word for word in words)
 
 
-def test_specifications_that_are_not_measured_have_small_dots_and_the_footer_counts_vectors(
-    measured,
-):
-    def value_of(rows, estimator, layer, last_layer):
+def test_specifications_that_are_not_measured_have_small_dots(write_measured_choices):
+    def compute_value(rows, estimator, layer, last_layer):
         return math.nan if estimator == "anisotropy_uncentered" else 0.8
 
-    of = judged(measured(value_of))
+    judgements = judge_measured(write_measured_choices(compute_value))
     with use_theme():
-        drawing = draw_specification_curve(CHOICES, of, "128 windows of enwik8")
+        drawing = draw_specification_curve(CHOICES, judgements, "128 windows of enwik8")
     (footer,) = [text.get_text() for text in drawing.figure.texts if text.get_gid()]
     assert "128 windows of enwik8; 4,096 vectors" in footer
     assert "Bars: " in footer
@@ -258,53 +266,59 @@ def test_specifications_that_are_not_measured_have_small_dots_and_the_footer_cou
     small, large = (
         {
             size
-            for rank, of_rank in sizes.items()
+            for rank, rank_sizes in sizes.items()
             if (ranks[rank] == "not measured") is is_small
-            for size in of_rank
+            for size in rank_sizes
         }
         for is_small in (True, False)
     )
     assert max(small) < min(large)
 
 
-def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
-    def value_of(rows, estimator, layer, last_layer):
-        own = layer * (2.0 if estimator == "anisotropy_uncentered" else 1.0)
-        return 0.1 if layer == 0 else own + 10 * (last_layer == BEFORE)
+def test_a_specification_chooses_estimator_and_layers(write_measured_choices):
+    def compute_value(rows, estimator, layer, last_layer):
+        value = layer * (2.0 if estimator == "anisotropy_uncentered" else 1.0)
+        return 0.1 if layer == 0 else value + 10 * (last_layer == BEFORE)
 
-    found = {options[-3:]: of.estimate for options, of in judged(measured(value_of)).items()}
-    own = ("anisotropy", "block_outputs", AFTER)
-    assert found[own] == pytest.approx((1 + 2 + 3 + 4) / 4)
-    assert found["anisotropy_uncentered", *own[1:]] == pytest.approx((2 + 4 + 6 + 8) / 4)
-    assert found["anisotropy", "all_layers", AFTER] == pytest.approx((0.1 + 1 + 2 + 3 + 4) / 5)
-    assert found["anisotropy", "block_outputs", BEFORE] == pytest.approx((1 + 2 + 3 + 14) / 4)
+    estimates = {
+        options[-3:]: judgement.estimate
+        for options, judgement in judge_measured(write_measured_choices(compute_value)).items()
+    }
+    default_options = ("anisotropy", "block_outputs", AFTER)
+    assert estimates[default_options] == pytest.approx((1 + 2 + 3 + 4) / 4)
+    assert estimates["anisotropy_uncentered", *default_options[1:]] == pytest.approx(
+        (2 + 4 + 6 + 8) / 4
+    )
+    assert estimates["anisotropy", "all_layers", AFTER] == pytest.approx((0.1 + 1 + 2 + 3 + 4) / 5)
+    assert estimates["anisotropy", "block_outputs", BEFORE] == pytest.approx((1 + 2 + 3 + 14) / 4)
 
 
-def test_checkpoints_that_are_not_sound_are_left_out(measured):
-    both = {"revisions": ("first", "last")}
-    reference, *_ = judged(measured(sound=["first"], **both)).values()
+def test_unsound_checkpoints_are_left_out(write_measured_choices):
+    options = {"revisions": ("first", "last")}
+    reference, *_ = judge_measured(write_measured_choices(sound=["first"], **options)).values()
     assert reference.revisions == ("m@first",)
-    found = flips_by_choice(measured(sound=[], **both))["first_token"]
-    assert (found["verdict"], found["flips"]) == ("not measured", "")
+    flip = find_flips_by_choice(write_measured_choices(sound=[], **options))["first_token"]
+    assert (flip["verdict"], flip["flips"]) == ("not measured", "")
 
 
-def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
-    def value_of(rows, estimator, layer, last_layer):
+def test_a_choice_that_is_not_measured_counts_in_no_pair(write_measured_choices):
+    def compute_value(rows, estimator, layer, last_layer):
         return math.nan if estimator == "anisotropy_uncentered" else 0.8
 
-    found = flips_by_choice(measured(value_of))
-    centring = [found["centring"][key] for key in ("verdict", "flips", "pairs")]
+    flips = find_flips_by_choice(write_measured_choices(compute_value))
+    centring = [flips["centring"][key] for key in ("verdict", "flips", "pairs")]
     assert centring == ["not measured", "", 0]
-    assert found["first_token"]["pairs"] == 4
+    assert flips["first_token"]["pairs"] == 4
 
 
-def test_a_curve_has_a_reference_only_where_that_is_the_verdict_of_the_page(measured):
-    """With fewer windows than the claim has, the first specification examines another verdict."""
-    of = judged(measured())
-    looks = {less: draw_specification_curve(replace(CHOICES, less=less), of)
+def test_a_curve_has_a_reference_only_if_it_is_the_verdict_of_the_page(write_measured_choices):
+    """With fewer windows than the run, no specification repeats the verdict of the page."""
+    judgements = judge_measured(write_measured_choices())
+    drawings = {less: draw_specification_curve(replace(CHOICES, less=less), judgements)
              for less in ("", "50 % of the windows")}  # fmt: skip
     texts = {
-        less: [t.get_text() for t in d.figure.legends[0].get_texts()] for less, d in looks.items()
+        less: [t.get_text() for t in d.figure.legends[0].get_texts()]
+        for less, d in drawings.items()
     }
-    assert ["reference" in texts[less] for less in looks] == [True, False]
-    assert "all windows" in looks["50 % of the windows"].caption
+    assert ["reference" in texts[less] for less in drawings] == [True, False]
+    assert "all windows" in drawings["50 % of the windows"].caption

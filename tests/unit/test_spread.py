@@ -1,4 +1,4 @@
-"""How variance is spread over directions: from vectors, and from eigenvalues."""
+"""The spread of variance over directions, from vectors and from eigenvalues."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from shape_of_learning import effective_rank, isoscore, participation_ratio
 from shape_of_learning.estimators import spread
 
 pytestmark = pytest.mark.filterwarnings("error")
-OF_EIGENVALUES = [
+EIGENVALUE_MEASURES = [
     spread.effective_rank_of_spectrum,
     spread.alpha_req,
     spread.directions_for,
@@ -31,7 +31,7 @@ def test_measures_of_vectors_are_those_of_the_singular_values(name):
     assert spread.top_share(spread.spectrum(X), 3) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows():
+def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_rows():
     X = np.random.default_rng(0).standard_t(3, (7, 4)) + 5
     trace, square = 0.0, 0.0
     for i, j, k, m in itertools.permutations(range(7), 4):
@@ -41,7 +41,7 @@ def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows(
     assert spread.participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
 
 
-def test_vectors_without_variance_or_too_few_are_undefined():
+def test_measures_of_too_few_or_constant_vectors_are_undefined():
     for function in (
         participation_ratio,
         spread.participation_ratio_corrected,
@@ -54,7 +54,7 @@ def test_vectors_without_variance_or_too_few_are_undefined():
 
 
 @pytest.mark.parametrize("decided_by", [1, 4, 32])
-def test_effective_windows_are_those_that_hold_the_leading_direction(decided_by):
+def test_effective_windows_count_windows_with_the_leading_direction(decided_by):
     X, windows = gaussian(32 * 20, 24) + 1e4, np.arange(640) // 20
     X[: 20 * decided_by : 20] += 1e3 * np.eye(24)[5]  # the first token of so many windows
     rows = X - X.mean(axis=0)
@@ -62,12 +62,12 @@ def test_effective_windows_are_those_that_hold_the_leading_direction(decided_by)
     shares = np.bincount(windows, (rows @ leading) ** 2)
     expected = shares.sum() ** 2 / (shares**2).sum()
     assert spread.effective_windows(X, windows) == pytest.approx(expected, rel=1e-6)
-    # Ordinary vectors add 600 random squares to 1e6 of each massive one, and the mean moves a little.
+    # Ordinary vectors add 600 random squares to the 1e6 of a massive vector, and the mean moves a little.
     assert expected == pytest.approx(decided_by, rel=0.1)
 
 
-def test_effective_windows_are_exact_where_two_directions_are_nearly_as_large():
-    # One window holds the first direction, all hold the second one, which is a millionth less.
+def test_effective_windows_are_exact_for_two_nearly_equal_directions():
+    # One window holds the first direction; all windows hold the second, which has a millionth less variance.
     X, windows = np.zeros((320, 16)), np.arange(320) // 10
     X[:2, 3] = 1, -1
     X[:, 5] = np.tile([1, 1, -1, -1], 80) * math.sqrt((1 - 1e-6) / 160)
@@ -76,7 +76,7 @@ def test_effective_windows_are_exact_where_two_directions_are_nearly_as_large():
     assert spread.effective_windows(X, windows) == pytest.approx(32, rel=1e-9)
 
 
-def test_without_variance_no_windows_hold_it():
+def test_effective_windows_without_variance_are_undefined():
     assert math.isnan(spread.effective_windows(np.ones((8, 3)), np.arange(8)))
 
 
@@ -92,15 +92,15 @@ def test_effective_rank_is_the_exponential_of_an_entropy(exponent):
     )
 
 
-def test_directions_without_variance_add_nothing():
-    """Not even their rounding, of which a square root makes 1e-8 of the largest singular value."""
+def test_directions_without_variance_do_not_count():
+    """Their rounding errors, 1e-8 of the largest singular value after the square root, do not count."""
     X = (gaussian(400, 5) @ rotation(300)[:5]) * 100 + 1000
     assert effective_rank(X, 1) == pytest.approx(effective_rank(gaussian(400, 5), 1), rel=1e-6)
     assert math.isnan(spread.alpha_req(spread.spectrum(X), 3, 20))
     assert spread.directions_for(spread.spectrum(X), 1) == 5
 
 
-def test_equal_eigenvalues_count_fully():
+def test_all_of_equal_eigenvalues_count():
     for exponent in (1, 2):
         assert spread.effective_rank_of_spectrum(np.ones(17), exponent) == pytest.approx(17)
     assert spread.directions_for(np.ones(10)) == 9
@@ -125,16 +125,14 @@ def test_alpha_req_weighs_ranks_by_their_inverse():
     assert spread.alpha_req(values, 1, 4) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("function", OF_EIGENVALUES)
-def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what_is_no_spectrum(
-    function,
-):
+@pytest.mark.parametrize("function", EIGENVALUE_MEASURES)
+def test_measures_of_eigenvalues_are_undefined_without_variance_and_refuse_other_arrays(function):
     assert math.isnan(function(np.zeros(60)))
     for bad in ([1.0, 2.0], [1.0, -1.0], [np.nan, 0], [[1.0]], []):
         with pytest.raises(ValueError, match=r"^eigenvalues must"):
             function(bad)
 
 
-def test_isoscore_is_that_of_its_package():
+def test_isoscore_equals_that_of_its_package():
     X = hidden_states()
     assert isoscore(X) == pytest.approx(float(package.IsoScore(X)), abs=1e-6)

@@ -1,4 +1,4 @@
-"""Files of a checkpoint may hold anything: each ends in a number or in one sentence, and soon."""
+"""Any content of a checkpoint's files soon gives a number or one sentence."""
 
 import json
 import math
@@ -19,7 +19,7 @@ from shape_of_learning.one_model.options import MeasurementOptions
 MOST_SECONDS = 30
 TEXT = " ".join(f"{n} layers of windows, {n * n} tokens; what a model learns" for n in range(400))
 
-# What a file has changed; None takes a key away.
+# Changes of a file's keys; None removes a key.
 CONFIGURATIONS = {
     "type is a list": {"model_type": []},
     "type is a number": {"model_type": 7},
@@ -147,12 +147,12 @@ def checkpoint(tmp_path_factory):
     return folder
 
 
-def change(content: dict, changes: dict) -> dict:
-    """Change keys of nested mappings; None takes a key away."""
+def change_keys(content: dict, changes: dict) -> dict:
+    """Change keys of nested mappings; None removes a key."""
     result = dict(content)
     for key, value in changes.items():
         is_nested = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = change(result[key], value) if is_nested and key == "model" else value
+        result[key] = change_keys(result[key], value) if is_nested and key == "model" else value
     return {key: value for key, value in result.items() if value is not None}
 
 
@@ -182,12 +182,12 @@ CHANGES = [(file, name) for file, changes in FILES.items() for name in changes]
 
 
 @pytest.mark.parametrize(("file", "name"), CHANGES)
-def test_a_file_that_says_something_strange_ends_in_a_number_or_a_sentence(file, name, checkpoint):
+def test_a_strange_value_in_a_file_gives_a_number_or_one_sentence(file, name, checkpoint):
     path = checkpoint / file
     content = path.read_text(encoding="utf-8")
     try:
         path.write_text(
-            json.dumps(change(json.loads(content), FILES[file][name])), encoding="utf-8"
+            json.dumps(change_keys(json.loads(content), FILES[file][name])), encoding="utf-8"
         )
         assert_number_or_sentence(checkpoint)
     finally:
@@ -196,7 +196,7 @@ def test_a_file_that_says_something_strange_ends_in_a_number_or_a_sentence(file,
 
 @pytest.mark.parametrize("number", range(len(CONTENTS)))
 @pytest.mark.parametrize("file", FILES)
-def test_a_file_that_holds_something_else_ends_in_a_number_or_a_sentence(file, number, checkpoint):
+def test_a_file_with_other_content_gives_a_number_or_one_sentence(file, number, checkpoint):
     path = checkpoint / file
     content = path.read_text(encoding="utf-8")
     try:
@@ -208,13 +208,13 @@ def test_a_file_that_holds_something_else_ends_in_a_number_or_a_sentence(file, n
 
 @pytest.mark.parametrize("file", ["model.safetensors", "adapter_config.json", *FILES])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_named_and_not_waited_for(
+def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_refused_at_once(
     file, make, checkpoint, tmp_path
 ):
     folder = tmp_path / "model"
     shutil.copytree(checkpoint, folder)
     (folder / file).unlink(missing_ok=True)
-    if file.startswith("adapter"):  # of a model that is elsewhere
+    if file.startswith("adapter"):  # an adapter's model is in another folder
         (folder / "config.json").unlink()
     make(folder / file)
     options = MeasurementOptions(windows=16, window_characters=80)
@@ -222,7 +222,7 @@ def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_named_and_not_waited_for(
         measure_checkpoint(folder, checkpoint.parent / "text.txt", options, name="m")
 
 
-def test_a_pattern_without_end_is_left_behind_by_the_command(checkpoint):
+def test_the_command_stops_a_pattern_without_end(checkpoint):
     path = checkpoint / "tokenizer.json"
     content = path.read_text(encoding="utf-8")
     slow = {"type": "Replace", "pattern": {"Regex": "[a-z ,;]"}, "content": "a b c d e f g h" * 600}

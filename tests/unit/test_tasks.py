@@ -1,4 +1,4 @@
-"""Tasks: labels by construction, splits without leaks, scores as other libraries have them."""
+"""Tasks have labels by construction, splits without leaks, and scores equal to those of other libraries."""
 
 import json
 
@@ -18,16 +18,16 @@ SPLITS = ("train", "held_out")
 REPEATED = "This is a sentence that stands in very many of the paragraphs."
 
 
-def paragraph(article: int, number: int) -> str:
-    own = f"Article {article} says in its paragraph {number} that it is so."
-    return " ".join([own, REPEATED][:: 1 if number % 3 else -1])
+def write_paragraph(article: int, number: int) -> str:
+    sentence = f"Article {article} says in its paragraph {number} that it is so."
+    return " ".join([sentence, REPEATED][:: 1 if number % 3 else -1])
 
 
 @pytest.fixture(scope="module")
 def corpus():
-    """Articles of different lengths, of paragraphs that have a sentence in common."""
+    """Articles of different lengths whose paragraphs have a sentence in common."""
     articles = [
-        [f"Title {n}", *(paragraph(n, k) for k in range(6 + 2 * (n % 9)))] for n in range(40)
+        [f"Title {n}", *(write_paragraph(n, k) for k in range(6 + 2 * (n % 9)))] for n in range(40)
     ]
     return "\n".join("\n".join(lines) + "\n" for lines in articles)
 
@@ -43,7 +43,7 @@ def test_no_paragraph_or_sentence_is_on_both_sides_of_a_split(seed, corpus):
         assert labels.count(0) == labels.count(1) > 0
 
 
-def test_topic_is_of_the_eight_longest_articles_four_of_each_label(corpus):
+def test_the_topics_are_the_eight_longest_articles_four_with_each_label(corpus):
     task = make_topic_task(corpus, seed=0, limits={}, corpus="c")
     articles = corpus.split("\n\n")
     label_of = {}
@@ -58,13 +58,13 @@ def test_topic_is_of_the_eight_longest_articles_four_of_each_label(corpus):
 
 
 def test_equal_seeds_give_equal_bytes_and_others_another_split(corpus, tmp_path):
-    written = []
+    contents = []
     for number, seed in enumerate((0, 0, 1)):
         path = tmp_path / str(number) / "topic.csv"
         write_task(path, make_topic_task(corpus, seed=seed, limits={"train": 60}, corpus="c"))
-        written.append(path.read_bytes())
+        contents.append(path.read_bytes())
         assert json.loads(path.with_suffix(".json").read_text())["train"] == 60
-    assert written[0] == written[1] != written[2]
+    assert contents[0] == contents[1] != contents[2]
 
 
 def test_a_text_that_is_too_short_is_named_with_the_remedy(corpus):
@@ -75,7 +75,7 @@ def test_a_text_that_is_too_short_is_named_with_the_remedy(corpus):
             make_topic_task(text, seed=0, limits={}, corpus="corpus/text.txt")
 
 
-def test_a_task_is_read_as_it_was_written(tmp_path):
+def test_a_written_task_is_read_back(tmp_path):
     pairs = [
         Example(split, label, f"{split}{label}", 'a "b", c', "d\u2028e, 1")
         for split in SPLITS
@@ -94,7 +94,7 @@ def test_a_task_is_read_as_it_was_written(tmp_path):
         ("spearman", {"train": [0, float("inf")], "held_out": [0, 1]}, "NaN or infinite"),
     ],
 )
-def test_what_cannot_be_learnt_is_refused(metric, labels, reason):
+def test_a_task_that_cannot_be_learnt_is_refused(metric, labels, reason):
     examples = [Example(s, label, "g", "text") for s in SPLITS for label in labels[s]]
     with pytest.raises(InputError, match=reason):
         check_task(Task(metric, examples), "task `t`")
@@ -103,8 +103,10 @@ def test_what_cannot_be_learnt_is_refused(metric, labels, reason):
 def test_scores_are_those_of_other_libraries():
     numbers = np.random.default_rng(0)
     for classes in (2, 4):
-        true, predicted = numbers.integers(classes, size=(2, 60))
-        assert scores.matthews(true, predicted) == pytest.approx(matthews_corrcoef(true, predicted))
+        true, predictions = numbers.integers(classes, size=(2, 60))
+        assert scores.matthews(true, predictions) == pytest.approx(
+            matthews_corrcoef(true, predictions)
+        )
     grades, guesses = numbers.integers(6, size=60), numbers.normal(size=60).round(1)
     assert scores.spearman(grades, guesses) == pytest.approx(spearmanr(grades, guesses).statistic)
     assert scores.accuracy([0, 1, 2, 2], [0, 1, 1, 2]) == 0.75

@@ -1,4 +1,4 @@
-"""Digests of tensors: the same for the same weights, whatever the files are like."""
+"""Digests of tensors are equal for equal weights in any files."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ UNREADABLE = "holds no weights that can be read"
 
 
 def tensors(seed: int = 0) -> dict[str, torch.Tensor]:
-    """One of each type that both formats can hold, empty, scalar, strided and longer than a block."""
+    """Draw a tensor of each type that both formats can hold; some are empty, scalar, strided or long."""
     generator = torch.Generator().manual_seed(seed)
     base = torch.randn(7, 5, generator=generator)
     every = {str(kind)[6:]: (base.abs() * 20 + 1).to(kind) for kind in TYPES}
@@ -67,7 +67,7 @@ def whole(tmp_path):
     return folder
 
 
-def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
+def test_a_digest_hashes_the_bytes_in_c_order(whole):
     digests = digest_tensors(whole).digests
     values = np.asarray(tensors()["transposed"], dtype="<f4", order="C")
     digest = hashlib.sha256(values.tobytes(order="C")).hexdigest()
@@ -77,7 +77,7 @@ def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
     assert {digests[str(kind)[6:]][0] for kind in TYPES} == set(TYPES.values())
 
 
-def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, whole):
+def test_digests_do_not_depend_on_format_shards_threads_or_metadata(tmp_path, whole):
     digests = digest_tensors(whole)
     save_file(dict(reversed(make_contiguous(tensors()).items())), whole / WHOLE, {"epoch": "7"})
     assert digest_tensors(whole, threads=4) == digests
@@ -85,7 +85,7 @@ def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, 
         folder = tmp_path / f"{suffix}{count}"
         save_shards(folder, tensors(), suffix, count)
         assert digest_tensors(folder, threads=4) == digests
-    # torch cannot read all types in its old format, which checkpoints of that time are in.
+    # Old checkpoints have the old format of torch, in which it cannot read all types.
     old = {name: tensors()[name] for name in ("float32", "bfloat16", "int64", "long")}
     torch.save(old, tmp_path / PICKLE, _use_new_zipfile_serialization=False)
     assert digest_tensors(tmp_path).digests == {name: digests.digests[name] for name in old}
@@ -96,8 +96,8 @@ SIGNED -= {"float8_e8m0fnu"}
 
 
 @pytest.mark.parametrize("name", sorted(SIGNED))
-def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
-    """EleutherAI/pythia#203: tensors that differ in signs of zero alone."""
+def test_minus_zero_equals_zero_and_other_signs_count(tmp_path, name):
+    """Tensors in EleutherAI/pythia#203 differ only in signs of zero."""
     digests = []
     for values in ([0.0, 1.0, -1.0, 0.0], [-0.0, 1.0, -1.0, 0.0], [0.0, 1.0, 1.0, 0.0]):
         tensor = torch.tensor(values).to(getattr(torch, name))
@@ -129,7 +129,7 @@ def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
     assert 0.8 < distance(samples[0], samples[2]) < 1.2
 
 
-def test_a_whole_file_goes_before_shards_and_safetensors_before_pickles(tmp_path, whole):
+def test_a_single_file_goes_before_shards_and_safetensors_before_pickles(tmp_path, whole):
     folder = tmp_path / "shards"
     save_shards(folder, tensors(1), "safetensors", 2)
     torch.save(tensors(2), folder / PICKLE)
@@ -162,14 +162,14 @@ DAMAGED = {
 @pytest.mark.parametrize(
     ("name", "content"), [(name, content) for name in DAMAGED for content in DAMAGED[name]]
 )
-def test_damaged_files_are_one_sentence_and_run_nothing(tmp_path, capsys, name, content):
+def test_damaged_files_are_refused_in_one_sentence_and_run_no_code(tmp_path, capsys, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=UNREADABLE):
         digest_tensors(tmp_path)
     assert "this code ran" not in capsys.readouterr().out
 
 
-def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
+def test_pickles_that_expand_or_are_compressed_are_refused(tmp_path):
     torch.save({"a": torch.zeros(1).expand(1 << 20, 1 << 15)}, tmp_path / PICKLE)
     with pytest.raises(InputError, match="`a` is larger"):
         digest_tensors(tmp_path)
@@ -205,18 +205,18 @@ def test_shards_that_contradict_each_other_or_are_missing_are_refused(tmp_path):
         digest_tensors(tmp_path / "m")
 
 
-# What came, and whether it still is that ---------------------------------------------------------
+# Records of checkpoints --------------------------------------------------------------------------
 
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    """A checkpoint with the record of how it came."""
+    """A checkpoint with a record of its files."""
     folder = save_tiny_model(tmp_path / "step7", "gpt_neox")
     write_record(folder, step=7)
     return folder
 
 
-def test_what_is_as_it_came_is_used_and_nothing_else(checkpoint):
+def test_a_checkpoint_that_changed_since_its_record_is_refused(checkpoint):
     (checkpoint / ".snakemake_timestamp").touch()
     assert check_tensors(checkpoint, True, 3) == digest_tensors(checkpoint)
     for name in ("model.safetensors", "config.json", "tokenizer.json"):

@@ -1,4 +1,4 @@
-"""What our logger makes of a small workflow that Snakemake runs."""
+"""Our logger prints the jobs of a small workflow that Snakemake runs."""
 
 import json
 import os
@@ -42,25 +42,27 @@ def snakemake(tmp_path):
     return run
 
 
-def test_each_finished_job_is_a_plain_line_in_words_of_the_field(snakemake):
-    said = snakemake(*LOGGER).stderr
+def test_every_finished_job_is_a_plain_line_without_rule_names(snakemake):
+    output = snakemake(*LOGGER).stderr
     for layer in range(4):
-        assert f"TwoNN and MADA of mine at step 40, layer {layer}" in said
-    counts = re.findall(r"^\[(\d) of 6\]", said, re.MULTILINE)
+        assert f"TwoNN and MADA of mine at step 40, layer {layer}" in output
+    counts = re.findall(r"^\[(\d) of 6\]", output, re.MULTILINE)
     assert counts == ["1", "2", "3", "4", "5", "6"]
-    assert "beware" in said
-    assert "\033" not in said
+    assert "beware" in output
+    assert "\033" not in output
 
 
-def test_programs_read_the_state_of_a_run_as_json(snakemake):
-    said = snakemake(*LOGGER, "--logger-shape-json").stdout
-    finished = [each for each in map(json.loads, said.splitlines()) if each["event"] == "finished"]
-    assert [each["done"] for each in finished] == [1, 2, 3, 4, 5, 6]
-    assert {each["total"] for each in finished} == {6}
-    assert all(each["seconds"] >= 0 for each in finished)
+def test_finished_jobs_are_printed_as_json(snakemake):
+    output = snakemake(*LOGGER, "--logger-shape-json").stdout
+    events = [
+        event for event in map(json.loads, output.splitlines()) if event["event"] == "finished"
+    ]
+    assert [event["done"] for event in events] == [1, 2, 3, 4, 5, 6]
+    assert {event["total"] for event in events} == {6}
+    assert all(event["seconds"] >= 0 for event in events)
 
 
-def test_a_failure_is_the_last_that_is_said_with_its_cause_however_quiet(snakemake, tmp_path):
+def test_a_failure_and_its_cause_are_printed_last_with_all_options_of_quiet(snakemake, tmp_path):
     (tmp_path / "network").unlink()
     for options in ((), ("--quiet",), ("--quiet", "all")):
         run = snakemake(*LOGGER, "--keep-going", *options)
@@ -71,18 +73,20 @@ def test_a_failure_is_the_last_that_is_said_with_its_cause_however_quiet(snakema
     assert "beware" in snakemake(*LOGGER, "--quiet").stderr
 
 
-def test_a_dry_run_says_what_snakemake_says(snakemake):
+def test_a_dry_run_prints_the_output_of_snakemake(snakemake):
     times = re.compile(r"^\[.*\]$|Date:.*|Workflow ID:.*|Command:.*", re.MULTILINE)
-    ours, theirs = (times.sub("", snakemake("-n", *more).stdout) for more in (LOGGER, ()))
-    assert ours == theirs
+    output_of_logger, output_of_snakemake = (
+        times.sub("", snakemake("-n", *more).stdout) for more in (LOGGER, ())
+    )
+    assert output_of_logger == output_of_snakemake
 
 
-def test_rules_that_have_words_are_rules_of_the_workflow():
-    words = subprocess.run(
+def test_the_words_of_rules_belong_to_rules_of_the_workflow():
+    process = subprocess.run(
         [sys.executable, "-c", "from snakemake_logger_plugin_shape.words import *; print(*WORDS)"],
         env={"PYTHONPATH": str(WORKFLOW)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     text = "".join(file.read_text() for file in WORKFLOW.rglob("*.smk"))
     rules = set(re.findall(r"^ *rule (\w+):", text, re.MULTILINE))
-    missing = set(words.stdout.split()) ^ rules
+    missing = set(process.stdout.split()) ^ rules
     assert missing == {"all", "everything", "resolve", "explorer", "claims", "choices"} & missing

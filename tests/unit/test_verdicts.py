@@ -32,7 +32,14 @@ from shape_of_learning.checkpoints.weight_evidence import (
 )
 
 sys.path.append(str(Path(__file__).parents[2]))
-from benchmarks.simulated_curves import GOOD, SHOWN_BY, alarms, doubted, judged, simulated
+from benchmarks.simulated_curves import (
+    GOOD,
+    SHOWN_BY,
+    is_doubted,
+    judge_curve,
+    list_alarms,
+    simulate_curve,
+)
 
 MAIN = "org/model"
 MISSING, EMPTY = Listing(problem="missing"), Listing(commit="c" * 40, problem="no weights")
@@ -52,7 +59,7 @@ def file(content: str) -> WeightFile:
 
 
 def make_listing(content: str | Listing) -> Listing:
-    """A file, or with `a b` two shards, of these contents, which stand for hashes."""
+    """List one file for `a`, two shards for `a b`; the letters stand for hashes."""
     if isinstance(content, Listing):
         return content
     hashes = content.split()
@@ -69,7 +76,7 @@ def make_listings(curve) -> dict[str, Listing]:
 
 
 def judge_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
-    """Verdicts by step, which must not depend on the order of the points."""
+    """Judge files; return verdicts by step, which must not depend on the order of the checkpoints."""
     points, files = [point(step) for step in curve], make_listings(curve)
     mains = {} if main is None else {MAIN: make_listing(main)}
     judgements = verdicts.judge_listing(points, files, mains, reports, last)
@@ -92,7 +99,7 @@ DOUBTED_2 = f"known bad: {AS_2} (there), not yet confirmed"
 FROZEN = {s: f"frozen {s}" for s in range(8)}
 SHARDS = {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"}
 # fmt: off
-# Name -> curve by step, what else is known, and the verdicts that are not ok.
+# Name -> curve by step, further arguments, and the verdicts that are not ok.
 CURVES = {
     "different weights": ({0: "a", 1: "b", 2: "c"}, {}, {}),
     "equal weights later on": ({0: "a", 1: "b", 2: "c", 3: "b"}, {}, doubt(1, 3)),
@@ -135,38 +142,38 @@ CURVES = {
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_what_files_say_of_a_curve(name):
+def test_files_give_the_verdicts_on_a_curve(name):
     curve, arguments, bad = CURVES[name]
     assert judge_files(curve, **arguments) == dict.fromkeys(curve, "ok") | bad
 
 
-def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
+def test_only_main_of_the_last_steps_repository_ends_a_training():
     points, files = [point(0), point(1)], make_listings({0: "a", 1: "z"})
     mains = {MAIN: make_listing("z"), "org/final": make_listing("z")}
     final = Checkpoint("main", "main", "org/final", step=9)
     all_files = files | {"main": make_listing("c")}
     judgements = verdicts.judge_listing([*points, final], all_files, {MAIN: make_listing("z")})
     assert {format_verdict(judgement.verdict) for judgement in judgements} == {"ok"}
-    # The last step is not asked for: either main may be the end, and both may be the same.
+    # Without the last step either main may be the end, and both may have the same weights.
     judgements = verdicts.judge_listing(points, files, mains, last_step=9)
     assert [format_verdict(judgement.verdict) for judgement in judgements] == ["ok", BOTH]
     judgements = verdicts.judge_listing(points[:1], files, mains, last_step=9)
     assert [format_verdict(judgement.verdict) for judgement in judgements] == ["ok"]
 
 
-def test_main_in_the_curve_is_the_end_of_the_training():
+def test_main_ends_a_curve_that_contains_it():
     final = Checkpoint("main", "main", MAIN, step=9)
     files = make_listings({0: "z", 1: "a"}) | {"main": make_listing("a")}
     judgements = verdicts.judge_listing([point(0), point(1), final], files, {})
     assert [format_verdict(judgement.verdict) for judgement in judgements] == ["ok", COPY, "ok"]
 
 
-def test_weights_that_cannot_be_used_condemn_no_others():
+def test_unusable_weights_do_not_condemn_other_steps():
     broken = make_listing("a 1").model_copy(update={"problem": "mixed shards"})
     assert judge_files({1: broken, 2: "a 1", 3: "b 2"}) == {1: "mixed shards", 2: "ok", 3: "ok"}
 
 
-def test_the_same_weights_are_found_whatever_format_is_preferred():
+def test_equal_weights_are_found_in_both_formats():
     both = make_listing("s").model_copy(update={"other_format": {"pytorch_model.bin": file("b")}})
     curve = judge_files({1: "b", 5: "s", 9: both}, main=both)
     assert curve == {1: COPY, 5: COPY, 9: "ok"}
@@ -193,7 +200,7 @@ def make_evidence(
 
 
 def measure_step(step, loss=None, dtype="F32", sample=(), **tensor_steps) -> WeightEvidence:
-    """Tensors of a step; `tensor_steps` are those of other steps, by the first letters of their names."""
+    """Make the evidence of a step; `tensor_steps` names other steps of tensors by the first letters of their names."""
     tensors = {
         name: (dtype, shape, str(tensor_steps.get(name[:3].strip("."), step)))
         for name, shape in SHAPES.items()
@@ -202,7 +209,7 @@ def measure_step(step, loss=None, dtype="F32", sample=(), **tensor_steps) -> Wei
 
 
 def judge_tensors(curve, **fields) -> dict[int, str]:
-    """Verdicts by step; `fields` are those of its checkpoint, by a name such as ``step3``."""
+    """Judge tensors; return verdicts by step. `fields` has fields of a checkpoint by a name such as ``step3``."""
     checkpoints = [
         JudgedCheckpoint(f"step{step}", step, None, **fields.get(f"step{step}", {}))
         for step in curve
@@ -235,12 +242,12 @@ EQUALS = {
 
 
 @pytest.mark.parametrize("name", EQUALS)
-def test_what_tensors_say_of_equal_weights(name):
+def test_tensors_give_the_verdicts_on_equal_weights(name):
     curve, fields, bad = EQUALS[name]
     assert judge_tensors(curve, **fields) == dict.fromkeys(curve, "ok") | bad
 
 
-def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_tell():
+def test_equal_losses_are_evidence_only_without_tensors():
     assert have_same_weights(measure_step(1, loss=3.0), measure_step(2, loss=3.0)) is False
     losses = ((3.25, True), (3.2501, None), (3.3, False), (math.nan, None), (math.inf, None))
     for other, same in losses:
@@ -248,7 +255,7 @@ def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_t
     assert have_same_weights(make_evidence({}, 3.25), make_evidence({}, 3.25, tokens=999)) is None
 
 
-def test_tensors_that_one_format_leaves_out_change_nothing():
+def test_tensors_that_one_format_lacks_change_no_comparison():
     digests = measure_step(1).tensors.digests
     tied, mask = digests["wte.weight"], ("U8", "1x1x64x64", "mask")
     for more in ({"lm_head.weight": tied}, {"h.0.attn.bias": mask}):
@@ -259,7 +266,7 @@ def test_tensors_that_one_format_leaves_out_change_nothing():
 @pytest.mark.parametrize(
     ("tensor_steps", "wrong"),
     [
-        ({2: {"wte": 5}}, [2]),  # of the last step
+        ({2: {"wte": 5}}, [2]),  # the embeddings of the last step
         ({s: {"wte": "frozen"} for s in range(6)}, []),
         ({s: {"wte": "strange" if s == 3 else "frozen"} for s in range(6)}, [3]),
         ({s: {"ln_": s % 2} for s in range(6)}, []),  # norms that return are no evidence
@@ -272,7 +279,7 @@ def test_tensors_of_another_step_make_mixed_tensors(tensor_steps, wrong):
     assert [step for step, verdict in step_verdicts.items() if verdict == "mixed tensors"] == wrong
 
 
-def test_a_training_that_does_not_descend_from_its_own_step_0():
+def test_a_step_0_from_which_the_training_does_not_descend_is_found():
     """EleutherAI/pythia#203: the relative distance of steps 1 to 256 from step 0 is 1.000."""
     first, other, update = np.random.default_rng(0).normal(size=(3, 256))
     assert verdicts.distance(first, other) == pytest.approx(1, abs=0.1)
@@ -283,7 +290,7 @@ def test_a_training_that_does_not_descend_from_its_own_step_0():
     assert judge_tensors(strange) == dict.fromkeys(strange, "ok") | {0: "not of this training"}
     honest = {0: measure_step(0, sample=samples[0]), **steps}
     assert set(judge_tensors(honest).values()) == {"ok"}
-    # Late steps are far from the first ones in any training.
+    # In any training late steps are far from the first steps.
     late = {0: measure_step(0, sample=first), 1000: steps[1], 2000: steps[2], 3000: steps[4]}
     assert set(judge_tensors(late).values()) == {"ok"}
 
@@ -306,7 +313,7 @@ GUESSING = math.log(50_000)
         ([1e20, 10.8, 9.0, 7.0, 4.0, 3.5], [0]),
     ],
 )
-def test_losses_that_cannot_be_right(curve, wrong):
+def test_impossible_losses_are_broken_checkpoints(curve, wrong):
     step_verdicts = judge_tensors(
         {step: measure_step(step, loss=loss) for step, loss in enumerate(curve)}
     )
@@ -329,7 +336,7 @@ def test_losses_that_cannot_be_right(curve, wrong):
         ([10.8, 3.0, 10.8, 2.9, 5.0, 2.8], {4: "loss 2.1 above those of the steps beside it"}),
     ],
 )
-def test_losses_that_are_unlikely_make_suspicious_checkpoints(curve, unlikely):
+def test_unlikely_losses_are_suspicious_checkpoints(curve, unlikely):
     step_verdicts = judge_tensors(
         {step: measure_step(step, loss=loss) for step, loss in enumerate(curve)}
     )
@@ -339,7 +346,7 @@ def test_losses_that_are_unlikely_make_suspicious_checkpoints(curve, unlikely):
     assert suspicious == {step: f"suspicious: {words}" for step, words in unlikely.items()}
 
 
-def test_a_fine_tuning_begins_with_a_trained_model():
+def test_a_low_first_loss_is_not_suspicious_in_a_fine_tuning():
     curve = {f"step{step}": measure_step(step, loss=2.5 - step / 10) for step in range(3)}
     checkpoints = [JudgedCheckpoint(name, step, None) for step, name in enumerate(curve)]
     for is_from_scratch, kind in ((True, Kind.SUSPICIOUS), (False, Kind.OK)):
@@ -360,7 +367,7 @@ SOUND = {"step0": 6.9, "step1": math.nan, "step3": 0.694, "step4": math.log(2)}
 
 
 def read_verdicts(folder, losses, policy):
-    """(verdict, shown) of each step, where `losses` are those of the measured steps."""
+    """Write the table of verdicts and return (verdict, shown) of each step; `losses` are those measured."""
     tables = {}
     for name, loss in losses.items():
         tables[name] = folder / f"{name}.csv", folder / f"{name}.tensors.csv"
@@ -389,19 +396,19 @@ def test_the_short_verdict_leaves_out_the_place_of_a_report(tmp_path):
     assert row["short_verdict"] == "known bad: odd"
 
 
-def test_what_is_bad_is_hidden_or_hollow(tmp_path):
+def test_bad_checkpoints_are_hidden_or_hollow(tmp_path):
     rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
     assert read_verdicts(tmp_path, SOUND, "skip") == rows
     rows[3] = (COPY, "hollow")
     assert read_verdicts(tmp_path, SOUND, "flag") == rows
     bad = SOUND | {"step4": math.inf}
     assert read_verdicts(tmp_path, bad, "skip")[-1] == ("broken: perplexity is infinite", "no")
-    for policy in ("skip", "flag"):  # what is suspicious may be right
+    for policy in ("skip", "flag"):  # a suspicious checkpoint may be right
         verdict, display = read_verdicts(tmp_path, SOUND | {"step0": 0.7}, policy)[0]
         assert (verdict, display) == ("suspicious: loss 0.7, where a guess has 6.9", "hollow")
 
 
-def test_the_atlas_has_a_word_for_each_verdict_and_reads_it_again():
+def test_the_words_of_the_atlas_for_every_verdict_can_be_read_back():
     shared_verdict = Verdict(Kind.SAME_AS_OTHERS, steps=(1, 3, 5))
     assert [format_atlas_verdict(shared_verdict, step) for step in (1, 3, 5)] == [
         "same as step 3",
@@ -421,21 +428,21 @@ def test_the_atlas_has_a_word_for_each_verdict_and_reads_it_again():
 def test_simulated_mistakes_are_found_and_sound_trainings_raise_no_alarm():
     faults, false_alarms, steps = [], 0, 0
     for seed in range(10_000, 10_100):
-        clean = simulated(seed, is_clean=True)
-        step_verdicts = judged(clean)
+        clean = simulate_curve(seed, is_clean=True)
+        step_verdicts = judge_curve(clean)
         losses = [step.loss for step in clean.steps.values()]
         for place, (verdict, loss) in enumerate(zip(step_verdicts.values(), losses, strict=True)):
             neighbours = losses[max(0, place - 1)], losses[min(len(losses) - 1, place + 1)]
-            # Nothing but a spike or an overshoot that is gone by the next checkpoint.
-            assert verdict in GOOD or (doubted(verdict) and loss - max(neighbours) >= 1), seed
-        curve = simulated(seed, is_clean=False)
-        step_verdicts = judged(curve)
+            # Only a spike or an overshoot that is gone at the next checkpoint may be doubted.
+            assert verdict in GOOD or (is_doubted(verdict) and loss - max(neighbours) >= 1), seed
+        curve = simulate_curve(seed, is_clean=False)
+        step_verdicts = judge_curve(curve)
         faults += [
             (kind, step_verdicts[step] not in GOOD)
             for step, kind in curve.faults.items()
             if step in step_verdicts
         ]
-        false_alarms += len(alarms(curve, step_verdicts))
+        false_alarms += len(list_alarms(curve, step_verdicts))
         steps += len(curve.steps)
     visible_kinds = {kind for kind, shown_by in SHOWN_BY.items() if shown_by}
     assert visible_kinds <= {kind for kind, _ in faults}, "some were not planted"

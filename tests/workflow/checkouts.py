@@ -1,4 +1,4 @@
-"""A copy of what a user clones, in which Snakemake is run as a user runs it."""
+"""A copy of the files of a clone, in which Snakemake runs as a user runs it."""
 
 import csv
 import os
@@ -14,7 +14,7 @@ import yaml
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 REPOSITORY = Path(__file__).parents[2]
-# Other processes write and remove these while a copy is made: compiled modules and what a build leaves.
+# Other processes write and remove compiled modules and leftovers of builds while a copy is made.
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -47,38 +47,38 @@ class Checkout:
         return run.stdout
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The variables that Snakemake sees: nothing of the user's own Hugging Face settings, and no GPU.
+        """Return the variables of Snakemake, without the user's Hugging Face settings and without a GPU.
 
-        Numbers of a GPU are other sums of the same, so tables would not be equal byte for byte.
+        A GPU sums in another order, so that tables would not be equal byte for byte.
         """
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-        own = {
+        inherited_variables = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+        changed_variables = {
             "HF_HOME": str(self.folder / "hf"),
-            # A file of a package is unpacked once for all checkouts, into a folder that its bytes name.
+            # All checkouts share the unpacked files of packages, in folders named by a digest.
             "HF_ASSETS_CACHE": str(REPOSITORY / ".snakemake/unpacked"),
             "HF_HUB_OFFLINE": "1",
             "CUDA_VISIBLE_DEVICES": "",
             # The first job compiles the library for all others.
             "PYTHONDONTWRITEBYTECODE": "",
         }
-        variables = {**inherited, **own, **more}
+        variables = {**inherited_variables, **changed_variables, **more}
         # Jobs call `python`; it must be the one that has the dependencies.
         variables["PATH"] = f"{self.python.parent}{os.pathsep}{variables['PATH']}"
         return variables
 
-    def planned(self, *arguments: str) -> dict[str, int]:
-        """Jobs that a dry-run plans, by rule."""
+    def plan_jobs(self, *arguments: str) -> dict[str, int]:
+        """Return the number of jobs that a dry run plans, by rule."""
         table = self.snakemake(*arguments, "--dry-run", "--quiet", "rules")
         words = [line.split() for line in table.splitlines()]
         return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
 
-    def rows(self, name: str) -> list[dict[str, str]]:
-        """The rows of a table."""
+    def read_rows(self, name: str) -> list[dict[str, str]]:
+        """Read the rows of a table."""
         with (self.folder / name).open(newline="") as file:
             return list(csv.DictReader(file))
 
-    def partial_files(self) -> list[Path]:
-        """What an interrupted job would leave beside final names."""
+    def find_partial_files(self) -> list[Path]:
+        """Find files that an interrupted job leaves beside final names."""
         return [path for path in self.folder.rglob(".*.partial*") if ".venv" not in path.parts]
 
 

@@ -1,4 +1,4 @@
-"""A paper is a folder: without it, the others are planned as before, and nothing else imports it."""
+"""A paper is a folder: without it other papers are planned as before, and no other code imports it."""
 
 import shutil
 import subprocess
@@ -14,13 +14,13 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.papers import read_papers
 
 PAPERS = {paper.name: paper for paper in read_papers(REPOSITORY / "workflow/papers")}
-COPIED = ("tests", "docs", "benchmarks", "atlas", "pyproject.toml", "Makefile", "Snakefile")
+COPIED_PATHS = ("tests", "docs", "benchmarks", "atlas", "pyproject.toml", "Makefile", "Snakefile")
 
 
 def remove_paper(folder: Path, name: str) -> Checkout:
     """Copy the repository without the folder, the tests, the configuration and the keys of a paper."""
     checkout, paper = check_out(folder), PAPERS[name]
-    for other in COPIED:
+    for other in COPIED_PATHS:
         if (REPOSITORY / other).is_dir():
             shutil.copytree(REPOSITORY / other, folder / other, ignore=UNWANTED)
         else:
@@ -32,9 +32,9 @@ def remove_paper(folder: Path, name: str) -> Checkout:
         if name in (settings.get("papers") or ()):
             file.unlink()
             continue
-        shown = settings.get("figures", {})
-        for target in shown.keys() & {*paper.figures, *paper.tables}:
-            del shown[target]
+        figures = settings.get("figures", {})
+        for target in figures.keys() & {*paper.figures, *paper.tables}:
+            del figures[target]
         for section in settings.keys() & paper.sections.keys():
             del settings[section]
         file.write_text(yaml.safe_dump(settings, sort_keys=False))
@@ -43,27 +43,32 @@ def remove_paper(folder: Path, name: str) -> Checkout:
 
 def run_module(checkout: Checkout, *command: str) -> None:
     """Run a module of Python in a checkout, which must succeed."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", *command], cwd=checkout.folder, env=checkout.environment(),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-5000:]
+    assert process.returncode == 0, process.stdout[-5000:]
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_without_a_paper_the_others_are_planned(name, tmp_path):
+def test_other_papers_are_planned_without_a_paper(name, tmp_path):
     checkout = remove_paper(tmp_path / "clone", name)
     run_module(checkout, "ruff", "check", "--no-cache", "workflow", "tests")
-    jobs = checkout.planned("--configfile", "config/demo.yaml")
-    shown = read_yaml(checkout.folder / "config/demo.yaml")["figures"]
-    others = [
+    jobs = checkout.plan_jobs("--configfile", "config/demo.yaml")
+    figures = read_yaml(checkout.folder / "config/demo.yaml")["figures"]
+    other_papers = [
         paper
         for paper in PAPERS.values()
-        if paper.name != name and shown.keys() & {*paper.figures, *paper.tables}
+        if paper.name != name and figures.keys() & {*paper.figures, *paper.tables}
     ]
-    assert jobs["judge_claims"] == len(others)
-    drawn = [target for paper in others for target in paper.figures if shown.get(target, ()) != []]
-    assert jobs["draw_figure"] == len(drawn)
+    assert jobs["judge_claims"] == len(other_papers)
+    drawn_figures = [
+        target
+        for paper in other_papers
+        for target in paper.figures
+        if figures.get(target, ()) != []
+    ]
+    assert jobs["draw_figure"] == len(drawn_figures)
 
 
 def test_tests_of_other_rooms_import_no_paper():

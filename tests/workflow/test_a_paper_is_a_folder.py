@@ -1,4 +1,4 @@
-"""A figure of one's own is an entry and a function in a folder; nothing else of the checkout is touched."""
+"""A user's figure is an entry and a function in a folder; no other file of the checkout changes."""
 
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
@@ -40,7 +40,7 @@ CONFIGURATION = {
 }
 
 
-def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
+def test_a_figure_is_drawn_by_its_function_and_again_when_that_changes(checkout):
     functions = checkout.folder / "workflow/papers/throwaway/figures.py"
     functions.parent.mkdir()
     functions.write_text(FUNCTIONS)
@@ -50,12 +50,12 @@ def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     table.parent.mkdir(parents=True)
     row = "demo-decoder,decoder,step128,128,9,0,0.0,mle,all,1.2345,,,,,99,99,,9"
     table.write_text(f"{','.join(ESTIMATE_COLUMNS)}\n{row}\n")
-    alone = ("throwaway_means", "--configfile", "throwaway.yaml", "--cores", "1")
-    alone += ("--allowed-rules", "draw_figure", "throwaway_means")
-    checkout.snakemake(*alone)
-    drawn = checkout.rows("results/figures/throwaway_means.csv")
-    assert [row["value"] for row in drawn] == ["1.23"]
+    arguments = ("throwaway_means", "--configfile", "throwaway.yaml", "--cores", "1")
+    arguments += ("--allowed-rules", "draw_figure", "throwaway_means")
+    checkout.snakemake(*arguments)
+    rows = checkout.read_rows("results/figures/throwaway_means.csv")
+    assert [row["value"] for row in rows] == ["1.23"]
     functions.write_text(FUNCTIONS.replace("Draw means", "Draw the means"))
-    assert "draw_figure" not in checkout.planned(*alone)
+    assert "draw_figure" not in checkout.plan_jobs(*arguments)
     functions.write_text(FUNCTIONS.replace('"value"]', '"batch_sd"]'))
-    assert checkout.planned(*alone)["draw_figure"] == 1
+    assert checkout.plan_jobs(*arguments)["draw_figure"] == 1

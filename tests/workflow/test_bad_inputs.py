@@ -1,6 +1,6 @@
-"""Bad inputs as the command shows them: one sentence as the last word, status 1, nothing left behind.
+"""Bad inputs end the command with one sentence and status 1, and leave no results.
 
-What else is refused is in tests/unit/test_bad_configurations.py, which starts no Snakemake.
+Other bad inputs are in tests/unit/test_bad_configurations.py, which starts no Snakemake.
 """
 
 import pytest
@@ -71,20 +71,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_refused_in_one_sentence_before_any_job(checkout, name):
+def test_bad_inputs_are_refused_in_one_sentence_before_any_job(checkout, name):
     content, arguments, sentence = CASES[name]
     file = checkout.folder / "case.yaml"
     file.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
-    configured = ("--configfile", "config/demo.yaml", "case.yaml")
-    said = checkout.snakemake("--dry-run", *configured, *arguments, succeeds=False)
-    lines = [line for line in said.splitlines() if line.strip()]
+    configuration = ("--configfile", "config/demo.yaml", "case.yaml")
+    output = checkout.snakemake("--dry-run", *configuration, *arguments, succeeds=False)
+    lines = [line for line in output.splitlines() if line.strip()]
     assert sentence in lines[-1]
     assert sum(sentence in line for line in lines) == 1
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert not (checkout.folder / "results").exists()
 
 
-def test_a_figure_is_planned_though_choices_that_it_does_not_need_are_wrong(checkout):
+def test_a_figure_is_planned_despite_wrong_choices_that_it_does_not_need(checkout):
     checkout.write("case.yaml", {"choices": {"text": ["enwik"]}})
-    configured = ("--configfile", "config/demo.yaml", "case.yaml")
-    assert checkout.planned("figure_4", *configured)["draw_figure"] == 1
+    configuration = ("--configfile", "config/demo.yaml", "case.yaml")
+    assert checkout.plan_jobs("figure_4", *configuration)["draw_figure"] == 1

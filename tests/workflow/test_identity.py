@@ -1,4 +1,4 @@
-"""A finished run: a result belongs to what it was computed from, and damage to it is refused."""
+"""In a finished run results are computed again when their inputs change, and damaged files are refused."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import tiny_runs
 from checkouts import Checkout, check_out
 
 TINY = ("--configfile", "tiny.yaml", "--cores", "2")
-CHANGED = ("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
+CHANGED_CONFIGURATION = ("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
 FORWARD_PASS, MEASURE = "dump_embeddings", "measure"
 EDITS = "results/tables/edits/tiny.csv"
 EDITING = {
@@ -26,62 +26,62 @@ EDITING = {
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Checkout:
-    """A run that has ended well and keeps its hidden states. Tests work on copies with their times."""
+def finished_run(tmp_path_factory) -> Checkout:
+    """A finished run that keeps its hidden states; tests work on copies that keep the times of files."""
     checkout = check_out(tmp_path_factory.mktemp("finished") / "checkout")
     settings = tiny_runs.set_up(checkout)
     checkout.write("tiny.yaml", {**settings, "embeddings": {"keep": True}})
     checkout.snakemake(*TINY, "--quiet", "rules")
-    assert checkout.planned(*TINY) == {}
+    assert checkout.plan_jobs(*TINY) == {}
     return checkout
 
 
 @pytest.fixture
-def copy(finished, tmp_path) -> Checkout:
-    subprocess.run(["cp", "-a", finished.folder, tmp_path / "copy"], check=True)
+def copy(finished_run, tmp_path) -> Checkout:
+    subprocess.run(["cp", "-a", finished_run.folder, tmp_path / "copy"], check=True)
     return Checkout(tmp_path / "copy")
 
 
-def test_a_folder_that_is_copied_with_its_times_or_moved_has_nothing_to_do(copy, tmp_path):
-    assert copy.planned(*TINY) == {}
+def test_a_moved_or_copied_folder_has_no_jobs(copy, tmp_path):
+    assert copy.plan_jobs(*TINY) == {}
     shutil.move(copy.folder, tmp_path / "elsewhere")
-    assert Checkout(tmp_path / "elsewhere").planned(*TINY) == {}
+    assert Checkout(tmp_path / "elsewhere").plan_jobs(*TINY) == {}
 
 
-def test_comments_and_docstrings_are_no_reason(copy):
+def test_comments_and_docstrings_rerun_no_job(copy):
     for file in (copy.folder / "workflow").rglob("*.py"):
         source = file.read_text().replace('"""', '"""Indeed: ', 1)
         file.write_text(f"{source}\n# A comment.\n")
-    assert copy.planned(*TINY) == {}
+    assert copy.plan_jobs(*TINY) == {}
 
 
-def test_an_edited_formula_is_measured_again_and_nothing_is_run_again(copy):
+def test_an_edited_formula_reruns_measurements_but_no_forward_pass(copy):
     file = copy.folder / "workflow/shape_of_learning/estimators/anisotropy.py"
     file.write_text(f"{file.read_text()}\nADDED_BY_A_TEST = 1\n")
-    planned = copy.planned(*TINY)
-    assert planned[MEASURE] > 0
-    assert FORWARD_PASS not in planned
-    assert "pretrain_model" not in planned
+    jobs = copy.plan_jobs(*TINY)
+    assert jobs[MEASURE] > 0
+    assert FORWARD_PASS not in jobs
+    assert "pretrain_model" not in jobs
 
 
-def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
-    def planned(**changes: object) -> dict[str, int]:
+def test_only_settings_that_change_numbers_rerun_jobs(copy):
+    def plan_with_changes(**changes: object) -> dict[str, int]:
         copy.write("changes.yaml", changes)
-        return copy.planned(*CHANGED)
+        return copy.plan_jobs(*CHANGED_CONFIGURATION)
 
     mirrors = {"urls": ["export.xml", "https://example.org/export.xml"]}
     harmless = {"corpus": {"sources": {"export": mirrors}}, "forward": {"threads": 2}}
-    # But for the record of what was configured.
-    assert {*planned(**harmless)} <= {"provenance", "all", "total"}
-    assert planned(sampling={"windows": 31})[FORWARD_PASS] == 2
+    # Only the record of the configuration is written again.
+    assert {*plan_with_changes(**harmless)} <= {"provenance", "all", "total"}
+    assert plan_with_changes(sampling={"windows": 31})[FORWARD_PASS] == 2
     # Another estimator, or other tokens.
     for changes in ({"estimators": ["anisotropy", "two_nn", "mle"]}, {"first_token": "drop"}):
-        more = planned(measurement=changes)
+        more = plan_with_changes(measurement=changes)
         assert FORWARD_PASS not in more
         assert more[MEASURE] > 0
 
 
-def test_one_changed_field_of_a_job_is_a_reason(copy):
+def test_one_changed_field_of_a_job_reruns_it(copy):
     """Snakemake compares a job that is a named tuple; it would silently ignore a dataclass."""
     folder = copy.folder / "workflow/papers/shape_of_learning"
     for name, old, new in (
@@ -92,10 +92,12 @@ def test_one_changed_field_of_a_job_is_a_reason(copy):
         assert old in text
         (folder / name).write_text(text.replace(old, new))
     copy.write("changes.yaml", {"bad_checkpoints": "flag"})
-    assert {"judge_claims", "draw_figure", "judge_checkpoints"} <= rules_with_changed_params(copy)
+    assert {"judge_claims", "draw_figure", "judge_checkpoints"} <= list_rules_with_changed_params(
+        copy
+    )
     copy.write("changes.yaml", {"measurement": {"neighbours": 130}})
-    assert {MEASURE, "measure_controls"} <= rules_with_changed_params(copy)
-    # A job shows a change of its own only while those before it have none.
+    assert {MEASURE, "measure_controls"} <= list_rules_with_changed_params(copy)
+    # Snakemake shows the change of a job only if no earlier job changes.
     recipe = {**tiny_runs.RECIPE, "learning_rate": 0.004}
     for rule, settings, model in (
         ("clean_corpus", {"corpus": {"first_bytes": 10**6}}, {}),
@@ -104,79 +106,79 @@ def test_one_changed_field_of_a_job_is_a_reason(copy):
     ):
         copy.write("config/models/tiny.yaml", {"tiny": {**tiny_runs.MODEL, **model}})
         copy.write("changes.yaml", settings)
-        assert rule in rules_with_changed_params(copy)
+        assert rule in list_rules_with_changed_params(copy)
 
 
-def test_one_changed_field_of_the_explorer_or_of_the_editing_of_blocks_is_a_reason(copy):
-    def rules(target: str, *only: str) -> set[str]:
-        return rules_with_changed_params(copy, *only, "--", target)
+def test_one_changed_field_of_the_explorer_or_of_the_editing_of_blocks_reruns_them(copy):
+    def list_rules(target: str, *only: str) -> set[str]:
+        return list_rules_with_changed_params(copy, *only, "--", target)
 
     copy.write("config/models/tiny.yaml", {"tiny": {**tiny_runs.MODEL, "label": "Small"}})
     copy.write("changes.yaml", {})
     only = "--allowed-rules", "draw_explorer"  # findings name models by their labels, too
-    assert rules("results/explorer.html", *only) == {"draw_explorer"}
+    assert list_rules("results/explorer.html", *only) == {"draw_explorer"}
     copy.write("changes.yaml", {"block_editing": EDITING})
-    copy.snakemake(EDITS, *CHANGED, "--quiet", "rules")
-    assert copy.planned(EDITS, *CHANGED) == {}
-    for changed in ({"evaluation_windows": 9}, {"distillation_steps": 2}):
-        copy.write("changes.yaml", {"block_editing": {**EDITING, **changed}})
-        assert rules(EDITS) == {"edit_blocks"}
+    copy.snakemake(EDITS, *CHANGED_CONFIGURATION, "--quiet", "rules")
+    assert copy.plan_jobs(EDITS, *CHANGED_CONFIGURATION) == {}
+    for changes in ({"evaluation_windows": 9}, {"distillation_steps": 2}):
+        copy.write("changes.yaml", {"block_editing": {**EDITING, **changes}})
+        assert list_rules(EDITS) == {"edit_blocks"}
 
 
-def rules_with_changed_params(copy: Checkout, *options: str) -> set[str]:
-    """The rules of jobs that run again because what they are told has changed."""
-    said = copy.snakemake(*CHANGED, "--dry-run", *options)
-    jobs = re.split(r"^(?:local)?rule ", said, flags=re.MULTILINE)
+def list_rules_with_changed_params(copy: Checkout, *options: str) -> set[str]:
+    """List the rules of jobs that run again because their parameters have changed."""
+    output = copy.snakemake(*CHANGED_CONFIGURATION, "--dry-run", *options)
+    jobs = re.split(r"^(?:local)?rule ", output, flags=re.MULTILINE)
     return {job.partition(":")[0] for job in jobs if "Params have changed" in job}
 
 
-def test_other_weights_of_ones_own_with_an_old_time_are_a_reason(copy):
-    saved = copy.folder / "results/pretrained/tiny/step1"
-    shutil.copytree(saved, copy.folder / "mine")
+def test_changed_weights_with_their_old_time_rerun_the_forward_pass(copy):
+    checkpoint = copy.folder / "results/pretrained/tiny/step1"
+    shutil.copytree(checkpoint, copy.folder / "mine")
     copy.write("config/models/own.yaml", {"own": {"path": "mine"}})
     copy.write("changes.yaml", {"models": ["own"]})
-    target = ("results/losses/own/main.csv", *CHANGED)
+    target = ("results/losses/own/main.csv", *CHANGED_CONFIGURATION)
     copy.snakemake(*target, "--quiet", "rules")
-    assert copy.planned(*target) == {}
+    assert copy.plan_jobs(*target) == {}
     shutil.move(copy.folder / "mine", copy.folder / "elsewhere")
     copy.write("config/models/own.yaml", {"own": {"path": "elsewhere"}})
-    assert copy.planned(*target) == {}
+    assert copy.plan_jobs(*target) == {}
     weights = copy.folder / "elsewhere/model.safetensors"
-    replaced(weights, flipped(weights.read_bytes()))
-    assert copy.planned(*target)[FORWARD_PASS] == 1
+    replace_content(weights, flip_bit(weights.read_bytes()))
+    assert copy.plan_jobs(*target)[FORWARD_PASS] == 1
 
 
-def replaced(file: Path, content: bytes) -> None:
+def replace_content(file: Path, content: bytes) -> None:
     """Give a file another content and its old time."""
-    before = file.stat()
+    status = file.stat()
     file.write_bytes(content)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def flipped(content: bytes) -> bytes:
+def flip_bit(content: bytes) -> bytes:
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
 
 
-# What was damaged since it was written is refused where it is used.
+# A damaged file is refused by the job that reads it.
 
 
 @pytest.mark.parametrize(
     ("file", "damage", "target"),
     [
-        ("layer_1.h5", flipped, "isotropy/layer_1.csv"),
+        ("layer_1.h5", flip_bit, "isotropy/layer_1.csv"),
         ("layer_0.h5", lambda content: content[: len(content) // 2], "dimension/layer_0.csv"),
     ],
 )
-def test_a_damaged_file_is_refused_by_name(copy, file, damage, target):
+def test_a_damaged_file_is_refused_with_its_name(copy, file, damage, target):
     target = f"results/measurements/tiny/step1/{target}"
     (copy.folder / target).unlink()
     states = copy.folder / "results/embeddings/tiny/step1" / file
-    replaced(states, damage(states.read_bytes()))
-    # Times of what lies between are no reason: nothing else shall be made anew.
-    said = copy.snakemake(*TINY, "--rerun-triggers", "params", "--", target, succeeds=False)
-    (sentence,) = {line for line in said.splitlines() if line.startswith("ERROR: ")}
+    replace_content(states, damage(states.read_bytes()))
+    # With this trigger no other job runs again.
+    output = copy.snakemake(*TINY, "--rerun-triggers", "params", "--", target, succeeds=False)
+    (sentence,) = {line for line in output.splitlines() if line.startswith("ERROR: ")}
     assert file in sentence
     assert re.search(r"delete .* run again|run again .*delete", sentence)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert not (copy.folder / target).exists()

@@ -1,4 +1,4 @@
-"""A package that a user installs brings measures of its own, without a change of this repository."""
+"""A package that a user installs adds measures without a change of this repository."""
 
 import subprocess
 import sys
@@ -63,24 +63,24 @@ RUN = (
     *("results/tables/estimates.csv", "results/tables/changes.csv"),
     *("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2"),
 )
-# One of each family at least.
+# Every family has at least one measure.
 OURS = ["anisotropy", "rankme", "linearity_held_out", "linearity_without_first_token"]
 ESTIMATORS = [*OURS, "intra_window_cosine", "gap", "moved", "norm_before"]
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that has ours and the package."""
+    """The Python of an environment with our packages and the user's package."""
     environment, source = (tmp_path_factory.mktemp("more") / name for name in ("env", "source"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     paths = {"base": str(environment), "platbase": str(environment)}
-    own = Path(sysconfig.get_path("purelib", "venv", paths))
-    (own / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    packages = Path(sysconfig.get_path("purelib", "venv", paths))
+    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     source.mkdir()
     for name, content in PACKAGE.items():
         (source / name).write_text(content)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
-    options = ("--no-build-isolation", "--no-deps", "--no-index", "--target", own)
+    options = ("--no-build-isolation", "--no-deps", "--no-index", "--target", packages)
     subprocess.run([*pip, *options, source], check=True)
     return environment / "bin/python"
 
@@ -90,10 +90,10 @@ def checkout(checkout: Checkout, python: Path) -> Checkout:
     return Checkout(checkout.folder, python)
 
 
-def values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], float]:
+def read_values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], float]:
     return {
         (row["revision"], int(row["layer"]), int(row["batch"])): float(row["value"])
-        for row in checkout.rows("results/tables/measurements.csv")
+        for row in checkout.read_rows("results/tables/measurements.csv")
         if row["estimator"] == estimator
     }
 
@@ -105,8 +105,8 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
     settings["measurement"]["estimators"] = ESTIMATORS
     checkout.write("tiny.yaml", settings)
     checkout.snakemake(*RUN)
-    assert values(checkout, "gap").keys() == values(checkout, "anisotropy").keys()
-    moved, norms = values(checkout, "moved"), values(checkout, "norm_before")
+    assert read_values(checkout, "gap").keys() == read_values(checkout, "anisotropy").keys()
+    distances, norms = read_values(checkout, "moved"), read_values(checkout, "norm_before")
     for revision in ("step0", "step1"):
         states = []
         for name in ("layer_0", "layer_1", "layer_1_before_final_norm"):
@@ -114,23 +114,25 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
             with h5py.File(path) as file:
                 states.append(file["embeddings"][()].astype(float))
         distance = np.linalg.norm((states[1] - states[0]).mean(axis=0))
-        assert moved[revision, 1, 0] == pytest.approx(distance, rel=1e-6)
+        assert distances[revision, 1, 0] == pytest.approx(distance, rel=1e-6)
         for layer, state in ((0, states[0]), (1, states[2])):
             largest = max(norms[key] for key in norms if key[:2] == (revision, layer))
             assert largest == pytest.approx(np.linalg.norm(state, axis=1).max(), rel=1e-6)
-    # One layer and the average over it.
-    of_blocks = [
-        row for row in checkout.rows("results/tables/estimates.csv") if row["estimator"] == "moved"
+    # The rows are of one layer, and of the average over it.
+    block_rows = [
+        row
+        for row in checkout.read_rows("results/tables/estimates.csv")
+        if row["estimator"] == "moved"
     ]
-    assert [row["layer"] for row in of_blocks] == ["1", "", "1", ""]
-    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_blocks)
+    assert [row["layer"] for row in block_rows] == ["1", "", "1", ""]
+    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in block_rows)
 
-    # An edit of the function is the jobs of its family.
+    # An edit of the function reruns the jobs of its family.
     (module,) = checkout.python.parents[1].rglob("gap_of_shapes.py")
     module.write_text(module.read_text() + "OTHER = 1\n")
-    assert checkout.planned(*RUN)["measure"] == 4
+    assert checkout.plan_jobs(*RUN)["measure"] == 4
 
-    # In memory the same bytes.
+    # A run in memory gives the same bytes.
     settings |= {"embeddings": {"dump": False}, "run": "memory"}
     checkout.write("memory.yaml", settings)
     tables = [f"results/memory/tables/{name}.csv" for name in ("estimates", "measurements")]
@@ -140,5 +142,5 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
     assert len(files) == 2 * (4 * 2 + 1)  # checkpoints; families of two layers, and of one block
     for file in files:
         name = file.relative_to(results / "measurements")
-        beside = results / "memory/measurements_in_memory" / name
-        assert beside.read_bytes() == file.read_bytes(), file
+        table_in_memory = results / "memory/measurements_in_memory" / name
+        assert table_in_memory.read_bytes() == file.read_bytes(), file

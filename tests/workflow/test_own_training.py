@@ -1,4 +1,4 @@
-"""A training run of one's own, as the library's Trainer saves it, becomes a curve."""
+"""A user's training run, as the library's Trainer saves it, becomes a curve."""
 
 import shutil
 import sys
@@ -13,11 +13,11 @@ from tiny_models import CONFIGURATIONS, TEXT, save_tokenizer
 
 RUN = "my \"run\" {a} $(touch X) 'ü'"
 STEPS = (2, 4, 6)
-OWN = ("--configfile", "config/demo.yaml", "own.yaml", "--cores", "2")
+CONFIGURATION = ("--configfile", "config/demo.yaml", "own.yaml", "--cores", "2")
 
 
 def train(folder: Path) -> None:
-    """Six updates of a small decoder, saved at each second."""
+    """Train a small decoder for six updates, and save every second one."""
     save_tokenizer(folder / "words")
     words = transformers.AutoTokenizer.from_pretrained(folder / "words")
     ids = words("".join(TEXT * 40))["input_ids"]
@@ -44,10 +44,10 @@ def train(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Checkout:
+def finished_run(tmp_path_factory) -> Checkout:
     checkout = check_out(tmp_path_factory.mktemp("own") / "a \"b\" 'd' $(touch X) ü")
     train(checkout.folder)
-    # Saved twice: what is the same training may not look like it.
+    # Step 4 is saved twice, in different files.
     copy = checkout.folder / RUN / "checkpoint-5"
     shutil.copytree(checkout.folder / RUN / "checkpoint-4", copy)
     model = transformers.AutoModelForCausalLM.from_pretrained(copy)
@@ -64,29 +64,29 @@ def finished(tmp_path_factory) -> Checkout:
     }
     checkout.write("own.yaml", settings)
     checkout.snakemake(
-        *OWN, "--quiet", "rules", "--", "figure_2", "results/tables/verdicts/mine.csv"
+        *CONFIGURATION, "--quiet", "rules", "--", "figure_2", "results/tables/verdicts/mine.csv"
     )
     return checkout
 
 
-def test_each_saved_step_is_a_point_of_the_curve(finished):
-    drawn = finished.rows("results/figures/figure_2.csv")
-    # Steps 4 and 5 hold the same weights, and nothing tells whose they are.
-    assert {row["step"] for row in drawn} == {"2", "6"}
-    assert len(list((finished.folder / RUN / "checkpoint-5").glob("*.safetensors"))) > 1
-    judged = finished.rows("results/tables/verdicts/mine.csv")
-    found = [(row["revision"], row["step"], row["tokens"]) for row in judged]
-    assert found == [(f"step{n}", str(n), str(64 * n)) for n in (2, 4, 5, 6)]
-    assert all(float(row["loss"]) > 0 for row in judged)
-    assert not [path for path in finished.folder.rglob("X") if path.name == "X"]
+def test_each_saved_step_is_a_point_of_the_curve(finished_run):
+    drawn_rows = finished_run.read_rows("results/figures/figure_2.csv")
+    # Steps 4 and 5 hold the same weights, which may belong to either.
+    assert {row["step"] for row in drawn_rows} == {"2", "6"}
+    assert len(list((finished_run.folder / RUN / "checkpoint-5").glob("*.safetensors"))) > 1
+    verdict_rows = finished_run.read_rows("results/tables/verdicts/mine.csv")
+    steps = [(row["revision"], row["step"], row["tokens"]) for row in verdict_rows]
+    assert steps == [(f"step{n}", str(n), str(64 * n)) for n in (2, 4, 5, 6)]
+    assert all(float(row["loss"]) > 0 for row in verdict_rows)
+    assert not [path for path in finished_run.folder.rglob("X") if path.name == "X"]
 
 
-def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
+def test_a_training_that_was_moved_or_goes_on_reruns_only_new_steps(finished_run, tmp_path):
     checkout = Checkout(tmp_path / "copy", Path(sys.executable))
-    shutil.copytree(finished.folder, checkout.folder)
-    assert checkout.planned("figure_2", *OWN) == {}
+    shutil.copytree(finished_run.folder, checkout.folder)
+    assert checkout.plan_jobs("figure_2", *CONFIGURATION) == {}
     last = checkout.folder / RUN / "checkpoint-6"
     shutil.copytree(last, last.with_name("checkpoint-8"))
-    planned = checkout.planned("figure_2", *OWN)
-    # The new one; and that which was the last, of which figures of last checkpoints drew more.
-    assert planned["measure_checkpoint"] == 2
+    jobs = checkout.plan_jobs("figure_2", *CONFIGURATION)
+    # The new step, and the step that was the last, for which figures of last checkpoints needed more measures.
+    assert jobs["measure_checkpoint"] == 2

@@ -1,4 +1,4 @@
-"""The recipes of docs/how_to: files are written and commands run as the pages say, on a tiny model and a small text."""
+"""The recipes of docs/how_to: write their files and run their commands, on a tiny model and a small text."""
 
 import csv
 import os
@@ -17,13 +17,14 @@ from checkouts import REPOSITORY, Checkout, check_out
 from test_own_training import RUN, train
 from tiny_models import save_tiny_model
 
-# A file with its name, or commands.
+# A block is a file with its name, or commands.
 BLOCK = re.compile(
     r"^```(?:\{code-block\} \w+\n:caption: (\S+)\n\n|sh\n)(.*?)^```$", re.MULTILINE | re.DOTALL
 )
-# What a recipe leaves in results/, by its page. Other pages are run elsewhere: `paper` in tests/nightly/test_quick.py
-# with a Hub on this machine, `cluster` in tests/slurm, `environments` by `make test-conda`, `other_executors` nowhere.
-MADE = {
+# The files that a recipe makes in results/, by its page. Other pages are run elsewhere: `paper` in
+# tests/nightly/test_quick.py with a Hub on this machine, `cluster` in tests/slurm, `environments` by `make test-conda`,
+# and `other_executors` nowhere.
+RECIPE_OUTPUTS = {
     "own_model": "my-model/figures/dimension_by_depth.png my-model/figures/massive_tokens.pdf my-model/explorer.html",
     "own_run": "my-run/figures/heat_map.png my-run/figures/figure_2.png",
     "text": "one-key/explorer.html my-text/explorer.html",
@@ -37,11 +38,11 @@ MADE = {
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make demo` makes, but for packages, which are those of this environment."""
+    """An environment like that of `make demo`, with the packages of the tests."""
     folder = tmp_path_factory.mktemp("environment") / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    own = Path(sysconfig.get_path("purelib", "venv", {"base": folder, "platbase": folder}))
-    (own / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": folder, "platbase": folder}))
+    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     for name in ("pip", "snakemake"):
         program = folder / f"bin/{name}"
         program.write_text(f'#!/bin/sh\nexec {folder}/bin/python -m {name} "$@"\n')
@@ -51,7 +52,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def follow(page: str, folder: Path, environment: Path) -> None:
-    """Do what a page says."""
+    """Write the files and run the commands of a page."""
     blocks = BLOCK.findall((REPOSITORY / f"docs/how_to/{page}.md").read_text(encoding="utf-8"))
     assert blocks
     variables = Checkout(folder).environment(PIP_NO_INDEX="1", PIP_NO_BUILD_ISOLATION="0")
@@ -62,20 +63,22 @@ def follow(page: str, folder: Path, environment: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(content)
         else:
-            run = ["bash", "-euc", f"exec 2>&1\n{content}"]
-            done = subprocess.run(run, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True)
-            assert done.returncode == 0, f"{content}\n{done.stdout[-5000:]}"
+            command = ["bash", "-euc", f"exec 2>&1\n{content}"]
+            process = subprocess.run(
+                command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True
+            )
+            assert process.returncode == 0, f"{content}\n{process.stdout[-5000:]}"
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Path:
-    """A clone with tiny defaults, in which a model of one's own has been measured, by the first recipe."""
+def measured_clone(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Path:
+    """A clone with tiny defaults, in which the first recipe has measured a user's model."""
     clone = check_out(tmp_path_factory.mktemp("recipes") / "clone")
     for name in ("Snakefile", "Makefile", "profiles"):
         shutil.copy2(REPOSITORY / name, clone.folder / name, follow_symlinks=False)
     (clone.folder / ".venv").symlink_to(environment)
     defaults = yaml.safe_load((clone.folder / "config/config.yaml").read_text())
-    # What the pages name is of one paper; the demo's tests draw the figures of all.
+    # The pages need one paper; the tests of the demo draw the figures of all papers.
     defaults["papers"] = ["shape_of_learning"]
     defaults["corpus"]["source"] = "python_topics"
     defaults["sampling"] |= {"windows": 32, "window_characters": 100}
@@ -87,25 +90,25 @@ def measured(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Pat
     return clone.folder
 
 
-@pytest.mark.parametrize("page", MADE)
-def test_a_recipe_leaves_what_it_promises(page, measured, environment, tmp_path):
-    clone = shutil.copytree(measured, tmp_path / "clone", symlinks=True)
+@pytest.mark.parametrize("page", RECIPE_OUTPUTS)
+def test_a_recipe_makes_its_files(page, measured_clone, environment, tmp_path):
+    clone = shutil.copytree(measured_clone, tmp_path / "clone", symlinks=True)
     if page == "own_run":
         train(clone)
         shutil.move(clone / RUN, clone / "run")
     if page != "own_model":
         follow(page, clone, environment)
-    made = [clone / "results" / name for name in MADE[page].split()]
-    assert [file for file in made if not file.exists()] == []
+    files = [clone / "results" / name for name in RECIPE_OUTPUTS[page].split()]
+    assert [file for file in files if not file.exists()] == []
     if page == "figure":
         (verdict,) = csv.DictReader((clone / "results/claims/mine.csv").open())
         # The model of the tests has random weights.
         assert (verdict["claim"], verdict["verdict"]) == ("mle_is_low", "outside the claim")
         assert "`my-model` (loss" in verdict["because"]
-    assert page != "measure" or "spectral_entropy" in made[0].read_text()
+    assert page != "measure" or "spectral_entropy" in files[0].read_text()
 
 
-def test_another_workflow_takes_the_rules(environment, tmp_path):
+def test_another_workflow_can_use_the_rules(environment, tmp_path):
     check_out(tmp_path / "shape-of-learning")
     save_tiny_model(tmp_path / "my-model", "gpt_neox", head=True)
     follow("module", tmp_path, environment)

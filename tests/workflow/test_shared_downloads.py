@@ -1,4 +1,4 @@
-"""Runs at the same time, each in a folder of its own, whose downloads lie in one."""
+"""Two runs at the same time, in different folders, share one folder of downloads."""
 
 import hashlib
 import subprocess
@@ -36,8 +36,8 @@ def hub(tmp_path: Path, hub_program: Path) -> Iterator[Proxy]:
         yield Proxy(endpoint)
 
 
-def run_beside(folder: Path, shared: Path, export: Path) -> Checkout:
-    """A checkout whose `resources` is a link, and which keeps what it downloads."""
+def set_up_checkout(folder: Path, downloads: Path, export: Path) -> Checkout:
+    """Set up a checkout whose `resources` is a link, and which keeps its downloads."""
     checkout = check_out(folder)
     settings = tiny_runs.set_up(checkout)
     training = {"revision": "step{step}", "steps": list(STEPS)}
@@ -51,7 +51,7 @@ def run_beside(folder: Path, shared: Path, export: Path) -> Checkout:
         "corpus": {"source": "export", "sources": {"export": source}},
     }
     checkout.write("mine.yaml", {**settings, **changes})
-    (folder / "resources").symlink_to(shared)
+    (folder / "resources").symlink_to(downloads)
     return checkout
 
 
@@ -69,21 +69,28 @@ def start(checkout: Checkout, endpoint: str) -> subprocess.Popen:
 
 
 def test_two_runs_that_share_downloads_both_finish(tmp_path, hub):
-    shared = tmp_path / "shared"
-    shared.mkdir()
+    downloads = tmp_path / "shared"
+    downloads.mkdir()
     write_export(tmp_path / "export.xml", make_pages(40))
-    first, second = (run_beside(tmp_path / name, shared, tmp_path / "export.xml") for name in "ab")
+    first, second = (
+        set_up_checkout(tmp_path / name, downloads, tmp_path / "export.xml") for name in "ab"
+    )
     with serve_proxy(hub) as endpoint:
         runs = [start(first, endpoint)]
-        # From here on one run reads what the other one is about to ask for.
-        while runs[0].poll() is None and not list(shared.glob(f"checkpoints/mine/step*/{WEIGHTS}")):
+        # The second run starts when the first has a file that both need.
+        while runs[0].poll() is None and not list(
+            downloads.glob(f"checkpoints/mine/step*/{WEIGHTS}")
+        ):
             time.sleep(0.1)
         runs.append(start(second, endpoint))
-        said = [run.communicate()[0] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], said
-    tables = [[(each.folder / table).read_bytes() for table in TARGETS] for each in (first, second)]
+        outputs = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], outputs
+    tables = [
+        [(run_folder.folder / table).read_bytes() for table in TARGETS]
+        for run_folder in (first, second)
+    ]
     assert tables[0] == tables[1]
     assert hub.requests.count(WEIGHTS) == len(STEPS), "each is downloaded once"
-    # What one of them clears away, the other one still has.
-    for each in (first, second):
-        assert each.planned(*TARGETS, "--configfile", "mine.yaml") == {}
+    # A run that has ended removes no file that the other run needs.
+    for run_folder in (first, second):
+        assert run_folder.plan_jobs(*TARGETS, "--configfile", "mine.yaml") == {}

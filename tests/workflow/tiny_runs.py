@@ -1,9 +1,9 @@
-"""A run of the whole chain that is as small as it can be."""
+"""The smallest run of the whole chain."""
 
 from checkouts import Checkout
 from exports import make_pages, write_export
 
-# As little as a pretraining can do: two steps are saved, 0 and 1.
+# The shortest pretraining saves two steps, 0 and 1.
 RECIPE = {
     "architecture": "gpt_neox",
     "attention_heads": 2,
@@ -28,7 +28,7 @@ FIGURES = {
 
 
 def set_up(checkout: Checkout, name: str = "tiny") -> dict:
-    """Write a corpus of 40 pages, a model and ``tiny.yaml``, and return what the latter says."""
+    """Write a corpus of 40 pages, a model and ``tiny.yaml``; return the content of ``tiny.yaml``."""
     write_export(checkout.folder / "export.xml", make_pages(40))
     checkout.write("config/models/tiny.yaml", {name: MODEL})
     source = {"urls": ["export.xml"], "format": "mediawiki"}

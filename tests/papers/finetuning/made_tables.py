@@ -24,7 +24,7 @@ ADJUSTMENTS = [
 ]
 
 
-def task_rows(kind, model, _):
+def make_task_rows(kind, model, _):
     names = ("log_partition_isotropy", "average_cosine", "top_1_share", "top_10_share")
     shares = ("share_between_token_types", "share_between_frequency_bands")
     layers, random = range(TASK_LAYERS + 1), NUMBERS.random
@@ -45,4 +45,4 @@ def task_rows(kind, model, _):
         yield from ((*checkpoint, *row) for row in rows)
 
 
-TABLES = {kind: (TASK_COLUMNS[kind], partial(task_rows, kind)) for kind in TASK_COLUMNS}
+TABLES = {kind: (TASK_COLUMNS[kind], partial(make_task_rows, kind)) for kind in TASK_COLUMNS}

@@ -8,14 +8,14 @@ from shape_of_learning import average_cosine
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def blobs(sizes, d=12, seed=0):
-    """Far clusters of so many vectors each, in order."""
+def draw_blobs(sizes, d=12, seed=0):
+    """Draw clusters of these sizes, far from each other and in order."""
     middles = 100 * gaussian(len(sizes), d, seed)
     return np.repeat(middles, sizes, axis=0) + gaussian(sum(sizes), d, seed + 1)
 
 
 @pytest.mark.parametrize("shape", [(400, 48), (30, 48)])
-def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape):
+def test_the_remainder_without_principal_directions_has_the_smaller_eigenvalues(shape):
     X = hidden_states(*shape)
     adjustment = ClusterBased(1, 4).fit(X)
     whole_lengths = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
@@ -29,7 +29,7 @@ def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape
     np.testing.assert_allclose(rest + projection, X - X.mean(axis=0), atol=1e-9)
 
 
-def test_the_leading_directions_of_many_are_those_of_few():
+def test_leading_directions_of_a_larger_fit_are_those_of_a_smaller_one():
     X, Y = hidden_states(), hidden_states(seed=1)
     many, few = (ClusterBased(1, k).fit(X) for k in (32, 5))
     np.testing.assert_allclose(many.select_leading(5).apply(Y), few.apply(Y), atol=1e-9)
@@ -37,8 +37,8 @@ def test_the_leading_directions_of_many_are_those_of_few():
 
 
 @pytest.mark.parametrize("adjustment", [ClusterBased(1, 3), ClusterBased(9, 0)])
-def test_what_is_held_out_changes_nothing_of_the_fit(adjustment):
-    """Nor of what becomes of a vector the others that it is adjusted with."""
+def test_held_out_vectors_do_not_change_the_fit(adjustment):
+    """Nor do the vectors that are adjusted together change each other."""
     X, Y = hidden_states(), hidden_states(seed=1)
     fit = adjustment.fit(X)
     rest = fit.apply(Y)
@@ -47,9 +47,9 @@ def test_what_is_held_out_changes_nothing_of_the_fit(adjustment):
     np.testing.assert_allclose(fit.apply(Y[:1]), rest[:1], atol=1e-12)
 
 
-def test_each_cluster_gives_up_its_own_mean_and_directions_and_a_small_one_everything():
+def test_each_cluster_loses_its_mean_and_directions_and_a_small_one_everything():
     sizes = [60, 40, 3, 1]
-    X = blobs(sizes)
+    X = draw_blobs(sizes)
     adjustment = ClusterBased(4, 5).fit(X)
     assert sorted(len(direction) for direction in adjustment.directions) == [0, 2, 5, 5]
     rest = adjustment.apply(X)

@@ -1,4 +1,4 @@
-"""Probes are the regressions of other libraries, and what they are fitted on reads no held-out token."""
+"""Probes equal regressions of other libraries, and their fits read no held-out token."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_probes_are_regularised_regressions_of_scaled_features():
     np.testing.assert_allclose(predictions, Z @ ridge_weights + grades.mean(), rtol=1e-8)
 
 
-def test_pooling_is_the_mean_of_each_text_and_a_pair_is_told_by_difference_and_product():
+def test_features_of_a_text_are_its_mean_and_of_a_pair_difference_and_product():
     text_vectors = np.array([[1.0, 2], [3, 1], [0, 1], [5, 5]])
     assert probes.make_features(text_vectors, has_pairs=True).tolist() == [
         [2, 1, 3, 2],
@@ -49,10 +49,10 @@ def test_pooling_is_the_mean_of_each_text_and_a_pair_is_told_by_difference_and_p
     assert probes.pool_tokens(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
 
 
-def test_share_between_groups():
+def test_the_share_between_groups_without_effect_is_that_of_chance():
     numbers = np.random.default_rng(4)
     X, noise = numbers.normal(size=(5000, 20)), numbers.integers(250, size=5000)
-    # Of groups that say nothing (m - 1) / (n - 1), with a standard deviation of less than .002.
+    # By chance m groups of n vectors have (m - 1) / (n - 1), with a standard deviation of less than .002.
     assert share_between(X, noise) == pytest.approx(249 / 4999, abs=0.006)
     assert share_between(1e4 + X.repeat(2, axis=0), np.arange(5000).repeat(2)) == pytest.approx(1)
     assert share_between(X, np.zeros(5000)) == pytest.approx(0, abs=1e-12)
@@ -60,7 +60,7 @@ def test_share_between_groups():
     assert number_frequency_bands([5, 5, 5, 5, 9, 7, 7, 7]).tolist() == [2, 2, 2, 2, 0, 1, 1, 1]
 
 
-def split_of(numbers, examples, tokens=6, width=12):
+def draw_split(numbers, examples, tokens=6, width=12):
     labels = numbers.integers(2, size=examples)
     X = numbers.normal(size=(2, examples * tokens, width)) + labels.repeat(tokens)[:, None] / 5
     layers = dict(enumerate(X.astype(np.float32)))
@@ -68,35 +68,35 @@ def split_of(numbers, examples, tokens=6, width=12):
     return SplitVectors(layers, texts, texts, labels)
 
 
-def rows_of(train, held_out):
+def make_probe_rows(train, held_out):
     rows = make_task_rows(train, held_out, Task("accuracy", []), seed=0)["finetuning_probes"]
     return {row[1:5]: row for row in rows}
 
 
 @pytest.mark.long
-def test_what_is_fitted_on_training_tokens_reads_no_held_out_one():
-    """Then a text's prediction is the same whatever texts are beside it, so scores of halves add up."""
+def test_a_fit_to_training_tokens_reads_no_held_out_token():
+    """A prediction does not depend on the other texts, so that the mean of scores of halves is the whole score."""
     numbers = np.random.default_rng(5)
-    train, whole = split_of(numbers, 60), split_of(numbers, 40)
+    train, whole = draw_split(numbers, 60), draw_split(numbers, 40)
     halves = [
         SplitVectors({1: whole.last[half]}, *[whole.texts[:120]] * 2, whole.labels[examples])
         for half, examples in ((slice(0, 120), slice(0, 20)), (slice(120, 240), slice(20, 40)))
     ]
-    together, *apart = (rows_of(train, split) for split in (whole, *halves))
+    together, *apart = (make_probe_rows(train, split) for split in (whole, *halves))
     for name, row in together.items():
         if name[3] != "each split":
             assert row[-2] == pytest.approx(np.mean([half[name][-2] for half in apart]))
     assert len({name[3] for name in together}) == 3
-    # With two equal splits it is all the same what is fitted on which.
-    same = rows_of(train, train)
+    # With two equal splits both fits are equal.
+    same = make_probe_rows(train, train)
     for (adjustment, clusters, k, fitted_on), row in same.items():
         if fitted_on == "training":
             assert row[5:] == same[adjustment, clusters, k, "each split"][5:]
 
 
-def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
+def test_states_that_are_not_finite_give_empty_values():
     numbers = np.random.default_rng(6)
-    train, held_out = split_of(numbers, 20), split_of(numbers, 20)
+    train, held_out = draw_split(numbers, 20), draw_split(numbers, 20)
     held_out.last[7, 3] = np.nan
     tables = make_task_rows(train, held_out, Task("accuracy", []), seed=0)
     (row,) = tables.pop("finetuning_probes")

@@ -1,10 +1,10 @@
-"""What a job asks for that measures a fine-tuning on its task."""
+"""The resources of a job that measures a fine-tuning on its task."""
 
 from papers.finetuning.resources import estimate_task
 from plans import make_run
 
 
-def test_needs_grow_with_the_width_and_with_the_examples():
+def test_requested_resources_grow_with_width_and_examples():
     run = make_run({})
     model = run.models["minilm-l6-topic"]
     needs = estimate_task(model, run.settings, 8)

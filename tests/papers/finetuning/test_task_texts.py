@@ -1,4 +1,4 @@
-"""Texts and pairs of texts of a task through a model, without its special tokens."""
+"""Hidden states of the texts and pairs of texts of a task, without special tokens."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def bert(tmp_path_factory):
     return folder
 
 
-def vectors(bert, train, held_out):
+def compute_splits(bert, train, held_out):
     examples = [
         Example(split, label, "g", *([text] if isinstance(text, str) else text))
         for split, label, texts in (("held_out", 1, held_out), ("train", 0, train))
@@ -44,8 +44,8 @@ def vectors(bert, train, held_out):
     ("train", "held_out"),
     [(PAIRS, PAIRS[::-1]), (["a model", "of what the windows"], ["tokens of tokens", "x"])],
 )
-def test_each_split_has_its_layers_as_the_library_runs_its_texts(bert, train, held_out):
-    splits = vectors(bert, train, held_out)
+def test_states_of_each_split_are_those_of_the_library(bert, train, held_out):
+    splits = compute_splits(bert, train, held_out)
     tokenizer, model = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert).eval()
     assert [set(split.layers) for split in splits] == [{3}, {0, 1, 2, 3}]
     for split, texts, label in zip(splits, (train, held_out), (0, 1), strict=True):
@@ -74,4 +74,4 @@ def test_each_split_has_its_layers_as_the_library_runs_its_texts(bert, train, he
 def test_a_text_without_a_token_is_refused(text, bert):
     other = "a" if isinstance(text, str) else ("a", "b")
     with pytest.raises(InputError, match="has no token"):
-        vectors(bert, [other], [text])
+        compute_splits(bert, [other], [text])

@@ -8,12 +8,12 @@ AXES = {
     "planes": (("x",), ("y",)),
     "isotropy_and_loss": (("loss",), ("value",)),
 }
-OF_MATRICES = ("isotropy_by_model", "isotropy_by_step", "final_norm_by_step", "planes")
-SOURCES = dict.fromkeys(OF_MATRICES, "no text")
+MATRIX_FIGURES = ("isotropy_by_model", "isotropy_by_step", "final_norm_by_step", "planes")
+SOURCES = dict.fromkeys(MATRIX_FIGURES, "no text")
 
 
 def select_drawn(table):
-    """Select what is drawn of the state before the norm: the last two layers of each model."""
+    """Select the drawn rows: of the state before the norm only the last two layers of each model."""
     is_before_norm = table["estimator"].str.contains("before_norm")
     return table[
         ~is_before_norm | (table.groupby(["model", "estimator"]).cumcount(ascending=False) < 2)

@@ -1,4 +1,4 @@
-"""Isotropy of the matrices of a model, as figures draw it."""
+"""Figures of the isotropy of a model's matrices."""
 
 import random
 
@@ -12,8 +12,8 @@ STEPS = [0, 10, 100, 1000]
 RAW = "matrix_partition_isotropy"
 
 
-def weights(model, matrices=("input", "output")):
-    """A table of one model, seeded numbers of plausible size."""
+def draw_weights(model, matrices=("input", "output")):
+    """Draw the rows of one model: seeded numbers of plausible size."""
     numbers, rows = random.Random(model), []
     for step in STEPS:
         common = {"model": model, "role": "decoder", "revision": f"step{step}", "step": step}
@@ -24,7 +24,7 @@ def weights(model, matrices=("input", "output")):
     return rows
 
 
-def drawn_weights(function, rows, verdicts_by_step=None):
+def draw_figure(function, rows, verdicts_by_step=None):
     """Draw with a loss that falls as the isotropy of `weights` does."""
     names = list(dict.fromkeys(row["model"] for row in rows)) or ["a"]
     loss = {step: 5 - step / 500 for step in STEPS}
@@ -38,17 +38,17 @@ def drawn_weights(function, rows, verdicts_by_step=None):
     return made.draw(f"papers.inherent.figures:{function}", inputs)
 
 
-def test_a_tied_matrix_is_at_both_ends():
-    rows = weights("a") + weights("b", ["tied"])
-    drawing = drawn_weights("isotropy_by_step", rows)
+def test_a_tied_matrix_is_drawn_as_input_and_output():
+    rows = draw_weights("a") + draw_weights("b", ["tied"])
+    drawing = draw_figure("isotropy_by_step", rows)
     both = [made.find_curves(drawing, panel) for panel in (0, 1)]
     tied = [row["value"] for row in rows if row["matrix"] == "tied"]
     assert [lines["M-b"].get_ydata().tolist() for lines in both] == [tied, tied]
     assert both[0]["M-a"].get_ydata().tolist() != both[1]["M-a"].get_ydata().tolist()
 
 
-def test_isotropy_and_loss_are_of_the_checkpoints_that_are_shown():
-    drawing = drawn_weights("isotropy_and_loss", weights("a"), {1000: ("broken", "no")})
+def test_isotropy_and_loss_are_drawn_for_shown_checkpoints():
+    drawing = draw_figure("isotropy_and_loss", draw_weights("a"), {1000: ("broken", "no")})
     output = drawing.table[drawing.table["matrix"] == "output"]
     assert output["step"].tolist() == [0, 10, 100]
     assert output["loss"].tolist() == [5.0, 4.98, 4.8]

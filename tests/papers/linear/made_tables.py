@@ -20,7 +20,7 @@ AXES = {
 
 
 def select_drawn(table):
-    """Perplexities of the upper panels, and percentages of the lower ones."""
+    """Select perplexities of the upper panels, and percentages of the lower panels."""
     return table.assign(
         perplexity=table["perplexity"].where(table["kind"].isin(ABOVE)),
         **{PERCENT: table[PERCENT].where(table["kind"].isin(BELOW))},
@@ -32,21 +32,21 @@ AT_EDGE = ("linearity_by_depth",)  # scores that are far below the others
 NO_CURVES = ("twins",)
 
 
-def edits(model, _):
+def make_edits(model, _):
     layers = model.shape.layers or 24
     for order, kind in product(ORDERS, KINDS):
-        alone = order == "alone"
-        for k in range(alone, layers + 1 if alone else 13):
+        is_alone = order == "alone"
+        for k in range(is_alone, layers + 1 if is_alone else 13):
             loss = 2.5 + NUMBERS.random()
-            count = (str(k), kind, 1) if alone else ("", kind, k)
+            count = (str(k), kind, 1) if is_alone else ("", kind, k)
             yield model.name, "main", order, *count, 60_000, loss, np.exp(loss), 7e9
 
 
-def fit_errors(model, _):
+def make_fit_errors(model, _):
     layers = model.shape.layers or 24
     for block in range(1, layers + 1):
         worst, *quantiles = np.sort(NUMBERS.uniform(0.001, 0.1, 9))
         yield model.name, "main", block, block / layers, 70_000, 0.98, worst, *quantiles
 
 
-TABLES = {"edits": (EDIT_COLUMNS, edits), "fit_errors": (FIT_ERROR_COLUMNS, fit_errors)}
+TABLES = {"edits": (EDIT_COLUMNS, make_edits), "fit_errors": (FIT_ERROR_COLUMNS, make_fit_errors)}

@@ -1,4 +1,4 @@
-"""The section `block_editing`: what is refused, what jobs ask for, and which models its figures draw."""
+"""The section `block_editing`: its errors, the resources of its jobs, and the models of its figures."""
 
 import re
 
@@ -26,7 +26,7 @@ def test_a_bad_section_is_refused_in_one_sentence(name):
     assert sentence in message
 
 
-def test_keys_that_are_left_out_have_their_defaults():
+def test_missing_keys_have_their_defaults():
     section = make_run({"block_editing": {"learning_rate": "2E-5"}}).settings["block_editing"]
     assert section["learning_rate"] == 2e-5
     assert section["orders"][-1] == "alone"
@@ -45,7 +45,7 @@ def test_keys_that_are_left_out_have_their_defaults():
     ],
     ids=["an encoder", "too few blocks"],
 )
-def test_blocks_that_there_are_not_are_refused_before_any_job(checkout, section, model, sentence):
+def test_impossible_blocks_are_refused_before_any_job(checkout, section, model, sentence):
     checkout.write("case.yaml", {"block_editing": section})
     options = ("--configfile", "config/demo.yaml", "case.yaml")
     target = f"results/tables/edits/{model}.csv"
@@ -54,7 +54,7 @@ def test_blocks_that_there_are_not_are_refused_before_any_job(checkout, section,
     assert "Traceback" not in output
 
 
-def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
+def test_requested_resources_grow_with_width_and_changed_blocks():
     run = make_run({})
     model = run.models["demo-decoder"]
     needs = estimate_editing(model, run.settings, 8)
@@ -66,7 +66,7 @@ def test_needs_grow_with_the_width_and_with_the_blocks_that_are_changed():
     assert estimate_editing(model, more, 8).minutes > needs.minutes
 
 
-def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
+def test_figures_draw_only_the_models_that_they_can_show():
     figures = {"linear_figure_4": "all", "linear_figure_9": ["minilm-l6", "demo-decoder"]}
     run = make_run({"figures": figures})
     assert run.shown_models["linear_figure_9"] == ("demo-decoder",)
@@ -75,7 +75,7 @@ def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     assert run.shown_models["linear_figure_4"] == ("demo-decoder", "demo-twin")
 
 
-def test_figures_of_changed_blocks_say_how_many_windows_these_read():
+def test_figures_of_changed_blocks_state_their_number_of_windows():
     run = make_run({})
     settings = run.settings
     for target, key in (

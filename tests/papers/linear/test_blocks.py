@@ -31,7 +31,7 @@ SHAPE = Shape("decoder", 3, WIDTH, WIDTH)
 PROTOCOL = SamplingProtocol(1, 64, 0)
 EDITING = Editing(
     fitting_windows=24,
-    evaluation_windows=7,  # all that there are
+    evaluation_windows=7,  # all windows of the end of the text
     most_blocks=2,
     orders=("most_linear_first", "least_linear_first", "alone"),
     kinds=("dropped", "replaced", "maps_distilled", "all_distilled"),
@@ -46,8 +46,8 @@ def checkpoints(tmp_path_factory):
 
 
 @pytest.fixture
-def blocks_of(checkpoints):
-    """A model that is loaded anew, its blocks, and texts that are tokenised for it."""
+def load_blocks(checkpoints):
+    """Load a model anew; return it with its blocks and its tokenised texts."""
 
     def load(name):
         sample = load_sample(checkpoints(name), WIDTHS[name], WINDOWS)
@@ -56,18 +56,18 @@ def blocks_of(checkpoints):
     return load
 
 
-def logits(forward, ids=IDS):
+def compute_logits(forward, ids=IDS):
     with torch.no_grad():
         return forward.head.model(input_ids=torch.from_numpy(ids)).logits.clone()
 
 
-def states(forward):
+def record_model_states(forward):
     with torch.no_grad():
         arguments = {"input_ids": torch.from_numpy(IDS), "output_hidden_states": True}
         return [state.clone() for state in forward.model(**arguments).hidden_states]
 
 
-def random_map(seed):
+def draw_map(seed):
     random = np.random.default_rng(seed)
     weight = np.eye(WIDTH) + random.normal(size=(WIDTH, WIDTH)) / 20
     return maps.AffineMap(weight, random.normal(size=WIDTH) / 5)
@@ -75,71 +75,67 @@ def random_map(seed):
 
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("recorded_before", [True, False])
-def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
-    name, recorded_before, blocks_of
-):
-    forward, blocks, _ = blocks_of(name)
+def test_replaced_blocks_are_recorded_and_restored(name, recorded_before, load_blocks):
+    forward, blocks, _ = load_blocks(name)
     if recorded_before:  # the library hooks its blocks when hidden states are first asked for
-        states(forward)
+        record_model_states(forward)
     weights = {key: value.clone() for key, value in forward.head.model.state_dict().items()}
-    modules, logits_before = list(forward.model.modules()), logits(forward)
+    modules, logits_before = list(forward.model.modules()), compute_logits(forward)
     with (
         suppress(ZeroDivisionError),
-        blocks.replace_blocks({1: random_map(1), 3: torch.nn.Identity()}),
+        blocks.replace_blocks({1: draw_map(1), 3: torch.nn.Identity()}),
     ):
-        new_states = states(forward)
+        new_states = record_model_states(forward)
         assert len(new_states) == LAYERS + 1
         for state, width in zip(new_states, WIDTHS[name], strict=True):
             assert state.shape == (*IDS.shape, width)
-        torch.testing.assert_close(new_states[1], random_map(1)(new_states[0]))
-        assert not torch.equal(logits(forward), logits_before)
+        torch.testing.assert_close(new_states[1], draw_map(1)(new_states[0]))
+        assert not torch.equal(compute_logits(forward), logits_before)
         assert type(blocks._blocks[0]) is not type(modules[0])
         assert isinstance(blocks._blocks[0], type(blocks._blocks[1]))
-        raise ZeroDivisionError  # they come back after an error, too
+        raise ZeroDivisionError  # the blocks are restored after an error, too
     assert all(a is b for a, b in zip(forward.model.modules(), modules, strict=True))
     weights_after = forward.head.model.state_dict()
     assert all(torch.equal(weights_after[key], value) for key, value in weights.items())
-    assert len(states(forward)) == LAYERS + 1
-    assert torch.equal(logits(forward), logits_before)
+    assert len(record_model_states(forward)) == LAYERS + 1
+    assert torch.equal(compute_logits(forward), logits_before)
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_states_are_those_of_the_library_and_a_dropped_block_is_one_that_the_model_does_not_have(
-    name, blocks_of
-):
-    forward, blocks, _ = blocks_of(name)
+def test_states_are_those_of_the_library_and_a_dropped_block_is_absent(name, load_blocks):
+    forward, blocks, _ = load_blocks(name)
     with torch.no_grad():
         block_states = blocks.compute_states(list(IDS), 0)
     assert len(block_states) == LAYERS + 1
-    # But for the last, which the library takes after the final norm.
-    assert all(map(torch.equal, block_states[:-1], states(forward)))
+    # The library's last state is the one after the final norm.
+    assert all(map(torch.equal, block_states[:-1], record_model_states(forward)))
     assert block_states[-1].shape == (*IDS.shape, WIDTH)
     with blocks.replace_blocks({2: torch.nn.Identity()}):
-        logits_without_block = logits(forward)
+        logits_without_block = compute_logits(forward)
     del blocks._blocks[1]
     forward.config.num_hidden_layers = LAYERS - 1
-    assert torch.equal(logits(forward), logits_without_block)
+    assert torch.equal(compute_logits(forward), logits_without_block)
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom"])
-def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, blocks_of):
-    forward, blocks, windows = blocks_of(name)
-    with blocks.replace_blocks({number: random_map(number) for number in (1, 2, 3)}):
-        expected_logits = logits(forward)
+def test_replacing_linear_blocks_by_their_maps_keeps_the_logits(name, load_blocks):
+    forward, blocks, windows = load_blocks(name)
+    with blocks.replace_blocks({number: draw_map(number) for number in (1, 2, 3)}):
+        expected_logits = compute_logits(forward)
         fitted_blocks = maps.fit_blocks(maps.TeacherStates(blocks, windows, 0).states)
         with blocks.replace_blocks(
             {number: fitted_blocks[number - 1].make_map() for number in (1, 2, 3)}
         ):
-            new_logits = logits(forward)
+            new_logits = compute_logits(forward)
     assert min(block.linearity for block in fitted_blocks) > 1 - 1e-9
-    # Of states in float32, 30 of which share a map's coordinate.
+    # States are float32, and 30 of them are summed in each coordinate of a map.
     torch.testing.assert_close(
         new_logits, expected_logits, rtol=1e-3, atol=1e-3 * float(expected_logits.abs().max())
     )
-    assert not torch.allclose(logits(forward), expected_logits, atol=0.1)
+    assert not torch.allclose(compute_logits(forward), expected_logits, atol=0.1)
 
 
-def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused():
+def test_states_that_are_not_finite_leave_values_empty_and_too_few_are_refused():
     x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
     fitted_blocks = maps.fit_blocks([x, x, np.full_like(x, np.nan)])
     assert fitted_blocks[0].linearity == pytest.approx(1)
@@ -152,12 +148,14 @@ def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused()
         maps.fit_blocks([x[:5], x[:5]])
 
 
-def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_of):
-    forward, blocks, windows = blocks_of("gpt_neox")
+def test_distillation_reduces_the_error_and_trains_only_its_parameters(load_blocks):
+    forward, blocks, windows = load_blocks("gpt_neox")
     teacher = maps.TeacherStates(blocks, windows, 0)
     poor = maps.AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
-        assert teacher.compute_error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
+        assert (
+            teacher.compute_error(blocks, 1, range(30)) < 1e-6
+        )  # the unchanged model has no error
     with blocks.replace_blocks({2: poor}):
         error_before = teacher.compute_error(blocks, 2, range(30)).item()
         distillation = Distillation(steps=30, windows=4, learning_rate=0.01)
@@ -166,8 +164,8 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_
     assert not any(weight.requires_grad for weight in forward.head.model.parameters())
 
 
-def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_anew():
-    """By hand, of the error sum(gradient x parameter)."""
+def test_distillation_is_adam_with_a_rate_that_falls_to_zero():
+    """Compared with Adam by hand for the error sum(gradient x parameter)."""
     calls = []
 
     class Teacher:
@@ -195,13 +193,13 @@ def text(tmp_path_factory):
     return path
 
 
-def editor_of(checkpoint, text) -> Editor:
+def make_editor(checkpoint, text) -> Editor:
     return Editor(text, PROTOCOL, EDITING, checkpoint, SHAPE, device=torch.device("cpu"))
 
 
-def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(checkpoints, text):
+def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_restored(checkpoints, text):
     checkpoint = checkpoints("gpt_neox")
-    editor = editor_of(checkpoint, text)
+    editor = make_editor(checkpoint, text)
     model = editor._sample.forward.head.model
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     edits = list(editor.measure_edits())
@@ -229,11 +227,11 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
         WIDTH * WIDTH + WIDTH
     )
     assert all(torch.equal(model.state_dict()[key], value) for key, value in weights.items())
-    assert list(editor_of(checkpoint, text).measure_edits()) == edits, "to the bit, without times"
+    assert list(make_editor(checkpoint, text).measure_edits()) == edits, "to the bit, without times"
 
 
-def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, text):
-    editor = editor_of(checkpoints("gpt_neox"), text)
+def test_the_loss_at_the_end_of_the_text_is_that_of_the_library(checkpoints, text):
+    editor = make_editor(checkpoints("gpt_neox"), text)
     unchanged_edit = next(editor.measure_edits())
     model = transformers.AutoModelForCausalLM.from_pretrained(checkpoints("gpt_neox"))
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints("gpt_neox"))
@@ -253,4 +251,4 @@ def test_a_checkpoint_without_a_head_is_refused(checkpoints, text, tmp_path):
     bare.save_pretrained(tmp_path)
     transformers.AutoTokenizer.from_pretrained(checkpoints("gpt_neox")).save_pretrained(tmp_path)
     with pytest.raises(InputError, match="has no language-model head"):
-        editor_of(tmp_path, text)
+        make_editor(tmp_path, text)

@@ -1,4 +1,4 @@
-"""Twins, changes by fine-tuning and errors of tokens, as figures draw them."""
+"""Figures of twins, of changes by fine-tuning and of errors of tokens."""
 
 import numpy as np
 import pandas as pd
@@ -10,72 +10,72 @@ from shape_of_learning.figures.style import SUSPECT
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 
-def steps_of(model, first=5.0, last=4.0, **facts):
-    """The two saved steps of a training, the later one first."""
+def make_steps(model, first=5.0, last=4.0, **facts):
+    """Make the rows of the two saved steps of a training, the later step first."""
     empty = dict.fromkeys(TRAINING_COLUMNS, np.nan) | {"model": model}
     both = ((128, last), (0, first))
     return [{**empty, "step": step, "held_out_loss": loss, **facts} for step, loss in both]
 
 
-OF_TWINS = ("linearity_increment", "linearity_increment_adjusted", "anisotropy", "two_nn")
+TWIN_MEASURES = ("linearity_increment", "linearity_increment_adjusted", "anisotropy", "two_nn")
 
 
-def drawn_trainings(function, rows, names, *training, **tables):
+def draw_trainings(function, rows, names, *training, **tables):
     table = pd.DataFrame([row for steps in training for row in steps], columns=TRAINING_COLUMNS)
     models = list(dict.fromkeys(row["model"] for row in rows))
     inputs = made.make_inputs(models, *names, rows=rows, training=table, **tables)
     return made.draw(f"papers.linear.figures:{function}", inputs)
 
 
-def test_each_twin_is_compared_with_what_it_is_the_twin_of():
+def test_each_twin_is_compared_with_its_original():
     models = ("plain1", "twin1", "plain2", "twin2", "other")
-    rows = [row for name in models for row in made.make_model_rows(name, estimators=OF_TWINS)]
+    rows = [row for name in models for row in made.make_model_rows(name, estimators=TWIN_MEASURES)]
     cosine = {"last": 3.9, "regulariser": "cosine", "strength": 0.5}
-    twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **cosine) for n in (1, 2)]
-    other_trainings = steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")
-    drawing = drawn_trainings("twins", rows, OF_TWINS, *other_trainings, *twins)
+    twins = [make_steps(f"twin{n}", twin_of=f"plain{n}", **cosine) for n in (1, 2)]
+    other_trainings = make_steps("plain1"), make_steps("plain2", last=4.2), make_steps("other")
+    drawing = draw_trainings("twins", rows, TWIN_MEASURES, *other_trainings, *twins)
     table = drawing.table.set_index(["model", "quantity"])
     means = {(r["model"], r["estimator"]): r["value"] for r in rows if r["layer"] == ""}
     for number in (1, 2):
-        for name in OF_TWINS:
+        for name in TWIN_MEASURES:
             twin_row = table.loc[f"twin{number}", name]
             both = means[f"plain{number}", name], means[f"twin{number}", name]
             assert (twin_row["plain"], twin_row["value"]) == pytest.approx(both)
             assert twin_row["difference"] == pytest.approx(both[1] - both[0])
-    # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
+    # The differences -0.1 and -0.3 have the standard deviation 0.2 / sqrt(2).
     assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.read_words(drawing)
 
 
-def test_one_pair_of_twins_is_two_points_and_several_are_lines():
-    def lines(pairs):
+def test_one_pair_of_twins_is_drawn_as_points_and_several_as_lines():
+    def list_line_styles(pairs):
         names = [f"{kind}{n}" for n in range(pairs) for kind in ("plain", "twin")]
-        rows = [r for name in names for r in made.make_model_rows(name, estimators=OF_TWINS)]
+        rows = [r for name in names for r in made.make_model_rows(name, estimators=TWIN_MEASURES)]
         recipe = {"regulariser": "cosine", "strength": 0.5}
-        twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **recipe) for n in range(pairs)]
-        plain = [steps_of(f"plain{n}") for n in range(pairs)]
-        drawing = drawn_trainings("twins", rows, OF_TWINS, *plain, *twins)
+        twins = [make_steps(f"twin{n}", twin_of=f"plain{n}", **recipe) for n in range(pairs)]
+        plain = [make_steps(f"plain{n}") for n in range(pairs)]
+        drawing = draw_trainings("twins", rows, TWIN_MEASURES, *plain, *twins)
         return {line.get_linestyle() for line in drawing.figure.axes[0].get_lines()}
 
-    assert lines(1) == {"None"}
-    assert lines(2) == {"-"}
+    assert list_line_styles(1) == {"None"}
+    assert list_line_styles(2) == {"-"}
 
 
-def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():
-    rows = [r for n in ("plain", "twin") for r in made.make_model_rows(n, estimators=OF_TWINS)]
-    twin = steps_of("twin", last=np.nan, twin_of="plain", regulariser="cosine", strength=0.5)
-    drawing = drawn_trainings("twins", rows, OF_TWINS, steps_of("plain"), twin)
+def test_a_twin_that_diverged_has_no_loss():
+    rows = [r for n in ("plain", "twin") for r in made.make_model_rows(n, estimators=TWIN_MEASURES)]
+    twin = make_steps("twin", last=np.nan, twin_of="plain", regulariser="cosine", strength=0.5)
+    drawing = draw_trainings("twins", rows, TWIN_MEASURES, make_steps("plain"), twin)
     loss = drawing.table.set_index("quantity").loc["held_out_loss"]
     assert loss["plain"] == 4.0
     assert loss[["value", "difference"]].isna().all()
 
 
-def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
+def test_the_change_by_a_fine_tuning_is_the_difference_of_its_last_and_first_step():
     names = ("linearity_increment", "linearity_increment_adjusted")
     rows = [
         r for m in ("a0", "a1") for r in made.make_model_rows(m, steps=(0, 128), estimators=names)
     ]
-    training = [steps_of(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
-    # Without group g each layer is g larger at the last step, and so is the change.
+    training = [make_steps(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
+    # Without group g each layer is larger by g at the last step, and so is the change.
     jackknife = pd.DataFrame(
         {
             **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
@@ -84,7 +84,7 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
         for row in rows
         if row["layer"] != ""
     )
-    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
+    drawing = draw_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
     half = 2.131 * np.sqrt(15 / 16 * np.square(np.arange(16) - 7.5).sum())
     (bar, *_) = drawing.figure.axes[0].collections[0].get_segments()
     assert np.ptp(bar[:, 0]) == pytest.approx(2 * half, rel=1e-3)
@@ -98,7 +98,7 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
 def test_bars_of_seeds_do_not_cover_each_other():
     names, seeds = ("linearity_increment",), [f"gpt on t, seed {seed}" for seed in range(3)]
     rows = [r for m in seeds for r in made.make_model_rows(m, steps=(0, 8), estimators=names)]
-    training = [steps_of(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
+    training = [make_steps(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
     jackknife = pd.DataFrame(
         {
             **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
@@ -107,7 +107,7 @@ def test_bars_of_seeds_do_not_cover_each_other():
         for row in rows
         if row["layer"] != ""
     )
-    drawing = drawn_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
+    drawing = draw_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
     (axes,) = drawing.figure.axes
     heights = [bar[0, 1] for bar in axes.collections[0].get_segments()]
     assert len({*heights}) == 3
@@ -133,7 +133,7 @@ def test_bands_of_errors_have_the_colours_of_the_legend():
     assert all(opacity == 1 for *_, opacity in bands)
 
 
-def test_errors_of_tokens_are_over_the_root_mean_square_length_and_no_band_is_cut():
+def test_errors_of_tokens_are_relative_to_the_root_mean_square_length():
     tokens, norms = 900, np.array([[4.0, 10, 20, 40, 50, 60, 90, 100]]) / 1000
     table = [("a", "main", 1, 1.0, tokens, 0.9, 0.1, *norms[0])]
     errors = pd.DataFrame(table, columns=[*FIT_ERROR_COLUMNS])
@@ -148,10 +148,10 @@ def test_errors_of_tokens_are_over_the_root_mean_square_length_and_no_band_is_cu
 
 
 def test_a_twin_whose_layers_are_suspect_has_a_ring():
-    rows = [r for n in ("plain", "twin") for r in made.make_model_rows(n, estimators=OF_TWINS)]
+    rows = [r for n in ("plain", "twin") for r in made.make_model_rows(n, estimators=TWIN_MEASURES)]
     rows = [row | made.SUSPECT if row["estimator"] == "two_nn" else row for row in rows]
-    twin = steps_of("twin", twin_of="plain", regulariser="cosine", strength=0.5)
-    drawing = drawn_trainings("twins", rows, OF_TWINS, steps_of("plain"), twin)
+    twin = make_steps("twin", twin_of="plain", regulariser="cosine", strength=0.5)
+    drawing = draw_trainings("twins", rows, TWIN_MEASURES, make_steps("plain"), twin)
     rings = [
         sum(line.get_label() == SUSPECT for line in axes.get_lines())
         for axes in drawing.figure.axes

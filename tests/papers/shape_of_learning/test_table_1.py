@@ -1,4 +1,4 @@
-"""Table 1: the recipes of the models whose training is followed."""
+"""Table 1 has the recipes of the models whose trainings are measured."""
 
 import yaml
 
@@ -9,7 +9,7 @@ from shape_of_learning.plan.entries import read_entries
 ENTRIES = read_entries(REPOSITORY / "config/models")
 
 
-def recipes():
+def list_recipes():
     defaults = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
     for name in defaults["figures"]["table_1"]:
         entry = ENTRIES[name][1]
@@ -18,15 +18,15 @@ def recipes():
 
 
 def test_table_1_has_the_thirteen_rows_of_the_paper_for_each_of_its_models():
-    table, markdown = training_recipes([*recipes()])
+    table, markdown = training_recipes([*list_recipes()])
     assert len(RECIPE) == 13
     assert len(table) == 6
     assert not table[[*RECIPE]].isna().any(axis=None)
     assert len(markdown.splitlines()) == 2 + 13
 
 
-def test_a_value_that_the_paper_has_wrong_stands_beside_the_right_one():
-    table, markdown = training_recipes([*recipes()])
+def test_a_wrong_value_of_the_paper_stands_beside_the_right_one():
+    table, markdown = training_recipes([*list_recipes()])
     wrong = table.set_index("model")["published"]
     assert dict(wrong[wrong != ""]) == {
         "Pythia-2.8B": "vocabulary 50257",

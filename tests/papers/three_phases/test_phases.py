@@ -10,7 +10,7 @@ from shape_of_learning.claims.page import describe_finding
 
 STEPS = (1, 4, 16, 64, 256, 1000)
 MODEL = EvidenceModel("d", "decoder", 2, last_step=1000)
-THREE = [30, 20, 13, 20, 30, 22]
+THREE_PHASES = [30, 20, 13, 20, 30, 22]
 
 
 def judge_curve(claim, last_layer, spread=0.01):
@@ -29,20 +29,20 @@ def judge_evidence(claim, last_layer, spread=0.01):
 @pytest.mark.parametrize(
     ("last_layer", "verdicts"),
     [
-        (THREE, ["supported"] * 4),
-        # Collapse alone, growth alone, and a training that ends while the rank grows.
+        (THREE_PHASES, ["supported"] * 4),
+        # A collapse alone, growth alone, and a training that ends while the rank grows.
         ([30, 20, 15, 13, 12, 11], ["supported", "contradicted", "contradicted", "contradicted"]),
         ([11, 12, 13, 15, 20, 30], ["contradicted", "supported", "contradicted", "contradicted"]),
         ([30, 20, 13, 20, 25, 30], ["supported", "supported", "contradicted", "contradicted"]),
-        # A dip near the end is no collapse at first.
+        # A dip near the end is no initial collapse.
         ([30, 30, 30, 30, 13, 30], ["contradicted", "supported", "contradicted", "contradicted"]),
         # A rise and a fall without a collapse before them.
         ([10, 14, 19, 24, 20, 14], ["contradicted", "supported", "supported", "contradicted"]),
-        # A rise between the first two steps alone.
+        # A rise between the first two steps only.
         ([10, 50, 50, 50, 50, 50], ["contradicted", "supported", "contradicted", "contradicted"]),
     ],
 )
-def test_each_phase_is_judged_alone_and_all_in_their_order(last_layer, verdicts):
+def test_each_phase_and_their_order_are_judged(last_layer, verdicts):
     claims = (
         "representations_collapse_at_first",
         "dimensions_expand_then",
@@ -52,19 +52,19 @@ def test_each_phase_is_judged_alone_and_all_in_their_order(last_layer, verdicts)
     assert [judge_curve(claim, last_layer) for claim in claims] == verdicts
 
 
-def test_the_sentence_is_of_the_last_layer_which_decides():
-    judgement = judge_evidence("dimensions_expand_then", THREE)
+def test_the_sentence_describes_the_last_layer():
+    judgement = judge_evidence("dimensions_expand_then", THREE_PHASES)
     sentence = describe_finding(CLAIMS["dimensions_expand_then"], judgement)
     assert "layer 2, is 30 at step 1, 13 (lowest) at step 16 and 22 at step 1,000" in sentence
 
 
-def test_noise_shows_no_phases():
-    assert judge_curve("phases_come_in_this_order", THREE, spread=6) == "undecided"
+def test_phases_within_the_noise_are_undecided():
+    assert judge_curve("phases_come_in_this_order", THREE_PHASES, spread=6) == "undecided"
 
 
-def test_the_exponent_goes_the_other_way():
-    inverse_values = [1 / value for value in THREE]
+def test_the_exponent_of_the_spectrum_mirrors_the_phases():
+    inverse_values = [1 / value for value in THREE_PHASES]
     assert (
         judge_curve("decay_of_eigenvalues_mirrors_it", inverse_values, spread=1e-5) == "supported"
     )
-    assert judge_curve("decay_of_eigenvalues_mirrors_it", THREE) == "contradicted"
+    assert judge_curve("decay_of_eigenvalues_mirrors_it", THREE_PHASES) == "contradicted"
