@@ -139,29 +139,29 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     return _make_drawing(inputs, figure, table)
 
 
-def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Drawing:
+def final_norm_by_depth(inputs: FigureInputs, names_before_norm: Mapping[str, str]) -> Drawing:
     """Draw figure 3: a measure of hidden states per panel by relative depth, before and after the final norm.
 
     Parameters
     ----------
     inputs : FigureInputs
-    before : mapping of str to str
+    names_before_norm : mapping of str to str
         The name of each drawn measure -> the name of the same measure whose last layer is before the final norm.
     """
     table = tables.select_layers(inputs)
-    measures = [measure for measure in inputs.measures if measure.name in before]
+    measures = [measure for measure in inputs.measures if measure.name in names_before_norm]
     styles = style.choose_line_styles(inputs.models)
     titled_tables = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in measures
     ]
-    drawn_rows = table[table["estimator"].isin(before)]
+    drawn_rows = table[table["estimator"].isin(names_before_norm)]
     notes = captions.write_footnote(replace(inputs, measures=measures), drawn_rows)
     notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(
         inputs, "depth", [titled_tables], *notes, draws_all=True
     )
     for axes, measure in zip(panels, measures, strict=True):
-        rows_before_norm = table[table["estimator"] == before[measure.name]]
+        rows_before_norm = table[table["estimator"] == names_before_norm[measure.name]]
         for name, model_rows in rows_before_norm.groupby("model", sort=False):
             end = model_rows.tail(2)
             look = styles[name]

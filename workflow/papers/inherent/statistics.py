@@ -51,28 +51,28 @@ def isotropic_matrices(data: ClaimData, estimators: tuple[str, str]) -> Units:
 
 
 def isotropy_beside_others(
-    data: ClaimData, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
+    data: ClaimData, estimators: tuple[str], models: Sequence[str], larger_models: Sequence[str]
 ) -> Units:
     """Compare the isotropy I of the output embeddings of some models with that of other models.
 
     Returns
     -------
     Units
-        Of each model that `of` names, ``isotropy``; and ``over_least`` and ``over_greatest``, the isotropy less the
-        least and the greatest isotropy of the models that `others` names.
+        Of each of `models`, ``isotropy``; and ``over_least`` and ``over_greatest``, the isotropy less the least and the
+        greatest isotropy of `larger_models`.
     """
     isotropy = {
         name: np.exp(value) for name, value in _select_last_values(data, *estimators).items()
     }
-    data.require_models(isotropy, [*of, *others], f"`{estimators[0]}`")
-    other_isotropies = [isotropy[name] for name in others]
+    data.require_models(isotropy, [*models, *larger_models], f"`{estimators[0]}`")
+    larger_isotropies = [isotropy[name] for name in larger_models]
     return {
         name: {
             "isotropy": bound_exactly(isotropy[name]),
-            "over_least": bound_exactly(isotropy[name] - min(other_isotropies)),
-            "over_greatest": bound_exactly(isotropy[name] - max(other_isotropies)),
+            "over_least": bound_exactly(isotropy[name] - min(larger_isotropies)),
+            "over_greatest": bound_exactly(isotropy[name] - max(larger_isotropies)),
         }
-        for name in of
+        for name in models
     }
 
 
@@ -102,12 +102,12 @@ def weights_beside(data: ClaimData, estimators: Sequence[str], reference: str) -
     return units
 
 
-def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: int) -> Units:
+def correlation_with_loss(data: ClaimData, estimators: tuple[str], first_step: int) -> Units:
     """Correlate changes of a measure of the output embeddings with changes of the loss, and test whether both turn.
 
-    A change is the difference from one step to the next, from `from_step` on. If two independent curves saturate, their
-    values are correlated beyond .8 in nine of ten pairs of curves, and so are their changes, which decay, in half of
-    the pairs. So a fit of decays (:data:`DECAYS`) is first subtracted from the changes of both curves.
+    A change is the difference from one step to the next, from `first_step` on. If two independent curves saturate,
+    their values are correlated beyond .8 in nine of ten pairs of curves, and so are their changes, which decay, in half
+    of the pairs. So a fit of decays (:data:`DECAYS`) is first subtracted from the changes of both curves.
 
     Returns
     -------
@@ -121,14 +121,14 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], from_step: in
     units = {}
     for name, rows in data.select_rows("weights").items():
         is_meant = rows["estimator"].isin(estimators) & rows["matrix"].isin(("output", "tied"))
-        measured_rows = rows[is_meant & (rows["step"] >= from_step)]
+        measured_rows = rows[is_meant & (rows["step"] >= first_step)]
         joined_rows = measured_rows.merge(losses, on=["model", "revision"]).dropna(
             subset=["value", "loss"]
         )
         if len(joined_rows) < FEWEST_STEPS_OF_CHANGES:
             raise NotMeasured(
                 f"model `{name}` has both `{estimators[0]}` and a loss at {len(joined_rows)} steps from step "
-                f"{from_step:,} on, but {FEWEST_STEPS_OF_CHANGES} are needed"
+                f"{first_step:,} on, but {FEWEST_STEPS_OF_CHANGES} are needed"
             )
         steps, value, loss = (
             joined_rows.sort_values("step")[["step", "value", "loss"]].to_numpy(float).T
