@@ -308,7 +308,7 @@ def test_blas_routines_without_the_lock_equal_those_of_scipy_to_the_bit():
     b = np.asfortranarray(stream.standard_normal((9, 4)))
     for transpose in (False, True):
         expected = scipy_blas.dtrsm(1.0, upper, b, trans_a=transpose)
-        solution = blas.solve_upper(upper, b.copy(order="F"), transposed=transpose)
+        solution = blas.solve_upper(upper, b.copy(order="F"), transpose=transpose)
         np.testing.assert_array_equal(solution, expected)
     expected = scipy_blas.dtrmm(1.0, upper, b)
     np.testing.assert_array_equal(blas.multiply_upper(upper, b.copy(order="F")), expected)
