@@ -312,7 +312,7 @@ def test_a_measurement_that_fails_neither_ends_nor_changes_a_training(tokenizer,
     foreign = tmp_path / "foreign.csv"
     foreign.write_text("date,weight\n1,2\n")
     for table, message in (
-        (foreign, "foreign.csv is no table of estimates"),
+        (foreign, "name another `table`"),
         (foreign / "shape.csv", "FileExistsError"),
         (tmp_path / "shape.csv", "memory is exhausted"),
     ):
