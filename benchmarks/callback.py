@@ -1,8 +1,8 @@
-"""What a ShapeCallback costs a training of Pythia-160M's shape: seconds of a step, a measurement and a manifest.
+"""Time a step, a measurement and a manifest of a ShapeCallback in a training of Pythia-160M's shape.
 
     python -m benchmarks.callback
 
-prints them, and the share of time at one measurement in 1,000 steps. On a GPU, if there is one.
+prints the seconds, and the share of time at one measurement in 1,000 steps, on a GPU if there is one.
 """
 
 import statistics
@@ -46,11 +46,13 @@ def main() -> None:
         start = time.perf_counter()
         write_manifest(f"{folder}/checkpoint", STEPS, count_cores())
         manifest = time.perf_counter() - start
-    step, measured = statistics.median(steps), statistics.median(probes)
+    step, measurement = statistics.median(steps), statistics.median(probes)
     print(
-        f"{device}: a step of {BATCH} x {LENGTH} tokens takes {step:.2f} s, a measurement {measured:.2f} s"
+        f"{device}: a step of {BATCH} x {LENGTH} tokens takes {step:.2f} s, a measurement {measurement:.2f} s"
     )
-    print(f"at every {EVERY} steps it takes {measured / (EVERY * step + measured):.2%} of the time")
+    print(
+        f"at every {EVERY} steps it takes {measurement / (EVERY * step + measurement):.2%} of the time"
+    )
     print(
         f"a manifest takes {manifest:.2f} s, at every {EVERY} steps {manifest / (EVERY * step + manifest):.2%}"
     )

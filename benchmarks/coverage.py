@@ -1,12 +1,12 @@
-"""How often 95 % intervals hold the truth: draws of 128 windows from simulations of hidden states.
+"""Measure the coverage of 95 % intervals with simulated hidden states of 128 windows.
 
     python -m benchmarks.coverage 200 1
 
-writes benchmarks/results/coverage.csv, of 200 draws by one process: for each simulation and measure the share of
-intervals that hold the mean of all draws, and the mean standard error over the true standard deviation. What is
-measured of a block is to hold the value of 400,000 independent vectors instead, so that a bias counts, too. Intervals
-that are withheld, since few windows decide, count in these as if they were not; the last columns say how many they are,
-and how often the others hold it.
+writes benchmarks/results/coverage.csv from 200 draws by one process: for each simulation and measure the share of
+intervals that hold the mean of all draws, and the mean standard error over the true standard deviation. Intervals of
+measures of blocks should hold the value of 400,000 independent vectors instead, so that a bias counts, too. Intervals
+that are withheld because few windows decide count in these columns; the last columns have their share, and the coverage
+of the other intervals.
 """
 
 import csv
@@ -35,14 +35,14 @@ ESTIMATORS = (
     *("participation_ratio", "participation_ratio_corrected", "isoscore"),
     *("two_nn", "two_nn_authors", "mada", "mom", "mle", "gride_8", "gride_32"),
 )
-OF_BLOCKS = {
+BLOCK_MEASURES = {
     f"{target}{suffix}": target
     for target in ("linearity", "linearity_increment")
     for suffix in ("", "_adjusted")
 }
 
 
-class States:
+class LayerStates:
     """Hidden states, as :func:`.measure_layer` reads them."""
 
     def __init__(self, *layers: np.ndarray, windows: np.ndarray) -> None:
@@ -55,46 +55,46 @@ class States:
         return self.each[state]
 
 
-def shifted(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of 12 dimensions in 64, whose windows differ in their means."""
+def draw_shifted(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw vectors of 12 dimensions in 64, whose windows differ in their means."""
     means = 0.7 * random.normal(size=(WINDOWS, 1, 12))
-    return _bent(means + random.normal(size=(WINDOWS, 110, 12)))
+    return _embed(means + random.normal(size=(WINDOWS, 110, 12)))
 
 
-def spread(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of 12 dimensions in 64, whose windows differ in means and spread."""
+def draw_spread(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw vectors of 12 dimensions in 64, whose windows differ in means and spread."""
     means = random.normal(size=(WINDOWS, 1, 12))
     scales = np.exp(0.4 * random.normal(size=(WINDOWS, 1, 1)))
-    return _bent(means + scales * random.normal(size=(WINDOWS, 110, 12)))
+    return _embed(means + scales * random.normal(size=(WINDOWS, 110, 12)))
 
 
-def typed(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors near those of 3,000 token types, as frequent as words are, with shifted means of windows."""
+def draw_typed(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw vectors near those of 3,000 token types with the frequencies of words, and shifted means of windows."""
     types = np.random.default_rng(1).normal(size=(3000, 15))
     frequencies = 1 / np.arange(1, 3001)
     tokens = random.choice(3000, size=(WINDOWS, 110), p=frequencies / frequencies.sum())
     means = 0.3 * random.normal(size=(WINDOWS, 1, 15))
-    return _bent(types[tokens] + means + 0.15 * random.normal(size=(WINDOWS, 110, 15)))
+    return _embed(types[tokens] + means + 0.15 * random.normal(size=(WINDOWS, 110, 15)))
 
 
-def heavy(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """As `shifted`, but each vector by a factor of its own, as in Student's t with three degrees of freedom."""
+def draw_heavy(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw like `draw_shifted`, but scale each vector, as in Student's t with three degrees of freedom."""
     means = 0.7 * random.normal(size=(WINDOWS, 1, 12))
     factors = np.sqrt(3 / random.chisquare(3, size=(WINDOWS, 110, 1)))
-    return _bent(means + factors * random.normal(size=(WINDOWS, 110, 12)))
+    return _embed(means + factors * random.normal(size=(WINDOWS, 110, 12)))
 
 
-def unequal(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """As `shifted`, but windows have 20 to 200 vectors."""
+def draw_unequal(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw like `draw_shifted`, but with 20 to 200 vectors a window."""
     means = 0.7 * random.normal(size=(WINDOWS, 1, 12))
-    X, windows = _bent(means + random.normal(size=(WINDOWS, 200, 12)))
-    kept = np.tile(np.arange(200), WINDOWS) < random.integers(20, 201, WINDOWS)[windows]
-    return X[kept], windows[kept]
+    X, windows = _embed(means + random.normal(size=(WINDOWS, 200, 12)))
+    is_kept = np.tile(np.arange(200), WINDOWS) < random.integers(20, 201, WINDOWS)[windows]
+    return X[is_kept], windows[is_kept]
 
 
-def massive(random: np.random.Generator, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """As `shifted`, but a token of a share of the windows is sixty times as long as the others, in one direction."""
-    X, windows = shifted(random)
+def draw_massive(random: np.random.Generator, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Draw like `draw_shifted`, but in a share of the windows one token is sixty times as long, in one direction."""
+    X, windows = draw_shifted(random)
     direction = np.random.default_rng(3).normal(size=X.shape[1])
     length = 60 * np.sqrt(np.square(X).sum(axis=1).mean()) / np.linalg.norm(direction)
     hit = np.flatnonzero(random.random(WINDOWS) < share)
@@ -103,21 +103,21 @@ def massive(random: np.random.Generator, share: float) -> tuple[np.ndarray, np.n
     return X, windows
 
 
-def _bent(latent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _embed(latent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     windows = np.repeat(np.arange(WINDOWS), latent.shape[1])
     flat = latent.reshape(len(windows), -1)
-    embedded = flat @ np.random.default_rng(2).normal(size=(flat.shape[1], 64))
-    return (embedded + embedded**2 / 100).astype(np.float32), windows
+    embeddings = flat @ np.random.default_rng(2).normal(size=(flat.shape[1], 64))
+    return (embeddings + embeddings**2 / 100).astype(np.float32), windows
 
 
-def block(
-    random: np.random.Generator, vectors: int, own: float, windows: int = WINDOWS
+def draw_block(
+    random: np.random.Generator, vectors: int, window_share: float, windows: int = WINDOWS
 ) -> tuple[np.ndarray, ...]:
-    """States of 128 coordinates before and after a block; a share of all variance is a window's own."""
+    """Draw states of 128 coordinates before and after a block; windows share a part of the variance."""
 
     def normal() -> np.ndarray:
-        means = np.sqrt(own) * random.normal(size=(windows, 1, 128))
-        states = means + np.sqrt(1 - own) * random.normal(size=(windows, vectors, 128))
+        means = np.sqrt(window_share) * random.normal(size=(windows, 1, 128))
+        states = means + np.sqrt(1 - window_share) * random.normal(size=(windows, vectors, 128))
         return states.reshape(-1, 128)
 
     X = normal()
@@ -127,9 +127,9 @@ def block(
 
 
 @cache
-def truth(own: float) -> dict[str, float]:
-    """The scores of a block, of so many windows that no bias is left."""
-    X, Y, _ = block(np.random.default_rng(5), 1, own, windows=400_000)
+def compute_truth(window_share: float) -> dict[str, float]:
+    """Compute the scores of a block from so many windows that no bias remains."""
+    X, Y, _ = draw_block(np.random.default_rng(5), 1, window_share, windows=400_000)
     return {
         "linearity": linearity_adjusted(X, Y),
         "linearity_increment": linearity_increment_adjusted(X, Y),
@@ -137,32 +137,42 @@ def truth(own: float) -> dict[str, float]:
 
 
 BLOCKS = {
-    f"{vectors} vectors per dimension, {100 * own:.0f} % the window's own": (vectors, own)
-    for own in (0.1, 0.5)
+    f"{vectors} vectors per dimension, {100 * window_share:.0f} % the window's own": (
+        vectors,
+        window_share,
+    )
+    for window_share in (0.1, 0.5)
     for vectors in (4, 8, 16, 32)
 }
 SIMULATIONS = {
-    **{"shifted means": shifted, "shifted means and spread": spread, "token types": typed},
-    **{"heavy tails": heavy, "unequal windows": unequal},
     **{
-        f"massive tokens in {100 * share:.0f} %": partial(massive, share=share)
+        "shifted means": draw_shifted,
+        "shifted means and spread": draw_spread,
+        "token types": draw_typed,
+    },
+    **{"heavy tails": draw_heavy, "unequal windows": draw_unequal},
+    **{
+        f"massive tokens in {100 * share:.0f} %": partial(draw_massive, share=share)
         for share in (0.01, 0.03, 0.1, 1)
     },
-    **{kind: partial(block, vectors=of[0], own=of[1]) for kind, of in BLOCKS.items()},
+    **{
+        kind: partial(draw_block, vectors=vectors, window_share=window_share)
+        for kind, (vectors, window_share) in BLOCKS.items()
+    },
 }
 
 
-def names_of(kind: str) -> Sequence[str]:
-    """The measures of a simulation."""
-    return list(OF_BLOCKS) if kind in BLOCKS else ESTIMATORS
+def list_measures(kind: str) -> Sequence[str]:
+    """List the measures of a simulation."""
+    return list(BLOCK_MEASURES) if kind in BLOCKS else ESTIMATORS
 
 
-def measured(kind: str, number: int) -> dict[str, np.ndarray]:
+def measure_sample(kind: str, number: int) -> dict[str, np.ndarray]:
     """Measure one simulated sample: by estimator effective windows, the value, the values without each group."""
     measure.have_few_windows = lambda *_: False  # so that nothing is withheld
     *layers, windows = SIMULATIONS[kind](np.random.default_rng(number))
-    states = States(*layers, windows=windows)
-    measures = [MEASURES[name].configure(name, {}) for name in names_of(kind)]
+    states = LayerStates(*layers, windows=windows)
+    measures = [MEASURES[name].configure(name, {}) for name in list_measures(kind)]
     protocol = MeasuringProtocol("draw", WINDOWS, number, BATCH, NEIGHBOURS)
     rows = [
         row
@@ -183,19 +193,26 @@ def main(draws: int = DRAWS, processes: int | None = None) -> None:
         processes, mp_context=get_context("fork"), initializer=threadpool_limits, initargs=(1,)
     ) as pool:
         for kind in SIMULATIONS:
-            found = list(pool.map(measured, [kind] * draws, range(draws)))
-            for name in names_of(kind):
-                effective, values, *left_out = np.array([draw[name] for draw in found]).T
+            draws_of_kind = list(pool.map(measure_sample, [kind] * draws, range(draws)))
+            for name in list_measures(kind):
+                effective, values, *left_out = np.array([draw[name] for draw in draws_of_kind]).T
                 left_out = np.transpose(left_out)
                 low, high = interval(values, left_out)
                 true = values.mean()
                 if kind in BLOCKS:
-                    true = truth(BLOCKS[kind][1])[OF_BLOCKS[name]]
+                    true = compute_truth(BLOCKS[kind][1])[BLOCK_MEASURES[name]]
                 covers = (low <= true) & (true <= high)
                 ratio = np.sqrt(np.mean(standard_error(left_out) ** 2)) / values.std(ddof=1)
-                given = ~(effective < FEWEST_WINDOWS)
-                among = f"{covers[given].mean():.3f}" if given.any() else ""
-                cells = [f"{covers.mean():.3f}", f"{ratio:.2f}", f"{1 - given.mean():.3f}", among]
+                has_interval = ~(effective < FEWEST_WINDOWS)
+                coverage_of_others = (
+                    f"{covers[has_interval].mean():.3f}" if has_interval.any() else ""
+                )
+                cells = [
+                    f"{covers.mean():.3f}",
+                    f"{ratio:.2f}",
+                    f"{1 - has_interval.mean():.3f}",
+                    coverage_of_others,
+                ]
                 rows.append([kind, name, draws, *cells])
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "coverage.csv").open("w", newline="") as file:

@@ -10,6 +10,6 @@ estimates = []
 for file in sys.argv[1:]:
     states = IdEstimation(np.load(file), maxk=100, verbose=False)
     two_nn, *_ = states.compute_id_2NN(mu_fraction=0.9)
-    by_scale, *_ = states.return_id_scaling_gride(range_max=16)
-    estimates.append({"TwoNN": float(two_nn), "Gride": float(by_scale[-1])})  # n1 = 8
+    dimensions_by_scale, *_ = states.return_id_scaling_gride(range_max=16)
+    estimates.append({"TwoNN": float(two_nn), "Gride": float(dimensions_by_scale[-1])})  # n1 = 8
 print(json.dumps(estimates))

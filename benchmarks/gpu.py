@@ -1,10 +1,10 @@
-"""Seconds and memory on a GPU and on the CPU beside it, and how far the numbers are apart.
+"""Compare seconds, memory and values on a GPU and on the CPU beside it.
 
     python -m benchmarks.gpu
 
 The model has the shape of Pythia-160M and random weights; it reads 128 windows of 512 characters, as in the papers.
-One row per task and device goes to benchmarks/results/gpu.csv, whose `difference` is the largest one from the CPU's
-values, relative to them.
+One row per task and device goes to benchmarks/results/gpu.csv; `difference` is the largest relative difference from the
+values of the CPU.
 """
 
 import csv
@@ -19,7 +19,7 @@ import torch
 import transformers
 
 import shape_of_learning as sol
-from benchmarks.peers import cloud
+from benchmarks.peers import draw_cloud
 from shape_of_learning.corpus.fetch import read_demo_text
 
 RESULTS = Path(__file__).parent / "results"
@@ -69,7 +69,7 @@ def main() -> None:
     windows = [text[start : start + 512] for start in range(0, 512 * 128, 512)]
     tasks: dict[str, Callable[[str], np.ndarray]] = {}
     for n, d in CLOUDS:
-        X = torch.from_numpy(cloud(n, d))
+        X = torch.from_numpy(draw_cloud(n, d))
         size = f"{n} x {d}"
         tasks[f"nearest_distances {size}"] = lambda device, X=X: sol.nearest_distances(
             X.to(device), 100
@@ -81,13 +81,15 @@ def main() -> None:
     )["value"].to_numpy(float)
     rows = []
     for name, task in tasks.items():
-        at_cpu = None
+        cpu_values = None
         for device in ("cpu", "cuda"):
-            found, seconds, peak = time_task(lambda task=task, device=device: task(device), device)
-            at_cpu = found if at_cpu is None else at_cpu
-            difference = np.nanmax(np.abs(found - at_cpu) / np.abs(at_cpu))
-            where = torch.cuda.get_device_name() if device == "cuda" else f"{os.cpu_count()} cores"
-            rows.append([name, where, f"{seconds:.3f}", f"{peak:.2f}", f"{difference:.1e}"])
+            values, seconds, peak = time_task(lambda task=task, device=device: task(device), device)
+            cpu_values = values if cpu_values is None else cpu_values
+            difference = np.nanmax(np.abs(values - cpu_values) / np.abs(cpu_values))
+            machine = (
+                torch.cuda.get_device_name() if device == "cuda" else f"{os.cpu_count()} cores"
+            )
+            rows.append([name, machine, f"{seconds:.3f}", f"{peak:.2f}", f"{difference:.1e}"])
             print(*rows[-1], sep=", ", flush=True)
             RESULTS.mkdir(exist_ok=True)
             with (RESULTS / "gpu.csv").open("w", newline="") as file:

@@ -1,4 +1,4 @@
-"""Our estimators beside scikit-dimension: same values, and how many times as fast.
+"""Compare values and speed of our estimators with those of scikit-dimension.
 
     python -m benchmarks.peers
 
@@ -23,7 +23,7 @@ NEIGHBOURS, REPEATS = 100, 5
 PEERS = ("TwoNN", "MADA", "MOM", "MLE")
 
 
-def cloud(n: int, d: int) -> np.ndarray:
+def draw_cloud(n: int, d: int) -> np.ndarray:
     """Draw vectors like hidden states: a curved sheet of 20 dimensions, noise and an offset."""
     random = np.random.default_rng(0)
     latent = 4 * random.normal(size=(n, 20)) * np.arange(1, 21) ** -0.5
@@ -32,14 +32,14 @@ def cloud(n: int, d: int) -> np.ndarray:
     return (sheet + 0.05 * random.normal(size=(n, d)) + random.normal(size=d)).astype(np.float32)
 
 
-def ours(X: np.ndarray) -> dict[str, float]:
-    """One search for four estimators."""
+def estimate_dimensions(X: np.ndarray) -> dict[str, float]:
+    """Compute four estimators from one search."""
     r = sol.nearest_distances(X, NEIGHBOURS)
     return {"TwoNN": sol.two_nn(r), "MADA": sol.mada(r), "MOM": sol.mom(r), "MLE": sol.mle(r)}
 
 
-def scikit_dimension(name: str) -> Callable[[np.ndarray], dict[str, float]]:
-    """One estimator of scikit-dimension, with as many neighbours as ours."""
+def make_peer(name: str) -> Callable[[np.ndarray], dict[str, float]]:
+    """Make one estimator of scikit-dimension, with as many neighbours as ours."""
     import skdim
 
     settings = {"n_neighbors": NEIGHBOURS} if name == "MOM" else {}
@@ -50,13 +50,13 @@ def main() -> None:
     """Measure, compare and write the table."""
     warnings.simplefilter("ignore")
     contenders = {
-        "ours, four estimators": ours,
+        "ours, four estimators": estimate_dimensions,
         "ours, TwoNN alone": lambda X: {"TwoNN": sol.two_nn(sol.nearest_distances(X, 2))},
-        **{f"scikit-dimension, {name}": scikit_dimension(name) for name in PEERS},
+        **{f"scikit-dimension, {name}": make_peer(name) for name in PEERS},
     }
     rows = []
     for n, d in SIZES:
-        X, times, values = cloud(n, d).astype(float), {}, {}
+        X, times, values = draw_cloud(n, d).astype(float), {}, {}
         for turn in range(REPEATS + 1):  # the first is not counted
             for name, compute in contenders.items():
                 wall, cpu = time.perf_counter(), time.process_time()
@@ -71,12 +71,12 @@ def main() -> None:
                 1e-6,
             )
         for name in contenders:
-            wall, cpu = (median(each) for each in zip(*times[name], strict=True))
+            wall, cpu = (median(seconds) for seconds in zip(*times[name], strict=True))
             rows.append([f"{n} x {d}", name, f"{wall:.3f}", f"{cpu:.3f}", values[name]])
         wall, cpu = (
-            sum(median(t[of] for t in times[f"scikit-dimension, {peer}"]) for peer in PEERS)
-            / median(t[of] for t in times["ours, four estimators"])
-            for of in (0, 1)
+            sum(median(t[clock] for t in times[f"scikit-dimension, {peer}"]) for peer in PEERS)
+            / median(t[clock] for t in times["ours, four estimators"])
+            for clock in (0, 1)
         )
         print(
             f"{n} x {d}: {wall:.1f} times as fast as scikit-dimension's four, {cpu:.1f} in CPU seconds"

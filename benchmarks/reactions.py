@@ -40,12 +40,12 @@ from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.tasks.examples import Example, Task, write_task
 
 PAPERS = Path(__file__).parents[1] / "workflow/papers"
-PAIRS = 64  # of fragments
-PRETRAINED = "bert_pretrained"
-FINETUNED = ("bert_ft", "bert_ft_10k_25s")
+PAIRS = 64  # pairs of fragments
+PRETRAINED_MODEL = "bert_pretrained"
+FINETUNED_MODELS = ("bert_ft", "bert_ft_10k_25s")
 # An atom in brackets, an element, a bond, a ring or a branch: a token of the vocabulary.
 ATOM = r"\[[^\]]+\]|Br|Cl|>>|%[0-9]{2}|."
-# The first atom of a fragment is bound to what stands before it, the last one to what stands after it.
+# The first atom of a fragment is bound to the text before it, the last atom to the text after it.
 RESTS = ["C", "CC", "CCC", "C(C)C", "CCCC", "CC(C)C", "C1CCCCC1", "C1CCCC1", "C1CC1", "CCOC", "Cc1ccccc1",
          "Cc1ccc(Cl)cc1", "CC1CCCCC1", "CCN(C)C", "CCc1ccccc1", "CC1CC1"]  # fmt: skip
 RINGS = ["c1ccccc1", "c1ccc(C)cc1", "c1ccc(F)cc1", "c1ccc(OC)cc1", "c1ccc(Cl)cc1", "c1cccnc1", "c1ccncc1",
@@ -77,13 +77,13 @@ def make_task(seed: int) -> Task:
     return Task("accuracy", examples)
 
 
-def write_checkpoint(published: Path, vocabulary: Path, folder: Path) -> None:
-    """Write a model of the package as the Hugging Face format is today."""
+def write_checkpoint(source: Path, vocabulary: Path, folder: Path) -> None:
+    """Write a model of the package in today's format of Hugging Face."""
     folder.mkdir(parents=True)
-    config = json.loads((published / "config.json").read_text())
+    config = json.loads((source / "config.json").read_text())
     config |= {"model_type": "bert", "architectures": ["BertModel"]}
     (folder / "config.json").write_text(json.dumps(config))
-    weights = torch.load(published / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    weights = torch.load(source / "pytorch_model.bin", map_location="cpu", weights_only=True)
     encoder = {
         name.removeprefix("bert."): tensor.contiguous()
         for name, tensor in weights.items()
@@ -127,10 +127,10 @@ def judge_claims(folder: Path) -> dict[str, Judgement]:
             treatment="reactions",
             width=256,
         )
-        for name in FINETUNED
+        for name in FINETUNED_MODELS
     }
     tables = {
-        table: pd.concat(pd.read_csv(folder / table / f"{name}.csv") for name in FINETUNED)
+        table: pd.concat(pd.read_csv(folder / table / f"{name}.csv") for name in FINETUNED_MODELS)
         for table in TASK_COLUMNS
     }
     (paper,) = (paper for paper in read_papers(PAPERS) if paper.name == "finetuning")
@@ -140,29 +140,29 @@ def judge_claims(folder: Path) -> dict[str, Judgement]:
 
 def measure_reactions(folder: Path) -> dict[str, Judgement]:
     """Measure both fine-tunings, with their tables below `folder`, and judge the claims."""
-    published = Path(str(distribution("rxnfp").locate_file("rxnfp/models/transformers")))
-    vocabulary = published / PRETRAINED / "vocab.txt"
+    models = Path(str(distribution("rxnfp").locate_file("rxnfp/models/transformers")))
+    vocabulary = models / PRETRAINED_MODEL / "vocab.txt"
     task = folder / "reactions.csv"
     folder.mkdir(parents=True, exist_ok=True)
     write_task(task, make_task(seed=0))
-    for name in FINETUNED:
+    for name in FINETUNED_MODELS:
         shutil.rmtree(folder / name, ignore_errors=True)
-        write_checkpoint(published / PRETRAINED, vocabulary, folder / name / "step0")
-        write_checkpoint(published / name, vocabulary, folder / name / "step1")
+        write_checkpoint(models / PRETRAINED_MODEL, vocabulary, folder / name / "step0")
+        write_checkpoint(models / name, vocabulary, folder / name / "step1")
         measure_model(name, folder / name, task)
     return judge_claims(folder)
 
 
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    judged = measure_reactions(place)
+    judgements = measure_reactions(place)
     for table, key in {
         "finetuning_layers": "estimator",
         "finetuning_structure": "quantity",
     }.items():
-        for model in FINETUNED:
+        for model in FINETUNED_MODELS:
             rows = pd.read_csv(place / table / f"{model}.csv")
             last = rows[rows["layer"] == rows["layer"].max()]
             print(model, last.pivot_table("value", key, "step").round(3), sep="\n", end="\n\n")
-    for claim, judgement in judged.items():
+    for claim, judgement in judgements.items():
         print(f"{claim}: {judgement.verdict}. {judgement.because}")

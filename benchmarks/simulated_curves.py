@@ -1,4 +1,4 @@
-"""Training curves with planted mistakes, as publishers make them: what verdicts are measured with.
+"""Simulate published training curves with planted mistakes, to measure the verdicts.
 
 A checkpoint is its loss and the digests of its tensors, which stand for themselves: no two are equal by
 chance. Files are digests of the tensors in them and of how they were written.
@@ -38,13 +38,13 @@ GOOD = (OK, NOT_YET_MOVED)
 LONG_ENOUGH = 10  # checkpoints, for layers that freeze late
 TOKENS = 14_000
 HIGHEST_SPIKE = 5.0
-SAMPLED = 256  # values of a matrix
-TURNED = 50_000  # steps after which nothing is left of where it began
+SAMPLE_SIZE = 256  # values of a matrix
+TURNING_STEPS = 50_000  # steps after which nothing is left of where it began
 EARLY = 512  # steps, of which the first ones tell whether a training began with its step 0
-# What publishers' mistakes are like, and no constant of what is tested: what is far, and what stands still.
+# These bounds describe the simulated mistakes; they are not constants of the tested code.
 FAR = 5.52  # nats, a perplexity 250 times as high
 IN_A_ROW = 3
-# Kinds of mistakes, and what shows them.
+# Kinds of mistakes, and the evidence that shows them.
 COPY = "copy of another step, the same files"
 REWRITTEN = "copy of another step, files written anew"
 WIDENED = "copy of another step in a wider type"
@@ -83,7 +83,7 @@ SHOWN_BY = {
     NEIGHBOUR: "",
     OTHER_START_ALONE: "",
 }
-PLANTED = (
+PLANTED_KINDS = (
     *(COPY, REWRITTEN, WIDENED, NARROWED, OF_THE_END, MIXED, MIXED_REWRITTEN, MISSING, CONFIRMED),
     *(UNCONFIRMED, BROKEN, SWAPPED, NEIGHBOUR, OTHER_START),
 )
@@ -99,24 +99,24 @@ class Step:
         Type, shape and digest.
     loss : float
         Nats.
-    written : str
-        How its files were written: the same tensors give the same files if it is the same.
+    writing : str
+        The way of writing its files: equal tensors written in the same way give equal files.
     problem : str
-        What its listing lacks.
+        The problem in its listing.
     sample : tuple of float
         Some values of its largest matrix.
     """
 
     tensors: Mapping[str, tuple[str, str, str]]
     loss: float
-    written: str = ""
+    writing: str = ""
     problem: str = ""
     sample: tuple[float, ...] = ()
 
 
 @dataclass
 class Curve:
-    """A curve, the mistakes in it and what an entry tells.
+    """A curve, the mistakes in it, and the facts in its entry.
 
     Attributes
     ----------
@@ -128,15 +128,15 @@ class Curve:
         Files of a checkpoint.
     frozen : int
         Layers that are not trained.
-    mixed : dict of int to list of str
-        Step -> its tensors that are another one's.
+    mixed_tensors : dict of int to list of str
+        Step -> its tensors that belong to another step.
     vocabulary : int
     last_step : int or None
-        As it is told.
+        As in the entry.
     faults : dict of int to str
-        Step -> what is wrong with it.
+        Step -> kind of its mistake.
     sources : set of int
-        Steps whose weights others hold, too.
+        Steps whose weights were copied to other steps.
     reports : list of Mistake
     """
 
@@ -147,7 +147,7 @@ class Curve:
     vocabulary: int
     last_step: int | None
     faults: dict[int, str] = field(default_factory=dict)
-    mixed: dict[int, list[str]] = field(default_factory=dict)
+    mixed_tensors: dict[int, list[str]] = field(default_factory=dict)
     sources: set[int] = field(default_factory=set)
     reports: list[Mistake] = field(default_factory=list)
 
@@ -155,51 +155,51 @@ class Curve:
 def simulate_curve(seed: int, *, is_clean: bool) -> Curve:
     """Train a model and publish it, with mistakes unless it `is_clean`."""
     random = np.random.default_rng([seed, int(is_clean)])
-    curve = _trained(random)
+    curve = _train(random)
     if is_clean:
         return curve
     for _ in range(random.integers(1, 1 + max(1, len(curve.steps) // 10))):
-        _plant(curve, PLANTED[random.integers(len(PLANTED))], random)
+        _plant(curve, PLANTED_KINDS[random.integers(len(PLANTED_KINDS))], random)
     early = [step for step in curve.steps if step <= EARLY]
     if curve.faults.get(0) == OTHER_START:
         sound = [curve.steps[step].tensors for step in early if step not in curve.faults]
         last = f"layers.{LAYERS // 2 - 1}.weight"  # of those that stand still at first
         if len(sound) < 2 or sound[0][last] == sound[1][last]:
             curve.faults[0] = OTHER_START_ALONE
-    for step, taken in curve.mixed.items():
-        if _seems_frozen(curve, step, taken):
+    for step, names in curve.mixed_tensors.items():
+        if _seems_frozen(curve, step, names):
             curve.faults[step] = MIXED_LATE
     return curve
 
 
 def judge_curve(curve: Curve) -> dict[int, Verdict]:
-    """Step -> verdict, after what is ok by its files has been measured."""
+    """Judge the files, measure the checkpoints that are ok, and return the verdicts by step."""
     names = {step: f"step{step}" for step in curve.steps}
     points = [Checkpoint(name, name, REPOSITORY, step=step) for step, name in names.items()]
-    listed = {names[step]: _listing(curve, each) for step, each in curve.steps.items()}
-    mains = {} if curve.main is None else {REPOSITORY: _listing(curve, curve.main)}
-    by_files = judge_listing(points, listed, mains, curve.reports, curve.last_step)
-    measured = {
+    listings = {names[number]: _list_files(curve, step) for number, step in curve.steps.items()}
+    mains = {} if curve.main is None else {REPOSITORY: _list_files(curve, curve.main)}
+    judgements_by_files = judge_listing(points, listings, mains, curve.reports, curve.last_step)
+    evidence = {
         file.name: WeightEvidence(
             CrossEntropy(curve.steps[file.step or 0].loss, TOKENS, curve.vocabulary),
             TensorDigests(
                 curve.steps[file.step or 0].tensors, "W", curve.steps[file.step or 0].sample
             ),
         )
-        for file in by_files
+        for file in judgements_by_files
         if not file.is_condemned
     }
-    judged = judge_measurements(by_files, measured)
-    return {each.step or 0: each.verdict for each in judged}
+    judgements = judge_measurements(judgements_by_files, evidence)
+    return {judgement.step or 0: judgement.verdict for judgement in judgements}
 
 
 def is_doubted(verdict: Verdict) -> bool:
-    """Whether a checkpoint is drawn hollow and decides nothing, but is not said to be wrong."""
+    """Return whether a checkpoint is suspicious: drawn hollow, and not called wrong."""
     return verdict.kind is Kind.SUSPICIOUS
 
 
 def list_alarms(curve: Curve, verdicts: Mapping[int, Verdict]) -> set[int]:
-    """Steps that are condemned though they and their weights are nowhere but where they belong."""
+    """List condemned steps without a mistake whose weights were not copied."""
     bad = {
         step
         for step, verdict in verdicts.items()
@@ -208,51 +208,57 @@ def list_alarms(curve: Curve, verdicts: Mapping[int, Verdict]) -> set[int]:
     return bad - curve.faults.keys() - curve.sources
 
 
-def _trained(random: np.random.Generator) -> Curve:
+def _train(random: np.random.Generator) -> Curve:
     length = round(math.exp(random.uniform(math.log(SHORTEST), math.log(LONGEST))))
-    steps = _steps(length, random)
+    steps = _draw_steps(length, random)
     shards = int(random.choice([1, 1, 2, 3, 4, 6]))
     frozen = LAYERS // shards if shards > 1 and random.random() < 0.2 else 0
     vocabulary = int(random.choice(VOCABULARIES))
-    losses = _losses(steps, math.log(vocabulary), random)
+    losses = _draw_losses(steps, math.log(vocabulary), random)
     still = int(random.integers(0, 3)) if random.random() < 0.3 else 0  # steps of a rounded warm-up
     # Some layers move no more at the end: frozen there, or by steps that 16 bits do not show.
     late = len(steps) - int(random.integers(3, 6)) if random.random() < 0.3 else len(steps)
     if len(steps) < LONG_ENOUGH:  # few steps do not tell parts that stand still from misplaced ones
         late = len(steps)
     run = f"{random.integers(2**62)}"
-    published = {}
-    begin, end = random.normal(size=(2, SAMPLED))
+    published_steps = {}
+    begin, end = random.normal(size=(2, SAMPLE_SIZE))
     for place, (step, loss) in enumerate(zip(steps, losses, strict=True)):
         tensors = {}
         for layer in range(LAYERS):
-            moved = 0 if layer < frozen or (place <= still and layer < LAYERS // 2) else step
+            step_of_weights = (
+                0 if layer < frozen or (place <= still and layer < LAYERS // 2) else step
+            )
             if place > late and layer >= LAYERS // 2:
-                moved = steps[late]
-            tensors[f"layers.{layer}.weight"] = "F16", "64x64", f"{run} {layer} at {moved}"
+                step_of_weights = steps[late]
+            tensors[f"layers.{layer}.weight"] = (
+                "F16",
+                "64x64",
+                f"{run} {layer} at {step_of_weights}",
+            )
             # Few numbers, rounded to 16 bits: they may stay as they were at first, or return.
             stays = layer < frozen or place <= still or random.random() < 0.01
             norm = f"{run} {layer} norm at {0 if stays else step}"
             tensors[f"layers.{layer}.norm"] = "F16", "64", norm
         # From where it begins a matrix turns towards another one, by a tenth in the first 512 steps.
-        angle = math.pi / 2 * min(1.0, (step / TURNED) ** 0.5)
+        angle = math.pi / 2 * min(1.0, (step / TURNING_STEPS) ** 0.5)
         sample = math.cos(angle) * begin + math.sin(angle) * end
-        published[step] = Step(tensors, float(loss), sample=tuple(sample.tolist()))
-    last = published[steps[-1]]
-    main = replace(last, written="again" if random.random() < 0.2 else "")
-    told = bool(random.random() < 0.7)
+        published_steps[step] = Step(tensors, float(loss), sample=tuple(sample.tolist()))
+    last = published_steps[steps[-1]]
+    main = replace(last, writing="again" if random.random() < 0.2 else "")
+    has_last_step = bool(random.random() < 0.7)
     return Curve(
-        published,
-        main if random.random() < 0.8 or not told else None,
+        published_steps,
+        main if random.random() < 0.8 or not has_last_step else None,
         shards,
         frozen,
         vocabulary,
-        steps[-1] if told else None,
+        steps[-1] if has_last_step else None,
     )
 
 
-def _steps(length: int, random: np.random.Generator) -> list[int]:
-    """So many steps, evenly spaced or by a power, as publishers save them; the first may be 0."""
+def _draw_steps(length: int, random: np.random.Generator) -> list[int]:
+    """Draw steps, evenly spaced or by a power, as publishers save them; the first may be 0."""
     last = int(random.integers(10 * length, 200_000))
     places = np.linspace(0, 1, length) ** random.choice([1.0, 2.0, 4.0])
     steps = sorted({round(float(place) * last) for place in places} | {0})
@@ -260,14 +266,14 @@ def _steps(length: int, random: np.random.Generator) -> list[int]:
     return steps[first:] if len(steps) - first >= SHORTEST else list(range(SHORTEST))
 
 
-def _losses(steps: list[int], guessing: float, random: np.random.Generator) -> np.ndarray:
-    """A power law with ripples and now and then a slow or high start, an overshoot and spikes."""
+def _draw_losses(steps: list[int], guessing: float, random: np.random.Generator) -> np.ndarray:
+    """Draw a power law with ripples, and sometimes a slow or high start, an overshoot and spikes."""
     time = np.asarray(steps, float)
     start, end = guessing + random.uniform(-0.1, 0.3), random.uniform(1.8, 3.5)
     begins = time[-1] * random.uniform(0.001, 0.1) if random.random() < 0.3 else 0.0
     pace = time[-1] * 10 ** random.uniform(-4, -1) + 1
-    learned = 1 - (1 + np.maximum(time - begins, 0) / pace) ** -random.uniform(0.3, 0.9)
-    losses = start - (start - end) * learned
+    learned_share = 1 - (1 + np.maximum(time - begins, 0) / pace) ** -random.uniform(0.3, 0.9)
+    losses = start - (start - end) * learned_share
     if random.random() < 0.2:  # large logits
         losses += random.uniform(1, 4) * np.exp(-time / (pace + 1))
     elif random.random() < 0.2:
@@ -282,7 +288,7 @@ def _losses(steps: list[int], guessing: float, random: np.random.Generator) -> n
     return losses + spikes
 
 
-def _listing(curve: Curve, step: Step) -> Listing:
+def _list_files(curve: Curve, step: Step) -> Listing:
     if step.problem:
         return Listing(problem=step.problem)
     names = list(step.tensors)
@@ -290,7 +296,7 @@ def _listing(curve: Curve, step: Step) -> Listing:
     files = {}
     for shard in range(curve.shards):
         part = names[shard * size : (shard + 1) * size if shard + 1 < curve.shards else None]
-        content = repr([(name, step.tensors[name]) for name in part]) + step.written
+        content = repr([(name, step.tensors[name]) for name in part]) + step.writing
         digest = hashlib.sha256(content.encode()).hexdigest()
         name = f"model-{shard + 1:05}-of-{curve.shards:05}.safetensors"
         files[name] = WeightFile(bytes=1, hash=f"sha256:{digest}")
@@ -298,12 +304,12 @@ def _listing(curve: Curve, step: Step) -> Listing:
 
 
 def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
-    """Make one mistake, at steps where there is none yet; nothing if there is no place for it."""
+    """Make one mistake at steps without one, if there are such steps."""
     steps = list(curve.steps)
     free = [step for step in steps[:-1] if step not in curve.faults and step not in curve.sources]
     if len(free) < 3 or 5 * len(curve.faults) >= len(steps):
         return
-    # Of the first steps a part may not have moved; that another takes it then is not a mistake.
+    # Tensors of the first steps may not have moved yet; to mix those would be no mistake.
     wrong = int(random.choice(free[1:] if len(free) > 3 else free))
     other = int(random.choice([step for step in [*free[1:], steps[-1]] if step != wrong]))
     theirs = curve.steps[other]
@@ -325,9 +331,9 @@ def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
             or {*early[:3]} & (curve.faults.keys() | curve.sources)
         ):
             return
-        sample = tuple(random.normal(size=SAMPLED).tolist())
+        sample = tuple(random.normal(size=SAMPLE_SIZE).tolist())
         wrong = 0
-        curve.steps[0] = replace(_renamed(curve.steps[0], "other start"), sample=sample)
+        curve.steps[0] = replace(_rename_tensors(curve.steps[0], "other start"), sample=sample)
     elif kind == OF_THE_END:
         if (
             curve.main is None
@@ -339,7 +345,7 @@ def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
         curve.steps[wrong] = curve.main
     elif kind == UNCONFIRMED:
         curve.reports.append(Mistake(steps=[wrong], source="there", same_as=steps[-1] + 1000))
-        curve.steps[wrong] = _renamed(curve.steps[wrong], "unknown")
+        curve.steps[wrong] = _rename_tensors(curve.steps[wrong], "unknown")
     elif kind in (MIXED, MIXED_REWRITTEN):
         if not _mix(curve, kind, wrong, other):
             return
@@ -348,73 +354,77 @@ def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
         curve.sources.add(other)
         curve.steps[wrong] = {
             COPY: lambda: theirs,
-            REWRITTEN: lambda: replace(theirs, written="anew"),
-            CONFIRMED: lambda: replace(theirs, written="anew"),
-            WIDENED: lambda: replace(_renamed(theirs, "wide", "F32"), loss=theirs.loss),
-            NARROWED: lambda: replace(_renamed(theirs, "narrow", "BF16"), loss=theirs.loss + 1e-4),
+            REWRITTEN: lambda: replace(theirs, writing="anew"),
+            CONFIRMED: lambda: replace(theirs, writing="anew"),
+            WIDENED: lambda: replace(_rename_tensors(theirs, "wide", "F32"), loss=theirs.loss),
+            NARROWED: lambda: replace(
+                _rename_tensors(theirs, "narrow", "BF16"), loss=theirs.loss + 1e-4
+            ),
         }[kind]()
         if kind == CONFIRMED:
             curve.reports.append(Mistake(steps=[wrong], source="there", same_as=other))
     curve.faults[wrong] = kind
 
 
-def _renamed(step: Step, by: str, dtype: str = "F16") -> Step:
-    """Other bytes in every tensor."""
+def _rename_tensors(step: Step, label: str, dtype: str = "F16") -> Step:
+    """Return the step with other digests of all tensors."""
     tensors = {
-        n: (dtype, shape, f"{by} {digest}") for n, (_, shape, digest) in step.tensors.items()
+        n: (dtype, shape, f"{label} {digest}") for n, (_, shape, digest) in step.tensors.items()
     }
     return replace(step, tensors=tensors)
 
 
 def _mix(curve: Curve, kind: str, wrong: int, other: int) -> bool:
-    """Put some trained tensors of another step into one."""
+    """Put some trained tensors of another step into a step."""
     if kind == MIXED and curve.shards == 1:
         return False
     mine, theirs = curve.steps[wrong].tensors, curve.steps[other].tensors
     names = list(mine)
     size = len(names) // (curve.shards if kind == MIXED else 3)
-    taken = names[-size:]  # the last ones: never frozen
-    tensors = {name: theirs[name] if name in taken else mine[name] for name in names}
+    names_of_other = names[-size:]  # the last ones: never frozen
+    tensors = {name: theirs[name] if name in names_of_other else mine[name] for name in names}
     if tensors == mine:
         return False
-    curve.mixed[wrong] = taken
+    curve.mixed_tensors[wrong] = names_of_other
     curve.steps[wrong] = replace(
-        curve.steps[wrong], tensors=tensors, written="" if kind == MIXED else f"anew {wrong}"
+        curve.steps[wrong], tensors=tensors, writing="" if kind == MIXED else f"anew {wrong}"
     )
     return True
 
 
-def _seems_frozen(curve: Curve, wrong: int, taken: list[str]) -> bool:
-    """Whether all that can be compared after a step holds what it has taken, as if that moved no more."""
+def _seems_frozen(curve: Curve, wrong: int, names: list[str]) -> bool:
+    """Return whether all later steps hold the mixed tensors, too, as if these moved no more."""
     mine = curve.steps[wrong].tensors
     later = [
-        each.tensors
-        for step, each in curve.steps.items()
+        later_step.tensors
+        for step, later_step in curve.steps.items()
         if step > wrong and step not in curve.faults
     ]
     seems_so = all(
-        each[name] == mine[name] for each in later for name in taken if "norm" not in name
+        tensors[name] == mine[name] for tensors in later for name in names if "norm" not in name
     )
     return 1 + len(later) >= IN_A_ROW and seems_so
 
 
 def _replace_weights(curve: Curve, kind: str, wrong: int, random: np.random.Generator) -> None:
-    """Weights that are nowhere else in the curve: destroyed, or those of a step close by."""
-    before = [
-        each.loss for step, each in curve.steps.items() if step < wrong and step not in curve.faults
+    """Replace weights by weights that are not in the curve: destroyed ones, or those of a step close by."""
+    earlier_losses = [
+        earlier_step.loss
+        for step, earlier_step in curve.steps.items()
+        if step < wrong and step not in curve.faults
     ]
     loss = curve.steps[wrong].loss + random.normal(0, 0.02)
     if kind == BROKEN:
         loss = math.log(curve.vocabulary) + random.uniform(-0.5, 3)
         if random.random() < 0.2:
             loss = math.inf
-        lowest = min(before, default=math.inf)
+        lowest = min(earlier_losses, default=math.inf)
         if loss - lowest < FAR + 1:
             kind = BROKEN_LITTLE
-    strange = _renamed(curve.steps[wrong], "other")
-    if kind == NEIGHBOUR:  # what is not trained is the same there
-        own = list(curve.steps[wrong].tensors.items())
-        strange = replace(strange, tensors={**strange.tensors, **dict(own[: 2 * curve.frozen])})
+    strange = _rename_tensors(curve.steps[wrong], "other")
+    if kind == NEIGHBOUR:  # frozen layers are the same there
+        tensors = list(curve.steps[wrong].tensors.items())
+        strange = replace(strange, tensors={**strange.tensors, **dict(tensors[: 2 * curve.frozen])})
     curve.steps[wrong] = replace(strange, loss=loss)
     curve.faults[wrong] = kind
 
@@ -437,33 +447,42 @@ def _exchange(curve: Curve, wrong: int, other: int) -> None:
 
 
 def main(curves: int = 1000) -> None:
-    """Print what is found, suspicious, missed and falsely condemned in so many curves of either kind."""
+    """Print counts of found, suspicious, missed and falsely condemned steps in clean curves and those with mistakes."""
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in SHOWN_BY}
     for is_clean in (False, True):
         total: Counter[str] = Counter()
         for seed in range(curves):
             curve = simulate_curve(seed, is_clean=is_clean)
-            said = judge_curve(curve)
-            false = list_alarms(curve, said)
-            sound = [
-                s for s, verdict in said.items() if is_doubted(verdict) and s not in curve.faults
+            verdicts = judge_curve(curve)
+            alarms = list_alarms(curve, verdicts)
+            suspicious_steps = [
+                s
+                for s, verdict in verdicts.items()
+                if is_doubted(verdict) and s not in curve.faults
             ]
-            total += Counter(checkpoints=len(said), false=len(false), with_false=bool(false))
-            total += Counter(suspicious=len(sound), with_suspicious=bool(sound))
+            total += Counter(checkpoints=len(verdicts), false=len(alarms), with_false=bool(alarms))
+            total += Counter(
+                suspicious=len(suspicious_steps), with_suspicious=bool(suspicious_steps)
+            )
             for step, kind in curve.faults.items():
-                if step in said:
-                    verdict = said[step]
-                    how = (
+                if step in verdicts:
+                    verdict = verdicts[step]
+                    outcome = (
                         "missed"
                         if verdict in GOOD
                         else "suspicious"
                         if is_doubted(verdict)
                         else "found"
                     )
-                    counts[kind][how] += 1
+                    counts[kind][outcome] += 1
         print("clean" if is_clean else "with mistakes", dict(total))
-    for kind, of in counts.items():
-        numbers = of.total(), of["found"], of["suspicious"], of["missed"]
+    for kind, kind_counts in counts.items():
+        numbers = (
+            kind_counts.total(),
+            kind_counts["found"],
+            kind_counts["suspicious"],
+            kind_counts["missed"],
+        )
         print(f"| {kind} | {SHOWN_BY[kind]} | {' | '.join(map(str, numbers))} |")
 
 

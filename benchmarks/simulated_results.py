@@ -1,4 +1,4 @@
-"""Results of trainings step by step, with planted copies, as publishers make them: what their audit is measured with.
+"""Simulate published results of trainings by step, with planted copies, to measure the audit of results.
 
 Each question of a task is answered rightly where its margin is above zero. Margins follow the training and walk at
 random, together and each by itself, as fast as the learning rate says; weights differ at any two steps of an honest
@@ -54,8 +54,10 @@ def simulate(seed: int, kind: str, copies: int = 0) -> Training:
         few, many = (40, 51) if kind == SUITE else (1, 4) if "1 to 3" in kind else (10, 21)
         for task in range(int(random.integers(few, many))):
             questions = int(np.exp(random.uniform(np.log(50), np.log(600))))
-            own = np.cumsum(random.normal(size=(len(steps), questions)) * movement[:, None], axis=0)
-            margin = ability[:, None] + common[:, None] + 0.5 * own
+            walk = np.cumsum(
+                random.normal(size=(len(steps), questions)) * movement[:, None], axis=0
+            )
+            margin = ability[:, None] + common[:, None] + 0.5 * walk
             margin = margin + random.normal(size=questions) * random.uniform(0.5, 2)
             columns[f"task{task}/acc"] = (margin > 0).mean(axis=1)
             second = margin + 0.2 * random.normal(
@@ -64,29 +66,29 @@ def simulate(seed: int, kind: str, copies: int = 0) -> Training:
             columns[f"task{task}/acc_norm"] = (second > 0).mean(axis=1)
     if "losses" in kind:
         for task in range(10 if kind == SUITE else int(random.integers(1, 4))):
-            own = np.cumsum(random.normal(size=len(steps)) * movement) * 0.02
+            walk = np.cumsum(random.normal(size=len(steps)) * movement) * 0.02
             fall = random.uniform(2, 12)
             loss = (
                 3
                 + fall * np.exp(-random.uniform(3, 30) * distance / distance[-1])
                 + 0.05 * common
-                + own
+                + walk
             )
             columns[f"text{task}/loss"] = np.round(loss, int(random.integers(3, 12)))
     values = np.stack(list(columns.values()), axis=1)
     if "rounded" in kind:
         values = np.round(values, 2)
-    planted = []
+    planted_rows = []
     if copies:
         for row in random.choice(np.arange(1, len(steps)), copies, replace=False):
             original = int(random.choice([other for other in range(len(steps)) if other != row]))
-            if {int(row), original}.isdisjoint(place for pair in planted for place in pair):
+            if {int(row), original}.isdisjoint(place for pair in planted_rows for place in pair):
                 values[row] = values[original]
-                planted.append((int(row), original))
+                planted_rows.append((int(row), original))
     names = tuple(columns)
     tasks = tuple(name.partition("/")[0] for name in names)
     results = PublishedResults(kind, tuple(map(int, steps)), names, tasks, values)
-    pairs = tuple((results.steps[row], results.steps[original]) for row, original in planted)
+    pairs = tuple((results.steps[row], results.steps[original]) for row, original in planted_rows)
     return Training(kind, results, pairs)
 
 
@@ -104,19 +106,19 @@ def draw_rates(random: np.random.Generator, number: int) -> np.ndarray:
 
 def count_alarms(training: Training) -> Counter[str]:
     """Count the verdicts on the steps of a training that are no copies, nor those that were copied."""
-    involved = {step for pair in training.copies for step in pair}
+    steps_of_copies = {step for pair in training.copies for step in pair}
     return Counter(
-        judged.checkpoint.verdict.kind.value
-        for judged in judge_results(training.results)
-        if judged.checkpoint.step not in involved
+        judged_step.checkpoint.verdict.kind.value
+        for judged_step in judge_results(training.results)
+        if judged_step.checkpoint.step not in steps_of_copies
     )
 
 
 def judge_copies(training: Training) -> Counter[str]:
-    """Count what was said of each planted copy: found, unknown or missed."""
+    """Count the outcomes of the planted copies: found, unknown or missed."""
     kinds = {
-        judged.checkpoint.step: judged.checkpoint.verdict.kind
-        for judged in judge_results(training.results)
+        step.checkpoint.step: step.checkpoint.verdict.kind
+        for step in judge_results(training.results)
     }
     words = {
         Kind.SAME_RESULTS: "found",
@@ -134,8 +136,8 @@ def main(number: int = 1000) -> None:
         counts: Counter[str] = Counter()
         for seed in range(-(-number // len(KINDS))):
             counts += count_alarms(simulate(seed, kind))
-        named = (Kind.SAME_RESULTS, Kind.APART, Kind.UNKNOWN)
-        cells = [counts[name.value] for name in named]
+        kinds = (Kind.SAME_RESULTS, Kind.APART, Kind.UNKNOWN)
+        cells = [counts[name.value] for name in kinds]
         right = counts[Kind.OK.value] + counts[Kind.NOT_YET_MOVED.value]
         print(f"| {kind} | {-(-number // len(KINDS))} | {counts.total():,} | ", end="")
         print(" | ".join(f"{cell:,}" for cell in [*cells, right]), "|")

@@ -137,10 +137,10 @@ def measure_model(name: str, dadapy: str) -> Iterator[tuple[object, ...]]:
         ]
         # The other libraries are slower, so they measure both ends of the model and fewer vectors.
         ends, n = [0, len(numbers) - 1], min(SIZES)
-        by_dadapy = estimate_by_dadapy(dadapy, states[ends, :n])
-        for place, values in zip(ends, by_dadapy, strict=True):
-            by_scikit_dimension = estimate_by_scikit_dimension(states[place, :n])
-            estimates.append((place, n, "scikit-dimension", by_scikit_dimension))
+        dadapy_estimates = estimate_by_dadapy(dadapy, states[ends, :n])
+        for place, values in zip(ends, dadapy_estimates, strict=True):
+            scikit_dimension_estimates = estimate_by_scikit_dimension(states[place, :n])
+            estimates.append((place, n, "scikit-dimension", scikit_dimension_estimates))
             estimates.append((place, n, "DADApy", values))
         for place, n, library, values in estimates:
             for estimator, value in values.items():

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tiny_models import GPT, USUAL, save_tokenizer
 
 FOLDER = Path(sys.argv[1])
-VOCABULARY = 4000  # of words, so that a window has about as many tokens as with a real tokenizer
-# As long and deep as the models whose names they have, and much narrower.
+VOCABULARY = 4000  # a window then has about as many tokens as with a real tokenizer
+# Contexts and depths are those of the models with these names; widths are much smaller.
 GPT2 = transformers.GPT2Config(
     **GPT | {"vocab_size": VOCABULARY, "n_layer": 12, "n_positions": 1024},
     bos_token_id=0,

