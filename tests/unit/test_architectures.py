@@ -1,4 +1,4 @@
-"""Every type of the installed transformers that reads text is measured right, or refused in a sentence."""
+"""Every type of the installed transformers that reads text is measured correctly, or refused in a sentence."""
 
 import sys
 from pathlib import Path
@@ -13,11 +13,11 @@ import write_architectures as page
 from architectures import examine, find_text_types
 
 pytestmark = pytest.mark.long
-PARTS = 12  # so that several processes can share the work
+PARTS = 12  # several processes can share the work
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_states_are_those_of_the_blocks_and_of_each_window_alone_as_the_table_says(part):
+def test_states_equal_those_of_blocks_and_of_single_windows_as_the_table_says(part):
     names = list(CONFIG_MAPPING_NAMES)[part::PARTS]
     outcomes = {name: examine(kind, model) for name, kind, model in find_text_types(names)}
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome.error > page.MOST_ERROR}

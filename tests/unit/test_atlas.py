@@ -1,4 +1,4 @@
-"""The atlas: every row is one, and what is reported is in it."""
+"""The rows of the atlas are valid, and contain the reported faults."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ TABLES = sorted((ROOT / "atlas").glob("*/*.csv"))
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_row_is_one_and_says_what_it_rests_on(path):
+def test_every_row_is_unique_and_names_its_source(path):
     rows = read_atlas(path)
     assert len({(row.repository, row.revision) for row in rows}) == len(rows) > 0
     for row in rows:
@@ -41,7 +41,7 @@ def test_the_schema_is_that_of_the_rows():
     assert json.loads((ROOT / "atlas/schema.json").read_text()) == atlas.schema()
 
 
-def test_the_reports_are_in_it():
+def test_the_atlas_contains_the_reported_faults():
     for step in PYTHIA:
         verdict = find("pythia-2.8b", step=step).verdict
         late_verdict = "same as step 143000" if step in SECOND and step != 143_000 else "ok"
@@ -57,7 +57,7 @@ def test_the_reports_are_in_it():
         find("pythia-2.8b", step=66_400)
 
 
-def test_the_workflow_takes_its_faults_as_reports():
+def test_the_workflow_reads_faults_from_the_atlas():
     entries, _ = expand_seeds(read_entries(ROOT / "config/models"), {})
     names = ["pythia-2.8b", "polypythia-160m-weight-1", "pythia-70m", "bloom-7b1"]
     models = read_models(entries, names)
@@ -68,7 +68,7 @@ def test_the_workflow_takes_its_faults_as_reports():
     assert models["pythia-70m"].known_bad == ()  # what has not moved yet is no fault
 
 
-def test_an_audit_replaces_what_was_known_and_keeps_reports():
+def test_an_audit_replaces_verdicts_and_keeps_reports():
     old_row = AtlasRow(
         repository="o/m",
         revision="step1",
@@ -106,7 +106,7 @@ def test_an_audit_replaces_what_was_known_and_keeps_reports():
         ("o/m,step1,1,,,,ok,,,,yesterday", "checked"),
     ],
 )
-def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line, says):
+def test_an_invalid_row_is_refused_with_its_line(tmp_path, line, says):
     path = tmp_path / "m.csv"
     path.write_text(",".join(atlas.COLUMNS) + "\n" + line + "\n")
     with pytest.raises(InputError, match=rf"m.csv, line 2: {says}"):
@@ -127,7 +127,7 @@ def test_where_answers_in_one_line():
     assert answer("nothing", "1000")[1] == 2
 
 
-def test_a_row_of_today_is_read_as_it_was_written(tmp_path):
+def test_a_written_row_is_read_unchanged(tmp_path):
     row = AtlasRow(
         repository="o/m", revision="a/b", step=0, tokens=1, verdict="ok", checked=date(2026, 1, 2)
     )
@@ -135,7 +135,7 @@ def test_a_row_of_today_is_read_as_it_was_written(tmp_path):
     assert read_atlas(tmp_path / "m.csv") == [row]
 
 
-def test_the_atlas_in_one_file_has_all_tables_and_follows_its_schema():
+def test_the_joined_file_has_all_tables_and_follows_its_schema():
     text = (ROOT / "atlas/atlas.json").read_text()
     assert text == atlas.join_tables(ROOT / "atlas")
     jsonschema.validate(json.loads(text), json.loads((ROOT / "atlas/schema.json").read_text()))

@@ -39,7 +39,7 @@ NAMES = {
 HONEST = 1000
 
 
-def of_names(names):
+def make_branches(names):
     """A branch of its own weights for each name, and a main."""
     return {"main": make_one_file("main")} | {name: make_one_file(name) for name in names}
 
@@ -50,11 +50,11 @@ def hub(tmp_path_factory, hub_program):
     published.publish(root, "EleutherAI/pythia-2.8b", published.make_pythia_2_8b())
     published.publish(root, "EleutherAI/pythia-12b", published.make_pythia_12b())
     for name, names in NAMES.items():
-        published.publish(root, f"org/{name}", of_names(names), tags=name == "ettin")
+        published.publish(root, f"org/{name}", make_branches(names), tags=name == "ettin")
     honest = {f"step{n}": make_shards(f"a{n}", f"b{n}") for n in range(HONEST)}
     honest["main"] = honest[f"step{HONEST - 1}"]
     published.publish(root, "org/honest", honest)
-    published.publish(root, "org/planted", planted())
+    published.publish(root, "org/planted", make_planted_faults())
     folders = {f"hf_ckpt/{n}B/model.safetensors": f"{n}" for n in (16.78, 33.55, 67.11)}
     published.publish(root, "org/folders", {"main": folders})
     for seed in (0, 1):
@@ -64,13 +64,13 @@ def hub(tmp_path_factory, hub_program):
                 f"org/bert-seed_{seed}-step_{step}k",
                 {"main": make_one_file(f"{seed} {step}")},
             )
-    for name, branches in hard().items():
+    for name, branches in make_hard_repositories().items():
         published.publish(root, name, branches)
     with serve_hub(root, hub_program) as endpoint:
         yield endpoint
 
 
-def hard():
+def make_hard_repositories():
     """Repositories that are easily misread."""
     distinct_steps = {f"step{n}": make_one_file(f"{n}") for n in range(12)}
     shard = make_shards("a", "b")
@@ -107,7 +107,7 @@ def hard():
             "step4": make_one_file("own"),
         },
         # As DataDecide: several seeds in one repository.
-        "org/decide": of_names(f"step{n}-seed-{seed}" for n in (0, 1250) for seed in (0, 1)),
+        "org/decide": make_branches(f"step{n}-seed-{seed}" for n in (0, 1250) for seed in (0, 1)),
         "org/formats": {"main": both["step5"], **both},
         "org/preferred": {"main": safetensors_steps["step4"], **safetensors_steps},
         "org/stages": {"main": make_one_file("x"), **stages},
@@ -123,7 +123,7 @@ def hard():
     }
 
 
-def planted():
+def make_planted_faults():
     """Forty steps of three shards: a copy, two of main, a swapped shard, one missing shard, no weights, no file."""
     steps = {n: make_shards(*(f"{part}{n}" for part in "abc")) for n in range(40)}
     steps[1] = steps[0]
@@ -157,7 +157,7 @@ def run(endpoint, folder, *arguments, **settings):
     )
 
 
-def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
+def test_an_audit_of_pythia_2_8b_gives_the_reported_verdicts(hub, tmp_path):
     proxy = Proxy(hub)
     with serve_proxy(proxy) as endpoint:
         rows, output, code = run(endpoint, tmp_path, "EleutherAI/pythia-2.8b")
@@ -181,7 +181,7 @@ def test_pythia_2_8b_as_it_is_reported(hub, tmp_path):
         assert len(list(csv.DictReader(file))) == 154
 
 
-def test_pythia_12b_says_which_shard_is_whose(hub, tmp_path):
+def test_an_audit_of_pythia_12b_names_the_owners_of_shards(hub, tmp_path):
     rows, output, code = run(hub, tmp_path, "EleutherAI/pythia-12b")
     faults = {name: row for name, row in rows.items() if row["verdict"] != "ok"}
     assert (code, sorted(faults)) == (1, ["step50000", "step58000"])
@@ -190,7 +190,7 @@ def test_pythia_12b_says_which_shard_is_whose(hub, tmp_path):
     assert "EleutherAI/pythia#206" in output
 
 
-def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
+def test_planted_faults_are_found_and_no_others(hub, tmp_path):
     rows, _, code = run(hub, tmp_path, "org/planted")
     verdicts = {int(name.removeprefix("step")): row["verdict"] for name, row in rows.items()}
     faults = {1: "not yet moved", 12: "same as step 30", 30: "same as step 12", 15: "mixed shards"}
@@ -206,7 +206,7 @@ def test_what_was_planted_is_found_and_nothing_else(hub, tmp_path):
 
 
 @pytest.mark.long
-def test_a_thousand_honest_revisions_give_no_alarm_and_are_asked_for_once(hub, tmp_path):
+def test_a_thousand_sound_revisions_are_ok_and_listed_once(hub, tmp_path):
     proxy = Proxy(hub)
     with serve_proxy(proxy) as endpoint:
         rows, output, code = run(endpoint, tmp_path, "org/honest")
@@ -239,7 +239,7 @@ def test_a_copy_under_the_last_name_condemns_no_other(hub, tmp_path):
     assert (code, verdicts) == (1, {0: "ok", 100: "ok", 500: "missing"})
 
 
-def test_what_would_be_loaded_must_be_whole(hub, tmp_path):
+def test_the_weights_that_would_be_loaded_must_be_complete(hub, tmp_path):
     rows, _, code = run(hub, tmp_path, "org/formats")
     assert (code, {row["verdict"] for row in rows.values()}) == (0, {"ok"})
     rows, _, code = run(hub, tmp_path, "org/preferred")
@@ -252,7 +252,7 @@ def test_what_would_be_loaded_must_be_whole(hub, tmp_path):
     assert (code, {row["verdict"] for row in rows.values()}) == (2, {"unknown"})
 
 
-def test_stages_whose_steps_begin_anew_are_trainings_of_their_own(hub, tmp_path):
+def test_stages_whose_steps_restart_are_separate_trainings(hub, tmp_path):
     rows, _, code = run(hub, tmp_path, "org/stages")
     faults = {name: row["verdict"] for name, row in rows.items() if row["verdict"] != "ok"}
     assert (code, len(rows)) == (1, 6)
@@ -269,7 +269,7 @@ def test_a_report_that_the_files_deny_is_not_repeated(hub, tmp_path):
     assert "issues/202" in rows["step111000"]["source"]
 
 
-def test_what_is_wrong_with_one_target_leaves_the_others(hub, tmp_path):
+def test_a_wrong_target_does_not_stop_the_audit_of_others(hub, tmp_path):
     rows, output, code = run(hub, tmp_path, "org/crfm", "org/none", "org/shard")
     assert (code, len(rows), "org/none" in output) == (2, 4, True)
     assert "org/none" in (tmp_path / "audit.md").read_text()
@@ -286,7 +286,7 @@ there: {repository: org/shard, training: {revision: "step{step}", steps: all}}
         assert (code, "is no file of models" in output) == (2, True)
 
 
-def test_a_memory_that_is_damaged_is_made_anew(hub, tmp_path):
+def test_a_damaged_cache_of_listings_is_written_again(hub, tmp_path):
     run(hub, tmp_path, "org/crfm")
     (memory,) = (tmp_path / "hf").rglob("listings.jsonl")
     memory.write_bytes(b'null\n3\n["c", []]\n[["c"], {}]\n\xff\xfe\n["c", {"p": null}')
@@ -295,7 +295,7 @@ def test_a_memory_that_is_damaged_is_made_anew(hub, tmp_path):
     assert len(memory.read_text(errors="replace").splitlines()) == 6 + 3
 
 
-def test_a_server_that_is_asked_too_much_is_waited_for(hub, tmp_path):
+def test_an_audit_waits_for_a_server_with_too_many_requests(hub, tmp_path):
     proxy = Proxy(hub, failures={"refs": 2}, status=429)
     with serve_proxy(proxy) as endpoint:
         rows, _, code = run(endpoint, tmp_path, "org/crfm")
@@ -353,7 +353,7 @@ bert:
     assert {row["source"] for row in bert_rows} == {"audit"}
 
 
-def test_what_cannot_be_known_is_unknown(hub, tmp_path):
+def test_an_unreachable_or_missing_repository_ends_the_audit(hub, tmp_path):
     *_, code = run("http://127.0.0.1:9", tmp_path, "org/crfm", HF_HUB_OFFLINE="1")
     assert code == 2
     _, output, code = run(hub, tmp_path, "org/none")
@@ -380,7 +380,7 @@ def run_folder(tmp_path_factory):
     return folder
 
 
-def test_folders_of_ones_own_are_audited(run_folder, tmp_path):
+def test_local_folders_are_audited(run_folder, tmp_path):
     for target in (str(run_folder), f"{run_folder}/checkpoint-{{step}}"):
         rows, _, code = run("http://127.0.0.1:9", tmp_path, target)
         verdicts = {row["step"]: row["verdict"] for row in rows.values()}
@@ -391,7 +391,7 @@ def test_folders_of_ones_own_are_audited(run_folder, tmp_path):
     assert "tensors" in rows["step2"]["reason"]
 
 
-def test_copies_that_were_saved_anew_are_found_by_tensors_on_the_hub(hub_program, tmp_path):
+def test_copies_in_other_files_are_found_by_tensors_on_the_hub(hub_program, tmp_path):
     from hub_server import HubRepository
 
     root = tmp_path / "hub"

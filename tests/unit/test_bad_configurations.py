@@ -1,4 +1,4 @@
-"""What is refused before any job, each in one sentence that names the key and says what to do."""
+"""Wrong configurations are refused before any job, in one sentence that names the key and the remedy."""
 
 import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from shape_of_learning.plan.papers import check_names, read_papers
 NAME = "must be up to 100 letters, digits"
 REVISION = "must be a branch, tag or commit as git names them"
 
-# What is laid over the demo's configuration, as YAML, and the sentence.
+# Changes of the demo's configuration, as YAML, and a part of the sentence that refuses them.
 CONFIGURATIONS = {
     # keys
     "seeed: 1": "configuration: unknown key `seeed`; did you mean `seed`?",
@@ -37,7 +37,7 @@ CONFIGURATIONS = {
     "measurement: {parameters: {alpha_req: {first: 40, last: 11}}}": (
         "`last` is 11, but must be above `first`, which is 40"
     ),
-    # what contradicts itself
+    # contradictions
     "embeddings: {dump: false, keep: true}": "`embeddings` has `keep: true`, but with `dump: false`",
     "measurement: {batch_vectors: 100}": "has batches of 100 vectors",
     "choices: {batch_share: [0.01]}": "`choices.batch_share` has 0.01",
@@ -47,7 +47,7 @@ CONFIGURATIONS = {
     'models: ["x$(touch F)"]': f"`models.0` {NAME}",
     "run: a/b": "`run` must be a name of up to 100 letters",
     "run: Figures": "has `run: Figures`",
-    # what there is not
+    # unknown names
     "models: [gtp2]": "unknown model `gtp2`; did you mean `gpt2`?",
     "training_steps: {gpt2: log}": "has no `training.steps`",
     "corpus: {source: enwik9}": "unknown source `enwik9`; did you mean `enwik8`?",
@@ -58,13 +58,13 @@ CONFIGURATIONS = {
     "forward: {last_layer: after_final_norm}": "`forward.last_layer` is `after_final_norm`",
 }
 
-# An entry `mine`, and the sentence.
+# Entries named `mine`, and a part of the sentence that refuses them.
 HUB = {"repository": "a/b"}
 
 
-def reported(**report) -> dict:
-    known = [{"source": "x", **report}]
-    return {**HUB, "training": {"revision": "s{step}", "steps": [1], "known_bad": known}}
+def make_report(**report) -> dict:
+    reports = [{"source": "x", **report}]
+    return {**HUB, "training": {"revision": "s{step}", "steps": [1], "known_bad": reports}}
 
 
 ENTRIES = [
@@ -92,9 +92,9 @@ ENTRIES = [
         {**HUB, "training": {"checkpoints": [{"step": 1, "revision": name} for name in "mn"]}},
         "two checkpoints have the step `1`",
     ),
-    (reported(steps=[1, 2], same_as=2), "step 2 has the weights of itself"),
-    (reported(steps={"from": 9, "to": 1}, because="x"), "`from` is above `to`; exchange them"),
-    (reported(steps=[1]), "needs exactly one of `because` or `same_as`"),
+    (make_report(steps=[1, 2], same_as=2), "step 2 has the weights of itself"),
+    (make_report(steps={"from": 9, "to": 1}, because="x"), "`from` is above `to`; exchange them"),
+    (make_report(steps=[1]), "needs exactly one of `because` or `same_as`"),
     ({**PLAIN, "hidden_size": 9}, "cannot be shared by 2 `pretraining.attention_heads`"),
     ({**SIZE, "pretraining": {**RECIPE, "warmup_steps": 10}}, "but there are only 10 steps"),
     ({**SIZE, "role": "encoder", "pretraining": RECIPE}, "the role `decoder`"),
@@ -114,17 +114,17 @@ ENTRIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("given", CONFIGURATIONS)
-def test_a_bad_configuration_is_refused_in_one_sentence(given):
-    assert CONFIGURATIONS[given] in catch_refusal(yaml.safe_load(given))
+@pytest.mark.parametrize("changes", CONFIGURATIONS)
+def test_a_bad_configuration_is_refused_in_one_sentence(changes):
+    assert CONFIGURATIONS[changes] in catch_refusal(yaml.safe_load(changes))
 
 
 @pytest.mark.parametrize(("entry", "sentence"), ENTRIES)
 def test_a_bad_entry_is_refused_in_one_sentence(tmp_path, entry, sentence):
     entries = {"mine": entry, "plain": PLAIN, "a-twin": make_twin()}
-    said = catch_refusal({"models": ["mine"]}, tmp_path, entries)
-    assert sentence in said
-    assert said.startswith("model `mine`")
+    message = catch_refusal({"models": ["mine"]}, tmp_path, entries)
+    assert sentence in message
+    assert message.startswith("model `mine`")
 
 
 def test_numbers_with_an_exponent_are_numbers(tmp_path):
@@ -136,14 +136,14 @@ def test_numbers_with_an_exponent_are_numbers(tmp_path):
     assert run.settings["sampling"]["vectors_per_dimension"] == 2e-5
 
 
-def test_a_folder_whose_number_is_no_step_is_refused(tmp_path):
+def test_a_folder_with_too_large_a_step_is_refused(tmp_path):
     folder = tmp_path / "checkpoint-12345678901234567890"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     path = str(tmp_path / "checkpoint-{step}")
     entry = {"path": path, "training": {"steps": "all"}}
-    said = catch_refusal({"models": ["mine"]}, tmp_path, {"mine": entry})
-    assert f"{folder} is beyond 1e+12" in said
+    message = catch_refusal({"models": ["mine"]}, tmp_path, {"mine": entry})
+    assert f"{folder} is beyond 1e+12" in message
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_folder_whose_number_is_no_step_is_refused(tmp_path):
         ("mine: {repository: a/b, layers: 012}", "a number that begins with 0"),
     ],
 )
-def test_a_file_of_entries_that_is_none_is_refused(tmp_path, entries, sentence):
+def test_an_invalid_file_of_entries_is_refused(tmp_path, entries, sentence):
     assert sentence in catch_refusal({"models": ["mine"]}, tmp_path, entries)
 
 
@@ -174,12 +174,12 @@ PAPER = {"title": "A title", "citation": "Nobody", "prefix": "x_", "figures": {"
         ("estimator", "mle", "unknown key `estimator` in `figures.figure_1`; did you mean"),
     ],
 )
-def test_a_wrong_figure_of_a_paper_is_one_sentence_with_the_file(tmp_path, key, value, sentence):
+def test_a_wrong_figure_of_a_paper_is_refused_with_its_file(tmp_path, key, value, sentence):
     write_paper(tmp_path, "x", {"figure_1": {**FIGURE, key: value}})
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as refusal:
         read_papers(tmp_path)
-    assert sentence in str(refused.value)
-    assert str(refused.value).startswith(str(tmp_path / "x" / "paper.yaml"))
+    assert sentence in str(refusal.value)
+    assert str(refusal.value).startswith(str(tmp_path / "x" / "paper.yaml"))
 
 
 def test_two_papers_do_not_share_a_target(tmp_path):
@@ -219,12 +219,12 @@ WRITTEN = CLAIM | {"supported": {"at_least": 0.95}, "contradicted": {"in": "any"
         ({"models": "decoder"}, "`claims.c.models` must be a list of names of models, or one of `decoders`"),
     ],
 )  # fmt: skip
-def test_a_wrong_claim_is_one_sentence_with_the_file(tmp_path, change, sentence):
+def test_a_wrong_claim_is_refused_with_its_file(tmp_path, change, sentence):
     write_paper(tmp_path, "x", {}, {"c": WRITTEN | change})
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as refusal:
         read_papers(tmp_path)
-    assert str(refused.value).startswith(str(tmp_path / "x/claims.yaml"))
-    assert sentence in str(refused.value)
+    assert str(refusal.value).startswith(str(tmp_path / "x/claims.yaml"))
+    assert sentence in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,9 @@ def test_a_wrong_claim_is_one_sentence_with_the_file(tmp_path, change, sentence)
         ({}, {"models": ["gpt-2"]}, "`c`: unknown model `gpt-2`; did you mean `gpt2`?"),
     ],
 )
-def test_what_there_is_not_can_be_neither_drawn_nor_claimed(tmp_path, figure, claim, sentence):
+def test_unknown_estimators_and_models_can_be_neither_drawn_nor_claimed(
+    tmp_path, figure, claim, sentence
+):
     write_paper(tmp_path, "x", {"figure_1": FIGURE | figure}, {"c": WRITTEN | claim})
     with pytest.raises(InputError, match=sentence):
         check_names(*read_papers(tmp_path), MEASURES, read_entries(MODELS))

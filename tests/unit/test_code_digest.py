@@ -1,4 +1,4 @@
-"""The digest of code: of all that a script imports, and of nothing that decides no number."""
+"""The digest of code covers everything that a script imports and that decides a number."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def double(x):
     """Twice."""
     return two() * x
 '''
-# A script, a module that it imports within a function, one that this imports, and measures elsewhere.
+# A script, a module that it imports in a function, a module that this imports, and measures elsewhere.
 FILES = {
     "scripts/do.py": "def main():\n    from shape_of_learning import formula\n",
     "shape_of_learning/formula.py": FORMULA,
@@ -34,70 +34,68 @@ FILES = {
 
 @pytest.fixture
 def digest(tmp_path, monkeypatch):
-    """The digest after some edits of these files, file -> text before and after, with chosen modules."""
+    """A function that edits the files (file -> old and new text) and returns the digest with further modules."""
     monkeypatch.setattr(identity, "WORKFLOW", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
 
-    def of(edits, *modules):
+    def compute_digest(edits, *modules):
         for name, text in FILES.items():
-            before, after = edits.get(name, ("", ""))
-            assert before in text
+            old, new = edits.get(name, ("", ""))
+            assert old in text
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text.replace(before, after) if before else text)
-        for cached in (
+            (tmp_path / name).write_text(text.replace(old, new) if old else text)
+        for function in (
             digest_code,
             identity._parse_file,
             identity._dump_syntax,
             identity.list_imports,
         ):
-            cached.cache_clear()
+            function.cache_clear()
         return digest_code("do", *modules)
 
-    yield of
+    yield compute_digest
     digest_code.cache_clear()
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "modules"),
+    ("file", "old", "new", "modules"),
     [
         ("shape_of_learning/formula.py", "* x", "* x + 0", []),
         ("shape_of_learning/low.py", "return 2", "return 3", []),
         ("scripts/do.py", "main()", "main(x=1)", []),
         ("shape_of_learning/chosen.py", "x = 1", "x = 2", ["shape_of_learning.chosen"]),
-        # Of another package all modules count.
+        # All modules of another package count.
         ("elsewhere/other_measures/two.py", "y = 1", "y = 2", ["other_measures.one"]),
     ],
 )
-def test_an_edit_of_anything_that_runs_changes_it(digest, file, before, after, modules):
-    edited = {file: (before, after)}
-    assert digest(edited, *modules) != digest({}, *modules)
-    assert not modules or digest(edited) == digest({}) != digest({}, *modules)
+def test_an_edit_of_any_line_that_runs_changes_the_digest(digest, file, old, new, modules):
+    edits = {file: (old, new)}
+    assert digest(edits, *modules) != digest({}, *modules)
+    assert not modules or digest(edits) == digest({}) != digest({}, *modules)
 
 
 @pytest.mark.parametrize("script", ["draw_figure", "measure"])
-def test_what_python_loads_is_found_by_reading(script):
+def test_reading_finds_the_files_that_python_loads(script):
     # The package's own __init__ imports nothing until an estimator is asked for.
     program = (
         f"import sys, {script}\n"
         "print(*(getattr(m, '__file__', None) or '' for m in list(sys.modules.values())), sep='\\n')"
     )
     path = os.pathsep.join([str(WORKFLOW), str(WORKFLOW / "scripts")])
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    loaded = {Path(file) for file in said.splitlines() if file.startswith(str(WORKFLOW))}
-    assert len(loaded) > 5
-    assert {file for file in loaded if file.stem != "__init__"} <= {
-        *list_files(f"scripts.{script}")
-    }
+    files = {Path(file) for file in output.splitlines() if file.startswith(str(WORKFLOW))}
+    assert len(files) > 5
+    assert {file for file in files if file.stem != "__init__"} <= {*list_files(f"scripts.{script}")}
 
 
 @pytest.mark.parametrize(
     "script", ["dump_embeddings", "pretrain_model", "finetune_model", "clean_corpus"]
 )
-def test_an_estimator_of_hidden_states_is_no_part_of_what_they_come_from(script):
-    """An edit of it measures again what is kept, and runs no model again."""
+def test_scripts_that_make_hidden_states_do_not_depend_on_their_estimators(script):
+    """After an edit of an estimator, kept hidden states are measured again, and no model is run again."""
     files = list_files(f"scripts.{script}")
     assert len(files) > 5
     estimators = {file.stem for file in files if file.parent.name == "estimators"}

@@ -1,4 +1,4 @@
-"""The command and what it is given: odd arguments, files and tables, pipes, and machines without a network."""
+"""The command handles odd arguments, files and tables, pipes, and machines without a network."""
 
 import json
 import os
@@ -30,9 +30,9 @@ from shape_of_learning.results import draw_plot
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 ESCAPE = "\x1b[31mred\x1b]0;title\x07"
-MOST_SECONDS = 60  # of what is refused, on a machine that does other things besides
+MOST_SECONDS = 60  # of a refusal, on a busy machine
 LONGEST = 900  # characters of a sentence
-# What only who has a configuration could act on.
+# Words of remedies that need a configuration, which users of the command do not have.
 OF_A_CONFIGURATION = re.compile(
     r"config/models|in the entry|model's entry|key `models`|(sampling|measurement|embeddings|corpus)\.\w"
 )
@@ -44,7 +44,7 @@ QUICK = (
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a model, a text, its table, and things that are neither."""
+    """A folder with a model, a text, its table, and odd files."""
     folder = tmp_path_factory.mktemp("place")
     for name in ("model", "empty", "listed", "broken"):
         (folder / name).mkdir()
@@ -65,8 +65,8 @@ def place(tmp_path_factory):
         listener.bind("socket")
         os.chdir(here)
     text, csv = folder / "text.txt", folder / "table.csv"
-    done = invoke("measure", folder / "model", "--text", text, *QUICK, "--csv", csv)
-    assert done.exit_code == 0, done.output
+    result = invoke("measure", folder / "model", "--text", text, *QUICK, "--csv", csv)
+    assert result.exit_code == 0, result.output
     return folder
 
 
@@ -74,18 +74,18 @@ def invoke(*arguments, **options):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
-def refused(*arguments):
-    """The last line of a command that says what is wrong."""
+def read_refusal(*arguments):
+    """Run a command that is refused, and return its last line."""
     start = time.monotonic()
-    done = invoke(*arguments)
+    result = invoke(*arguments)
     assert time.monotonic() - start < MOST_SECONDS
-    assert done.exit_code in (1, 2), done.output
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert "Traceback" not in done.output
-    assert done.output.replace("\n", "").isprintable()
-    last = done.output.strip().splitlines()[-1]
+    assert result.exit_code in (1, 2), result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.output
+    assert result.output.replace("\n", "").isprintable()
+    last = result.output.strip().splitlines()[-1]
     assert len(last) < LONGEST
-    assert last.startswith(("ERROR: ", "Error: ")), done.output
+    assert last.startswith(("ERROR: ", "Error: ")), result.output
     assert not OF_A_CONFIGURATION.search(last), last
     return last
 
@@ -135,15 +135,15 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_odd_option_is_refused_by_name_and_leaves_nothing(place, monkeypatch, name):
-    options, said = OPTIONS[name]
+    options, words = OPTIONS[name]
     monkeypatch.chdir(place)
-    before = {file: file.lstat().st_mtime_ns for file in place.rglob("*")}
+    times = {file: file.lstat().st_mtime_ns for file in place.rglob("*")}
     text = [] if "--text" in options else ["--text", "text.txt"]
     quick = ["--measures", "two_nn"] if "--measures" not in options else []
     for option in ("--windows", "--window-characters", "--batch-vectors"):
         quick += [option, QUICK[QUICK.index(option) + 1]] if option not in options else []
-    assert said in refused("measure", "model", *text, *quick, *options)
-    assert {file: file.lstat().st_mtime_ns for file in place.rglob("*")} == before
+    assert words in read_refusal("measure", "model", *text, *quick, *options)
+    assert {file: file.lstat().st_mtime_ns for file in place.rglob("*")} == times
 
 
 MODELS = {
@@ -171,36 +171,34 @@ MODELS = {
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_model_that_is_not_here_is_said_to_be_missing_and_no_network_is_blamed(
-    place, monkeypatch, model
-):
+def test_a_missing_local_model_is_named_and_no_network_is_blamed(place, monkeypatch, model):
     monkeypatch.chdir(place)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    said = refused("measure", model, "--text", "text.txt", *QUICK)
-    assert MODELS[model] in said
-    assert "network" not in said
+    message = read_refusal("measure", model, "--text", "text.txt", *QUICK)
+    assert MODELS[model] in message
+    assert "network" not in message
 
 
 def test_compared_folders_have_no_revisions(place, monkeypatch):
     monkeypatch.chdir(place)
-    assert "no revision `step1`" in refused("compare", "model@step1", "model")
-    assert "there is no folder" in refused("compare", "model", "./other@step1")
-    assert "--revision" in refused("measure", "org/name@step1", "--revision", "step2")
+    assert "no revision `step1`" in read_refusal("compare", "model@step1", "model")
+    assert "there is no folder" in read_refusal("compare", "model", "./other@step1")
+    assert "--revision" in read_refusal("measure", "org/name@step1", "--revision", "step2")
 
 
 LINE = {"model": "m", "role": "decoder", "revision": "main", "estimator": "two_nn", "value": "2"}
 
 
-def tables(table: Path):
-    """Odd tables, made of a right one: content, and what is said of it; nothing if it is understood."""
+def make_odd_tables(table: Path):
+    """Return odd tables made of a right one, each with a part of the sentence that refuses it, or nothing."""
     right = table.read_text()
-    header, first, *others = right.splitlines()
+    header, first, *lines = right.splitlines()
     names = header.split(",")
 
-    def with_cell(column, cell):
+    def replace_cell(column, cell):
         cells = first.split(",")
         cells[names.index(column)] = cell
-        return "\n".join([header, ",".join(cells), *others])
+        return "\n".join([header, ",".join(cells), *lines])
 
     frame = pd.read_csv(table)
     return {
@@ -211,16 +209,16 @@ def tables(table: Path):
         "with a column more": (frame.assign(note="x").to_csv(index=False), ""),
         "with another order": (frame[frame.columns[::-1]].to_csv(index=False), ""),
         "with nan": (frame.to_csv(index=False, na_rep="nan"), ""),
-        "with infinity": (with_cell("value", "inf"), ""),
+        "with infinity": (replace_cell("value", "inf"), ""),
         "an empty line": (right.replace("\n", "\n\n"), ""),
-        "text for a number": (with_cell("value", "many"), "'many' for a number in `value`"),
-        "infinitely many windows": (with_cell("windows", "1e999"), "finite number in `windows`"),
-        "half a layer": (with_cell("layer", "1.5"), "whole number in `layer`"),
-        "an unknown reason": (with_cell("reason", "why not"), "'why not' in `reason`"),
-        "an infinite layer": (with_cell("layer", "inf"), "whole number in `layer`"),
-        "a long cell": (with_cell("model", "x" * 200_000), "field larger"),
+        "text for a number": (replace_cell("value", "many"), "'many' for a number in `value`"),
+        "infinitely many windows": (replace_cell("windows", "1e999"), "finite number in `windows`"),
+        "half a layer": (replace_cell("layer", "1.5"), "whole number in `layer`"),
+        "an unknown reason": (replace_cell("reason", "why not"), "'why not' in `reason`"),
+        "an infinite layer": (replace_cell("layer", "inf"), "whole number in `layer`"),
+        "a long cell": (replace_cell("model", "x" * 200_000), "field larger"),
         "a measure that is none": (
-            with_cell("estimator", ESCAPE),
+            replace_cell("estimator", ESCAPE),
             r"unknown measures: \x1b[31mred",
         ),
         "empty": ("", "lacks the columns"),
@@ -236,22 +234,20 @@ def tables(table: Path):
     }
 
 
-def test_a_table_is_understood_as_a_spreadsheet_saves_it_or_refused_in_a_sentence(
-    place, tmp_path, monkeypatch
-):
+def test_a_table_of_a_spreadsheet_is_read_or_refused_in_a_sentence(place, tmp_path, monkeypatch):
     odd, page = tmp_path / "odd.csv", tmp_path / "page.html"
-    for name, (content, said) in tables(place / "table.csv").items():
+    for name, (content, reason) in make_odd_tables(place / "table.csv").items():
         odd.write_bytes(content if isinstance(content, bytes) else content.encode())
-        if said:
-            assert said in refused("explore", odd, page), name
+        if reason:
+            assert reason in read_refusal("explore", odd, page), name
             assert not page.exists()
         else:
-            done = invoke("explore", odd, page)
-            assert done.exit_code == 0, (name, done.output)
+            result = invoke("explore", odd, page)
+            assert result.exit_code == 0, (name, result.output)
             page.unlink()
-    assert "missing" in refused("explore", tmp_path / "none.csv", page)
-    assert "both an input and an output" in refused("explore", odd, odd)
-    assert "missing" in refused("explore", tmp_path, page)
+    assert "missing" in read_refusal("explore", tmp_path / "none.csv", page)
+    assert "both an input and an output" in read_refusal("explore", odd, odd)
+    assert "missing" in read_refusal("explore", tmp_path, page)
 
 
 AUDITS = {
@@ -268,26 +264,26 @@ AUDITS = {
 
 
 @pytest.mark.parametrize("target", AUDITS)
-def test_an_audit_of_what_is_not_there_is_said_and_no_hub_is_named(place, monkeypatch, target):
+def test_an_audit_of_a_missing_target_is_refused_and_no_hub_is_named(place, monkeypatch, target):
     monkeypatch.chdir(place)
-    done = invoke("audit", target)
-    assert done.exit_code == 2, done.output
-    assert AUDITS[target] in done.output
-    assert done.output.replace("\n", "").isprintable()
-    assert "Asking" not in done.output
-    assert "network" not in done.output
+    result = invoke("audit", target)
+    assert result.exit_code == 2, result.output
+    assert AUDITS[target] in result.output
+    assert result.output.replace("\n", "").isprintable()
+    assert "Asking" not in result.output
+    assert "network" not in result.output
 
 
-def shape(*arguments, **options):
-    """The command as a shell starts it."""
+def start_command(*arguments, **options):
+    """Start the command in a process."""
     environment = {**os.environ, "PYTHONPATH": str(WORKFLOW), **options.pop("env", {})}
     program = [sys.executable, "-m", "shape_of_learning", *map(str, arguments)]
     return subprocess.Popen(program, env=environment, text=True, **options)
 
 
-def test_data_and_words_part_where_the_standard_output_takes_data(place):
+def test_words_go_to_standard_error_if_the_standard_output_takes_data(place):
     text = (place / "text.txt").open()
-    run = shape(
+    run = start_command(
         *("measure", place / "model", "--text", "-", *QUICK, "--json", "-"),
         stdin=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -300,7 +296,9 @@ def test_data_and_words_part_where_the_standard_output_takes_data(place):
 
 def test_a_table_from_a_pipe_gives_a_page_into_a_pipe(place):
     table = (place / "table.csv").open()
-    run = shape("explore", "-", "-", stdin=table, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = start_command(
+        "explore", "-", "-", stdin=table, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     page, words = run.communicate(timeout=600)
     assert run.returncode == 0, words
     invoke("explore", place / "table.csv", place / "page.html")
@@ -308,20 +306,20 @@ def test_a_table_from_a_pipe_gives_a_page_into_a_pipe(place):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_and_a_closed_pipe_end_it_in_a_sentence_or_quietly(place):
+def test_a_full_disk_ends_the_command_with_a_sentence_and_a_closed_pipe_quietly(place):
     page = place / "table.csv"
-    run = shape("explore", page, "/dev/full", stderr=subprocess.PIPE)
+    run = start_command("explore", page, "/dev/full", stderr=subprocess.PIPE)
     _, words = run.communicate(timeout=600)
     assert run.returncode == 1
     assert words.startswith("ERROR: the disk is full: /dev/full could not be written")
-    run = shape("explore", page, "-", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = start_command("explore", page, "-", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     run.stdout.close()  # as `head` does
     words = run.stderr.read()
     assert run.wait(600) == 128 + signal.SIGPIPE
     assert words == ""
 
 
-def test_it_knows_its_version_and_short_help():
+def test_the_command_has_a_version_and_short_help():
     assert invoke("--version").output.startswith("shape-of-learning ")
     assert "--text" in invoke("measure", "-h").output
     assert invoke("measur").exit_code == 2
@@ -330,18 +328,18 @@ def test_it_knows_its_version_and_short_help():
 def test_several_models_are_measured_into_one_table_of_80_columns(place, monkeypatch):
     monkeypatch.chdir(place)
     options = ("--text", "text.txt", *QUICK[:8], "--measures", "all", "--csv", "two.csv")
-    printed = invoke("measure", "model", "./model", *options)
-    assert printed.exit_code == 0, printed.output
+    result = invoke("measure", "model", "./model", *options)
+    assert result.exit_code == 0, result.output
     table = pd.read_csv("two.csv")
     assert list(dict.fromkeys(table["model"])) == ["model", "./model"]
     numbers = [rows["value"].to_numpy() for _, rows in table.groupby("model")]
     assert len(numbers[0]) == len(numbers[1])
-    rows = [line for line in printed.output.splitlines() if re.match(r" +(layer|mean|\d)", line)]
+    rows = [line for line in result.output.splitlines() if re.match(r" +(layer|mean|\d)", line)]
     assert max(map(len, rows)) <= 80
-    said = [line for line in printed.output.splitlines() if "block" in line and "model" in line]
-    assert len(said) == 4  # of each its anisotropy and its dimension
-    assert "one model; write MODEL@REVISION" in refused("measure", "model", "b", "--name", "x")
-    assert "device `nowhere`" in refused("measure", "model", *options, "--device", "nowhere")
+    findings = [line for line in result.output.splitlines() if "block" in line and "model" in line]
+    assert len(findings) == 4  # anisotropy and dimension of each model
+    assert "one model; write MODEL@REVISION" in read_refusal("measure", "model", "b", "--name", "x")
+    assert "device `nowhere`" in read_refusal("measure", "model", *options, "--device", "nowhere")
 
 
 def test_a_file_of_vectors_is_measured_without_a_text(tmp_path, monkeypatch):
@@ -353,31 +351,31 @@ def test_a_file_of_vectors_is_measured_without_a_text(tmp_path, monkeypatch):
     torch.save({"x": torch.from_numpy(X), "step": torch.tensor(3)}, "tensor.pt")
     safetensors.numpy.save_file({"x": X}, "tensor.safetensors")
     names = ["plain.npy", "grouped.npz", "tensor.pt", "tensor.safetensors"]
-    printed = invoke(
+    result = invoke(
         "measure", *names, "--measures", "two_nn,anisotropy", "--csv", "v.csv", "--plot", "v.png"
     )
-    assert printed.exit_code == 0, printed.output
-    assert "documentation that comes with Python" not in printed.output
+    assert result.exit_code == 0, result.output
+    assert "documentation that comes with Python" not in result.output
     table = pd.read_csv("v.csv").query("layer == 0")
     expected = sol.measure(X, measures=["two_nn", "anisotropy"]).query("layer == 0")["value"]
     for name, rows in table.groupby("model", sort=False):
         assert sorted(rows["value"]) == pytest.approx(sorted(expected), rel=1e-3), name
         assert rows["low"].notna().all() == (name == "grouped.npz"), name
-    assert "leave out --text" in refused(
+    assert "leave out --text" in read_refusal(
         "measure", "plain.npy", "--text", str(tmp_path / "plain.npy")
     )
     np.savez("two.npz", a=X, b=X)
-    assert "2 matrices" in refused("measure", "two.npz")
+    assert "2 matrices" in read_refusal("measure", "two.npz")
     (tmp_path / "broken.npy").write_bytes(b"no array")
-    assert "broken.npy cannot be read" in refused("measure", "broken.npy")
+    assert "broken.npy cannot be read" in read_refusal("measure", "broken.npy")
     np.save("object.npy", np.array([{}], dtype=object))
-    assert "object.npy cannot be read" in refused("measure", "object.npy")
-    assert "there is no file" in refused("measure", "missing.npy")
-    assert "no revision `step1`" in refused("measure", "plain.npy", "--revision", "step1")
+    assert "object.npy cannot be read" in read_refusal("measure", "object.npy")
+    assert "there is no file" in read_refusal("measure", "missing.npy")
+    assert "no revision `step1`" in read_refusal("measure", "plain.npy", "--revision", "step1")
     np.save("empty.npy", X[:0])
-    assert "0 vectors" in refused("measure", "empty.npy")
+    assert "0 vectors" in read_refusal("measure", "empty.npy")
     np.savez("unknown.npz", vectors=X, groups=np.full(len(X), np.nan))
-    assert "NaN" in refused("measure", "unknown.npz")
+    assert "NaN" in read_refusal("measure", "unknown.npz")
 
 
 @pytest.mark.parametrize(
@@ -394,30 +392,30 @@ def test_a_file_of_vectors_is_measured_without_a_text(tmp_path, monkeypatch):
         ("/home/model.gguf", "home"),
     ],
 )
-def test_a_folder_is_called_by_what_tells_it_from_other_models(path, name):
+def test_a_folder_is_named_by_the_part_that_distinguishes_models(path, name):
     assert name_local(path) == name
 
 
 def test_a_comparison_names_its_direction(place, monkeypatch):
     monkeypatch.chdir(place)
-    printed = invoke("compare", "model", "./model", "--text", "text.txt", *QUICK)
-    assert "B - A: ./model - model" in printed.output
+    result = invoke("compare", "model", "./model", "--text", "text.txt", *QUICK)
+    assert "B - A: ./model - model" in result.output
 
 
-def test_a_system_that_says_less_of_its_cores_and_memory_will_do(place, monkeypatch):
+def test_a_system_without_counts_of_cores_and_memory_suffices(place, monkeypatch):
     """As macOS, where Python has no `sched_getaffinity`, and Windows, which has no `sysconf`."""
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delattr(os, "sysconf", raising=False)
     assert 1 <= count_cores() <= (os.cpu_count() or 1)
     assert read_total_memory() is None
     quick = [word for word in QUICK if word not in ("--threads", "1")]
-    done = invoke("measure", place / "model", "--text", place / "text.txt", *quick)
-    assert done.exit_code == 0, done.output
+    result = invoke("measure", place / "model", "--text", place / "text.txt", *quick)
+    assert result.exit_code == 0, result.output
 
 
 @pytest.fixture(scope="module")
-def silent():
-    """The address of a server that lets in everybody and answers nobody."""
+def silent_server():
+    """The address of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         guests = []
         threading.Thread(target=lambda: guests.append(server.accept()), daemon=True).start()
@@ -434,10 +432,16 @@ def silent():
         (["measure", "name"], "no name"),
     ],
 )
-def test_without_a_network_it_says_soon_what_it_waits_for_and_what_to_do(silent, arguments, kind):
-    endpoints = {"silent": silent, "refused": "http://127.0.0.1:9", "no name": "http://x.invalid"}
+def test_without_a_network_the_command_soon_says_what_it_waits_for_and_what_to_do(
+    silent_server, arguments, kind
+):
+    endpoints = {
+        "silent": silent_server,
+        "refused": "http://127.0.0.1:9",
+        "no name": "http://x.invalid",
+    }
     start, lines = time.monotonic(), []
-    run = shape(
+    run = start_command(
         *arguments, env={"HF_ENDPOINT": endpoints[kind], "HF_HUB_OFFLINE": "0"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
@@ -446,13 +450,13 @@ def test_without_a_network_it_says_soon_what_it_waits_for_and_what_to_do(silent,
     run.wait(60)
     first, last = lines[0], next(line for line in lines if "check the network" in line[1])
     assert endpoints[kind] in first[1]
-    assert first[0] < 3 * slowness(), lines
-    assert last[0] < 20 * slowness(), lines
+    assert first[0] < 3 * measure_slowness(), lines
+    assert last[0] < 20 * measure_slowness(), lines
     assert "HF_ENDPOINT" in last[1]
 
 
-def slowness() -> float:
-    """How many times longer than alone a program takes here and now, at least 1."""
+def measure_slowness() -> float:
+    """Measure how many times longer than alone a program takes now, at least 1."""
     start = time.monotonic()
     used = time.process_time()
     while time.process_time() - used < 0.2:
@@ -460,7 +464,7 @@ def slowness() -> float:
     return max(1.0, 2 * (time.monotonic() - start) / 0.2)
 
 
-def test_a_plot_of_any_revision_of_one_block_and_with_gaps_shows_what_there_is(tmp_path):
+def test_a_plot_of_one_block_of_any_revision_shows_all_values_and_gaps(tmp_path):
     model = tiny_models.save_tiny_model(tmp_path, "gpt_neox", layers=1)
     text = tmp_path / "text.txt"
     text.write_text("".join(tiny_models.TEXT * 100))

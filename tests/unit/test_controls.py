@@ -1,4 +1,4 @@
-"""Null models are what they are said to be, and claims say whether they hold beyond them."""
+"""Null models have their stated properties, and claims say whether they hold beyond them."""
 
 import csv
 from dataclasses import replace
@@ -40,26 +40,28 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize("within", [True, False])
-def test_a_shuffle_keeps_the_tokens_their_number_and_special_ones(within):
-    found = shuffle_tokens(WINDOWS, 7, within_windows=within)
-    assert [len(each.ids) for each in found] == [5, 11, 32]
-    for before, after in zip(WINDOWS, found, strict=True):
-        assert (after.ids[[0, -1]] == [1, 2]).all()
-        assert (sorted(before.ids) == sorted(after.ids)) == within
-    together = [np.sort(np.concatenate([w.ids for w in of])) for of in (WINDOWS, found)]
+def test_a_shuffle_keeps_tokens_their_number_and_special_tokens(within):
+    shuffled_windows = shuffle_tokens(WINDOWS, 7, within_windows=within)
+    assert [len(window.ids) for window in shuffled_windows] == [5, 11, 32]
+    for original, shuffle in zip(WINDOWS, shuffled_windows, strict=True):
+        assert (shuffle.ids[[0, -1]] == [1, 2]).all()
+        assert (sorted(original.ids) == sorted(shuffle.ids)) == within
+    together = [
+        np.sort(np.concatenate([w.ids for w in windows])) for windows in (WINDOWS, shuffled_windows)
+    ]
     assert (together[0] == together[1]).all()
-    assert any((a.ids != b.ids).any() for a, b in zip(WINDOWS, found, strict=True))
+    assert any((a.ids != b.ids).any() for a, b in zip(WINDOWS, shuffled_windows, strict=True))
     again, other = (shuffle_tokens(WINDOWS, seed, within_windows=within) for seed in (7, 8))
-    assert all((a.ids == b.ids).all() for a, b in zip(found, again, strict=True))
-    assert any((a.ids != b.ids).any() for a, b in zip(found, other, strict=True))
+    assert all((a.ids == b.ids).all() for a, b in zip(shuffled_windows, again, strict=True))
+    assert any((a.ids != b.ids).any() for a, b in zip(shuffled_windows, other, strict=True))
 
 
-def test_untrained_weights_are_those_of_the_seed_and_the_model(tmp_path):
+def test_untrained_weights_depend_on_the_seed_and_have_the_range_of_the_model(tmp_path):
     folder = save_tiny_model(tmp_path / "m", "gpt_neox", head=True)
     cpu = torch.device("cpu")
     model, _ = load_model(folder, role="decoder", precision="float32", device=cpu)
-    one, again, other = (initialise_weights(model, seed, "m") for seed in (1, 1, 2))
-    weights = [of.embed_in.weight for of in (one, again, other, model)]
+    first, again, other = (initialise_weights(model, seed, "m") for seed in (1, 1, 2))
+    weights = [network.embed_in.weight for network in (first, again, other, model)]
     assert (weights[0] == weights[1]).all()
     assert not any(torch.allclose(weights[0], weight) for weight in weights[2:])
     assert float(weights[0].detach().std()) == pytest.approx(
@@ -68,7 +70,7 @@ def test_untrained_weights_are_those_of_the_seed_and_the_model(tmp_path):
 
 
 class Cloud:
-    """States of one layer, elongated and away from the origin, some coordinates without variance."""
+    """States of one layer: elongated, away from the origin, some coordinates without variance."""
 
     layers = 0
 
@@ -89,44 +91,44 @@ class Cloud:
 
 
 def test_a_gaussian_has_the_mean_and_the_covariance_of_the_state():
-    states, how = Cloud(np.random.default_rng(1)), MeasuringProtocol("m", 20, 3, 1000, 30)
-    found = GaussianStates(states, how)[0].astype(float)
-    n = len(found)
+    states, protocol = Cloud(np.random.default_rng(1)), MeasuringProtocol("m", 20, 3, 1000, 30)
+    vectors = GaussianStates(states, protocol)[0].astype(float)
+    n = len(vectors)
     covariance = np.cov(states.vectors.T.astype(float))
     # Five standard errors of a mean and of a covariance of normal vectors.
     sd = np.sqrt(np.diag(covariance))
-    assert (abs(found.mean(0) - states.vectors.mean(0)) < 5 * sd / np.sqrt(n) + 1e-4).all()
+    assert (abs(vectors.mean(0) - states.vectors.mean(0)) < 5 * sd / np.sqrt(n) + 1e-4).all()
     error = np.sqrt((np.outer(sd**2, sd**2) + covariance**2) / n)
-    assert (abs(np.cov(found.T) - covariance) < 5 * error + 1e-4).all()
-    assert (found == GaussianStates(states, how)[0]).all()
-    # A cloud that is Gaussian has the dimension of its control.
+    assert (abs(np.cov(vectors.T) - covariance) < 5 * error + 1e-4).all()
+    assert (vectors == GaussianStates(states, protocol)[0]).all()
+    # A Gaussian cloud has the dimension of its control.
     values = []
-    for of in (states, GaussianStates(states, how)):
+    for cloud in (states, GaussianStates(states, protocol)):
         measure = MEASURES["two_nn"].configure("two_nn", {})
-        rows = measure_layer(of, 0, "dimension", [measure], how)
+        rows = measure_layer(cloud, 0, "dimension", [measure], protocol)
         values.append(next(row.value for row in rows if row.batch is None))
     assert values[0] == pytest.approx(values[1], rel=0.15)
 
 
-def test_a_gaussian_is_of_the_selected_rows():
+def test_a_gaussian_has_the_moments_of_the_selected_rows():
     states = Cloud(np.random.default_rng(1))
     states.rows["positions"] = np.arange(2000) % 100
     states.vectors[::100] = 1000
     for selection in (Selection(first_token="drop"), Selection(massive_tokens="drop")):
-        how = MeasuringProtocol("m", 20, 3, 1000, 30, selection)
-        assert abs(GaussianStates(states, how)[0]).max() < 100
+        protocol = MeasuringProtocol("m", 20, 3, 1000, 30, selection)
+        assert abs(GaussianStates(states, protocol)[0]).max() < 100
     states.vectors[1] = np.nan
-    assert np.isnan(GaussianStates(states, how)[0]).any()
+    assert np.isnan(GaussianStates(states, protocol)[0]).any()
 
 
-def test_a_gaussian_of_means_has_their_covariance_and_not_that_of_tokens():
+def test_a_gaussian_of_means_has_the_covariance_of_means():
     """The mean of 100 independent tokens has a hundredth of their variance."""
     states = Cloud(np.random.default_rng(1))
     protocol = MeasuringProtocol("m", 20, 3, 10, 5, Selection(sequence="mean"))
-    found = average_windows(GaussianStates(states, protocol)[0], states.rows["windows"])
+    gaussian_means = average_windows(GaussianStates(states, protocol)[0], states.rows["windows"])
     means = average_windows(states.vectors, states.rows["windows"])
-    assert found.var(0).sum() == pytest.approx(means.var(0).sum(), rel=0.5)
-    assert found.var(0).sum() < states.vectors.var(0).sum() / 10
+    assert gaussian_means.var(0).sum() == pytest.approx(means.var(0).sum(), rel=0.5)
+    assert gaussian_means.var(0).sum() < states.vectors.var(0).sum() / 10
 
 
 def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
@@ -156,17 +158,17 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
     with files[0].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [*rows[0]] == [*CONTROL_COLUMNS]
-    of = {(r["control"], r["estimator"], r["layer"]): float(r["value"]) for r in rows}
-    assert len(of) == len(rows) == 3 * (4 + 4 + 3) + 2 * 4
-    assert {name for control, name, _ in of if control.startswith("gaussian")} == {"two_nn"}
-    # The tokens of layer 0 are the same ones, in other batches.
-    both = [of[f"shuffled_{kind}", "anisotropy", "0"] for kind in ("within_windows", "unigram")]
+    values = {(r["control"], r["estimator"], r["layer"]): float(r["value"]) for r in rows}
+    assert len(values) == len(rows) == 3 * (4 + 4 + 3) + 2 * 4
+    assert {name for control, name, _ in values if control.startswith("gaussian")} == {"two_nn"}
+    # Layer 0 has the same tokens in other batches.
+    both = [values[f"shuffled_{kind}", "anisotropy", "0"] for kind in ("within_windows", "unigram")]
     assert both[0] == pytest.approx(both[1], rel=0.02)
-    assert both[0] != pytest.approx(of["untrained", "anisotropy", "0"], rel=0.02)
+    assert both[0] != pytest.approx(values["untrained", "anisotropy", "0"], rel=0.02)
 
 
-def beyond(control, claim="decoders_peak_in_the_middle"):
-    """What the claim says besides of a model with a bell, beside a control."""
+def compare_with_control(control, claim="decoders_peak_in_the_middle"):
+    """Compare a model with a bell with a control, given the control's values."""
     bell = make_curve({0: [0.1, 0.2, 0.9, 0.2, 0.1]}, 1e-4)
     models = {"d": EvidenceModel("d", "decoder", 6)}
     curves = {("d", "anisotropy"): bell}
@@ -174,20 +176,20 @@ def beyond(control, claim="decoders_peak_in_the_middle"):
     return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).control_comparisons
 
 
-def test_a_claim_holds_beyond_a_control_that_meets_it_by_less():
-    assert beyond([0.1, 0.1, 0.1, 0.1, 0.1]) == {"untrained": "yes"}
-    assert beyond([0.1, 0.2, 0.9, 0.2, 0.1]) == {"untrained": "no"}
-    assert beyond([0.1, 0.2, 0.95, 0.2, 0.1]) == {"untrained": "no"}
+def test_a_claim_holds_beyond_a_control_with_a_smaller_effect():
+    assert compare_with_control([0.1, 0.1, 0.1, 0.1, 0.1]) == {"untrained": "yes"}
+    assert compare_with_control([0.1, 0.2, 0.9, 0.2, 0.1]) == {"untrained": "no"}
+    assert compare_with_control([0.1, 0.2, 0.95, 0.2, 0.1]) == {"untrained": "no"}
 
 
 def test_untrained_weights_are_no_null_model_of_a_training():
-    """They give a flat curve, which supports no claim on a training."""
+    """Untrained weights give a flat curve, which supports no claim on a training."""
     claim = CLAIMS["anisotropy_grows_then_settles"]
     steps = dict(zip((0, 1, 9, 40, 60, 100), (0.1, 0.3, 0.6, 0.6, 0.6, 0.6), strict=True))
     curves = {("d", "anisotropy"): make_curve({step: [v, v] for step, v in steps.items()}, 1e-4)}
     models = {"d": EvidenceModel("d", "decoder", 40)}
     null = make_curve({100: [0.2, 0.2]}, 1e-4)
-    of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
-    assert judge(claim, of).control_comparisons == {}
-    same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
+    evidence = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
+    assert judge(claim, evidence).control_comparisons == {}
+    same = replace(evidence, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
     assert judge(claim, same).control_comparisons == {"shuffled": "no"}

@@ -1,4 +1,4 @@
-"""Mean norm, largest coordinate and kurtosis, beside their definitions in plain sums."""
+"""Mean norm, largest coordinate and kurtosis equal their definitions in plain sums."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ from shape_of_learning.estimators.coordinates import kurtosis, largest_coordinat
 MEASURES = (mean_norm, largest_coordinate, kurtosis)
 
 
-def cloud(seed=0, offset=0.0):
+def draw_cloud(seed=0, offset=0.0):
     return np.random.default_rng(seed).standard_t(5, (3000, 70)) + offset
 
 
-def test_they_are_what_they_are_called():
-    X = cloud()
+def test_measures_equal_their_definitions():
+    X = draw_cloud()
     assert mean_norm(X) == pytest.approx(np.sqrt((X**2).sum(axis=1)).mean(), rel=1e-12)
     assert largest_coordinate(X) == abs(X).max()
     assert largest_coordinate(-X) == abs(X).max()
@@ -24,7 +24,9 @@ def test_they_are_what_they_are_called():
 
 
 def test_kurtosis_ignores_offset_and_scale_and_tells_a_gaussian_from_an_outlier():
-    assert kurtosis(1e-3 * cloud(offset=1e4)) == pytest.approx(kurtosis(cloud()), rel=1e-6)
+    assert kurtosis(1e-3 * draw_cloud(offset=1e4)) == pytest.approx(
+        kurtosis(draw_cloud()), rel=1e-6
+    )
     X = np.random.default_rng(0).standard_normal((4000, 64))
     # The standard error of the kurtosis of N Gaussian numbers is the root of 24 / N.
     assert abs(kurtosis(X) - 3) < 5 * np.sqrt(24 / X.size)
@@ -34,8 +36,8 @@ def test_kurtosis_ignores_offset_and_scale_and_tells_a_gaussian_from_an_outlier(
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_types_and_bad_input(measure):
-    X = cloud()[:100].astype(np.float32)
+def test_all_types_of_input_are_taken_and_bad_input_is_refused(measure):
+    X = draw_cloud()[:100].astype(np.float32)
     value = measure(X)
     for same in (X.tolist(), torch.from_numpy(X), torch.from_numpy(X).double()):
         assert measure(same) == pytest.approx(value, rel=1e-12)
@@ -46,7 +48,7 @@ def test_types_and_bad_input(measure):
 
 def test_a_layer_is_measured_whole_and_without_an_interval():
     """Batches do not divide the vectors: the largest coordinate of a layer is that of all its vectors."""
-    states = cloud().reshape(30, 100, 70).astype(np.float32)
+    states = draw_cloud().reshape(30, 100, 70).astype(np.float32)
     states[0, 0, 0] = 200
     table = sol.measure(
         states, measures=[measure.__name__ for measure in MEASURES], batch_vectors=500

@@ -1,6 +1,6 @@
-"""Each rule's conda environment holds just what the rule's script and library modules import.
+"""Each rule's conda environment lists exactly the packages that its script and library modules import.
 
-No conda channel is asked: what is compared are files of this repository.
+The tests compare files of this repository and ask no conda channel.
 """
 
 import re
@@ -21,9 +21,9 @@ REPOSITORY = WORKFLOW.parent
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
 
 
-def scripts_by_environment() -> dict[str, set[str]]:
-    """Files of environments -> the scripts of their rules, as names of modules."""
-    found = defaultdict(set)
+def find_scripts() -> dict[str, set[str]]:
+    """Map files of environments to the scripts of their rules, as names of modules."""
+    scripts = defaultdict(set)
     for file in WORKFLOW.rglob("*.smk"):
         for rule in re.split(r"^ *rule ", file.read_text(), flags=re.MULTILINE)[1:]:
             environment = re.search(r'conda:\s+"[./]+envs/(\S+)"', rule)
@@ -31,83 +31,87 @@ def scripts_by_environment() -> dict[str, set[str]]:
             assert bool(environment) == bool(script), rule
             if environment and script:
                 path = (file.parent / script[1]).resolve().relative_to(WORKFLOW)
-                found[environment[1]].add(".".join(path.parts))
-    return found
+                scripts[environment[1]].add(".".join(path.parts))
+    return scripts
 
 
-SCRIPTS = scripts_by_environment()
+SCRIPTS = find_scripts()
 
 
-# These import the functions of measures by name.
+# Modules that import the functions of measures by name.
 MEASURING = ("metrics/measure", "embeddings/matrices")
 
 
-def imported(script: str) -> set[str]:
-    """Top-level modules from outside Python and this project, of a script and of all that it imports.
+def find_imports(script: str) -> set[str]:
+    """Find foreign top-level modules that a script and its modules import.
 
-    Measures and papers, which it finds by name, are included.
+    Measures and papers, which are found by name, are included.
     """
-    files, chosen = list_files(script), set()
+    files, functions = list_files(script), set()
     if any(WORKFLOW / f"shape_of_learning/{name}.py" in files for name in MEASURING):
-        chosen = {measure.function.partition(":")[0] for measure in MEASURES.values()}
+        functions = {measure.function.partition(":")[0] for measure in MEASURES.values()}
     if WORKFLOW / "shape_of_learning/figures/output.py" in files:
         papers = read_papers(WORKFLOW / "papers")
-        drawn = [figure.draw for figure in collect_figures(papers).values()]
-        written = [table.write for table in collect_tables(papers).values()]
-        chosen = {function.partition(":")[0] for function in (*drawn, *written)}
-    names = {name for file in list_files(script, *chosen) for name in list_imports(file)}
+        drawing_functions = [figure.draw for figure in collect_figures(papers).values()]
+        writing_functions = [table.write for table in collect_tables(papers).values()]
+        functions = {
+            function.partition(":")[0] for function in (*drawing_functions, *writing_functions)
+        }
+    names = {name for file in list_files(script, *functions) for name in list_imports(file)}
     ours = {"shape_of_learning", "papers"}
     return {name.split(".")[0] for name in names} - sys.stdlib_module_names - ours
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_an_environment_lists_just_what_its_rules_import(file):
-    listed = {MODULES.get(name, name) for name in read_environment_file(file).packages}
-    imports = [imported(script) for script in SCRIPTS[file.name]]
-    assert all(each <= listed for each in imports)
-    assert listed <= set().union(*imports)
+def test_an_environment_lists_exactly_the_imports_of_its_rules(file):
+    modules = {MODULES.get(name, name) for name in read_environment_file(file).packages}
+    imports = [find_imports(script) for script in SCRIPTS[file.name]]
+    assert all(names <= modules for names in imports)
+    assert modules <= set().union(*imports)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_pins_are_those_of_the_pip_lock(file):
+def test_pins_of_environments_are_those_of_the_pip_lock(file):
     lines = [line for lock in LOCKS for line in (REPOSITORY / lock).open() if "==" in line]
-    pinned = (line.split()[0].split("==") for line in lines)
-    versions = {normal(name): version for name, version in pinned}
+    pairs = (line.split()[0].split("==") for line in lines)
+    versions = {normalise_name(name): version for name, version in pairs}
     pins = read_environment_file(file).packages
-    locked = {name: major_minor(versions[normal(PIP_NAMES.get(name, name))]) for name in pins}
-    assert pins == locked
+    expected = {
+        name: shorten_version(versions[normalise_name(PIP_NAMES.get(name, name))]) for name in pins
+    }
+    assert pins == expected
 
 
-def test_the_pip_lock_of_the_workflow_holds_all_that_its_packages_require():
-    """They are installed without looking for more; PyTorch before them, with what it requires."""
+def test_the_pip_lock_of_the_workflow_is_complete():
+    """Its packages are installed without dependencies, after PyTorch with its requirements."""
     text = (REPOSITORY / "envs/pip/workflow.txt").read_text()
-    locked = {normal(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
+    lock_names = {normalise_name(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
     lacking = {
-        f"{name} requires {needed.name}"
-        for name in locked
-        for needed in map(Requirement, metadata.requires(name) or ())
-        if not needed.marker or needed.marker.evaluate({"extra": ""})
-        if normal(needed.name) not in {*locked, "torch"}
+        f"{name} requires {requirement.name}"
+        for name in lock_names
+        for requirement in map(Requirement, metadata.requires(name) or ())
+        if not requirement.marker or requirement.marker.evaluate({"extra": ""})
+        if normalise_name(requirement.name) not in {*lock_names, "torch"}
     }
     assert not lacking
 
 
-def test_all_environments_have_the_oldest_python_that_the_project_takes():
+def test_environments_have_the_oldest_python_of_the_project():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     pythons = {read_environment_file(file).python for file in FILES}
     assert {f">={version}" for version in pythons} == {project["requires-python"]}
 
 
-def normal(name: str) -> str:
-    """A package's name as pip compares it."""
+def normalise_name(name: str) -> str:
+    """Return the name of a package as pip compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def major_minor(version: str) -> str:
+def shorten_version(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-# What each extra is for: modules of ours, by whose imports, also those in functions, it must be enough.
+# Modules that each extra must suffice for, with their imports, also those in functions.
 ENTRIES = {
     "": ["shape_of_learning.estimators"],
     "models": [
@@ -122,29 +126,29 @@ ENTRIES = {
         for file in (WORKFLOW / folder).rglob("*.py")
     ],
 }
-# Declared and not imported by us: transformers imports it for GGUF files and in its Trainer, and does not ask for it.
-UNSAID = {"accelerate"}
-# Imported to raise an alert in a run of theirs, so that whoever asks for that has them.
+# Declared and not imported here: transformers imports it for GGUF files and in its Trainer without requiring it.
+IMPLICIT = {"accelerate"}
+# Imported to raise an alert in a run of a tracker, whose users have it.
 TRACKERS = {"trackio", "wandb"}
-# In functions that download a corpus, which the workflow alone calls.
-OF_THE_WORKFLOW = {"pooch", "requests"}
+# Imported in functions that download a corpus, which only the workflow calls.
+WORKFLOW_PACKAGES = {"pooch", "requests"}
 
 
-def requirements_of(extra: str) -> set[str]:
-    """What pip installs of its own accord with that extra of ours."""
+def list_requirements(extra: str) -> set[str]:
+    """List the packages that pip installs with an extra."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     lines, names = [*project["dependencies"]], set()
     lines += project["optional-dependencies"][extra] if extra else []
     for requirement in map(Requirement, lines):
         if requirement.name == project["name"]:
-            names |= set().union(*map(requirements_of, requirement.extras))
+            names |= set().union(*map(list_requirements, requirement.extras))
         else:
-            names.add(normal(requirement.name))
+            names.add(normalise_name(requirement.name))
     return names
 
 
 @pytest.mark.parametrize("extra", ENTRIES)
-def test_an_extra_asks_for_all_that_its_entry_points_import(extra):
+def test_an_extra_requires_all_imports_of_its_entry_points(extra):
     measures = {measure.function.partition(":")[0] for measure in MEASURES.values()}
     files = list_files(*ENTRIES[extra], *(measures if extra else ()))
     assert files
@@ -154,9 +158,9 @@ def test_an_extra_asks_for_all_that_its_entry_points_import(extra):
     }
     distributions = metadata.packages_distributions()
     foreign = names - sys.stdlib_module_names - ours - TRACKERS
-    needed = {normal(distributions[name][0]) for name in foreign}
+    packages = {normalise_name(distributions[name][0]) for name in foreign}
     if extra == "models":
-        needed -= OF_THE_WORKFLOW
-    assert needed <= requirements_of(extra)
+        packages -= WORKFLOW_PACKAGES
+    assert packages <= list_requirements(extra)
     if extra == "models":
-        assert requirements_of(extra) - needed == UNSAID
+        assert list_requirements(extra) - packages == IMPLICIT

@@ -1,4 +1,4 @@
-"""What all estimators of vectors have in common: what they take, what they refuse, and their examples."""
+"""All estimators of vectors take arrays and tensors, refuse bad input, and have correct examples."""
 
 import doctest
 import importlib
@@ -44,13 +44,13 @@ FILES = Path(estimators.__file__).parent.glob("*.py")
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_tensor_gives_what_its_values_give_as_an_array_and_is_left_as_it_was(name, dtype):
+def test_a_tensor_gives_the_value_of_its_array_and_stays_unchanged(name, dtype):
     tensor = torch.from_numpy(hidden_states()).to(dtype)
     array = tensor.double().numpy()
-    before = array.copy()
-    found = ESTIMATORS[name](tensor)
-    np.testing.assert_array_equal(found, ESTIMATORS[name](array))
-    np.testing.assert_array_equal(array, before)
+    copy = array.copy()
+    value = ESTIMATORS[name](tensor)
+    np.testing.assert_array_equal(value, ESTIMATORS[name](array))
+    np.testing.assert_array_equal(array, copy)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_bad_input_is_refused_by_name_and_reason(name, bad, reason):
 
 
 @pytest.mark.parametrize("name", ["anisotropy", "isoscore", "average_cosine", "spectrum"])
-def test_one_vector_is_too_few(name):
+def test_a_single_vector_is_refused(name):
     with pytest.raises(ValueError, match=r"^X has 1 row, but at least 2 are needed"):
         ESTIMATORS[name](np.ones((1, 5)))
 
 
 @pytest.mark.parametrize("name", ["anisotropy", "average_cosine_centered", "nearest_distances"])
-def test_the_number_of_threads_changes_no_more_than_the_order_of_sums_can(name):
+def test_the_number_of_threads_changes_values_only_by_rounding(name):
     X = hidden_states(n=1300, d=1100)
     with threadpool_limits(1):
         alone = ESTIMATORS[name](X)
@@ -102,7 +102,7 @@ def test_estimators_load_without_torch_or_scipy():
         "print(sorted({'torch', 'scipy'} & set(sys.modules)))"
     )
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    loaded = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
-    assert loaded.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"

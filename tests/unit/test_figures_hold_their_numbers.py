@@ -1,4 +1,4 @@
-"""Every figure of every paper, on made-up numbers: its artists hold what its CSV says, and nothing else."""
+"""The artists of every figure of every paper hold exactly the numbers of its CSV."""
 
 import re
 import runpy
@@ -49,19 +49,19 @@ RUN = read_run(
     {**DEMO, "papers": [paper.name for paper in PAPERS]}, ROOT / "config/models", papers=PAPERS
 )
 FIGURES = choose_figure_measures(collect_figures(PAPERS), DEMO["measurement"]["estimators"])
-# What each paper's made_tables.py says of its figures, by the names of their functions:
+# The made_tables.py of each paper describes its figures by the names of their functions:
 #   TABLES    of a kind, the columns and the rows of one model
-#   AXES      the columns of the CSV along both axes; none where an axis has places of its own
-#   DRAWN     the part of the CSV that is drawn, where that has more
-#   SOURCES   the text that the footer names, where it is not the windows of the run
-#   AT_EDGE   whose curves may end at the edge of their panel
-#   NO_CURVES which are not compared here
+#   AXES      the columns of the CSV along both axes; none if an axis has places of its own
+#   DRAWN     the part of the CSV that is drawn, if not all of it
+#   SOURCES   the text that the footer names, if not the windows of the run
+#   AT_EDGE   figures whose curves may end at the edge of their panel
+#   NO_CURVES figures that are not compared here
 MADE = [runpy.run_path(str(ROOT / f"tests/papers/{paper.name}/made_tables.py")) for paper in PAPERS]
 
 
 def gather(name):
-    """What the papers say under a name."""
-    return {key: value for made in MADE for key, value in made.get(name, {}).items()}
+    """Join the mappings of all papers under a name."""
+    return {key: value for tables in MADE for key, value in tables.get(name, {}).items()}
 
 
 AXES = {
@@ -72,7 +72,7 @@ AXES = {
 }
 DRAWN, SOURCES = gather("DRAWN"), gather("SOURCES")
 AT_EDGE, NO_CURVES = (
-    {function for made in MADE for function in made.get(name, ())}
+    {function for tables in MADE for function in tables.get(name, ())}
     for name in ("AT_EDGE", "NO_CURVES")
 )
 TARGETS = [
@@ -88,22 +88,22 @@ NUMBERS = np.random.default_rng(0)
 NO_CURVE = {"_hollow", "_marked", "_dots", "_undefined", "_break", "_marks", "_middle", "_bare"}
 
 
-def steps_of(model):
-    """Steps of a model; those that are trained here say them, others have one."""
+def list_steps(model):
+    """List the steps of a model; a model without steps gets one."""
     return [checkpoint.step for checkpoint in model.checkpoints if checkpoint.step is not None] or [
         1000
     ]
 
 
-def estimates(models, measures):
-    """Of every third model a step is undefined in a layer, of each one it is suspect."""
+def make_estimates(models, measures):
+    """Make estimates with values that are undefined or suspect in a layer at step 1."""
     rows = []
     for model in models:
-        layers, steps = model.shape.layers or 24, steps_of(model)
+        layers, steps = model.shape.layers or 24, list_steps(model)
         for first in (0, 1):
             names = [m.name for m in measures if m.first_layer == first and m.family != "weights"]
-            own = make_model_rows(model.name, layers=layers, steps=steps, estimators=names)
-            rows += [row for row in own if row["layer"] != 0 or not first]
+            model_rows = make_model_rows(model.name, layers=layers, steps=steps, estimators=names)
+            rows += [row for row in model_rows if row["layer"] != 0 or not first]
     for row in rows:
         row["role"] = next(model.shape.role for model in models if model.name == row["model"])
         if row["step"] == 1 and row["layer"] == 2:
@@ -111,27 +111,25 @@ def estimates(models, measures):
     return make_table("estimates", rows, HEADER)
 
 
-def verdicts(models):
-    """Of every other model a step is left out as broken, of the others it is hollow."""
+def make_model_verdicts(models):
+    """Make verdicts: the second step of a model is broken or, in every other model, hollow."""
     rows = []
     for number, model in enumerate(models):
-        flagged = (
-            ("mixed shards", "hollow") if number % 2 else ("broken: perplexity of 320322", "no")
-        )
-        losses = {step: 2 + 9 / (1 + step) for step in steps_of(model)}
-        second = {step: flagged for step in steps_of(model)[1:2]}
+        fault = ("mixed shards", "hollow") if number % 2 else ("broken: perplexity of 320322", "no")
+        losses = {step: 2 + 9 / (1 + step) for step in list_steps(model)}
+        second = {step: fault for step in list_steps(model)[1:2]}
         rows += make_verdicts(model.name, losses, second, losses=losses)
     return make_table("verdicts", rows, VERDICT_HEADER)
 
 
-def further(kind, models, measures):
-    """A table that a figure `reads` besides."""
+def make_further_table(kind, models, measures):
+    """Make a further table that a figure `reads`."""
     columns, make = FURTHER[kind]
     rows = [row for model in models for row in make(model, measures)]
     return pd.DataFrame(rows, columns=[*columns])
 
 
-def training(model, _):
+def make_training_rows(model, _):
     facts = {"model": model.name, "step": 1000, "revision": "step1000", **model.recipe}
     if model.kind == "pretraining":
         facts["held_out_loss"] = 3 + NUMBERS.random()
@@ -140,68 +138,76 @@ def training(model, _):
     yield tuple(facts.get(name) for name in TRAINING_COLUMNS)
 
 
-def jackknife_values(model, measures):
-    for step, measure, layer in product(steps_of(model), measures, range(1, 4)):
+def make_jackknife_rows(model, measures):
+    for step, measure, layer in product(list_steps(model), measures, range(1, 4)):
         value = NUMBERS.random()
         yield model.name, step, measure.name, layer, value, *(value + NUMBERS.normal(size=16))
 
 
-def weights(model, measures, first=0):
-    for step in steps_of(model)[first:]:
-        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step)
+def make_weight_rows(model, measures, first=0):
+    for step in list_steps(model)[first:]:
+        checkpoint = (model.name, model.shape.role, f"step{step}", step, 2048 * step)
         for matrix, measure in product(("input", "output"), measures):
             if not measure.matrix or matrix != "output":
                 value = NUMBERS.uniform(0.1, 2) * (1 if measure.matrix else -1)
-                yield *at, measure.matrix or matrix, measure.name, 50_000, 2048, value
+                yield *checkpoint, measure.matrix or matrix, measure.name, 50_000, 2048, value
 
 
-def points(model, _):
-    steps = steps_of(model)
+def make_point_rows(model, _):
+    steps = list_steps(model)
     ends = (steps[0], steps[len(steps) // 2], steps[-1])
-    for step, matrix, centered in product(ends, ("input", "output"), ("no", "yes")):
-        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, matrix, centered)
-        yield from ((*at, entry, *NUMBERS.normal(size=2)) for entry in range(99))
+    for step, matrix, is_centered in product(ends, ("input", "output"), ("no", "yes")):
+        place = (
+            model.name,
+            model.shape.role,
+            f"step{step}",
+            step,
+            2048 * step,
+            matrix,
+            is_centered,
+        )
+        yield from ((*place, entry, *NUMBERS.normal(size=2)) for entry in range(99))
 
 
-def controls(model, measures):
-    for step, control, measure in product(steps_of(model), KINDS_OF_CONTROLS, measures):
-        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, control)
+def make_control_rows(model, measures):
+    for step, control, measure in product(list_steps(model), KINDS_OF_CONTROLS, measures):
+        place = (model.name, model.shape.role, f"step{step}", step, 2048 * step, control)
         for layer in range(measure.first_layer, 4):
-            of = (measure.name, "all", layer, None, 4096, 4096, 0.01, 0.5, 128, 50)
+            facts = (measure.name, "all", layer, None, 4096, 4096, 0.01, 0.5, 128, 50)
             value = NUMBERS.uniform(0.1, 1)
-            yield *at, *of, value, *(value + 0.01 * NUMBERS.normal(size=16))
+            yield *place, *facts, value, *(value + 0.01 * NUMBERS.normal(size=16))
 
 
-def massive(model, _):
-    for step, layer in product(steps_of(model), range(4)):
-        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, layer)
-        token, coordinate, all_of_them = NUMBERS.uniform(0, 1, 3)
-        found = (token, 7, coordinate, 30.0, all_of_them, 2, 3, 4096, "0 (2)", '"a" (1); "b" (1)')
-        yield *at, *found
+def make_massive_rows(model, _):
+    for step, layer in product(list_steps(model), range(4)):
+        place = (model.name, model.shape.role, f"step{step}", step, 2048 * step, layer)
+        token, coordinate, massive_share = NUMBERS.uniform(0, 1, 3)
+        facts = (token, 7, coordinate, 30.0, massive_share, 2, 3, 4096, "0 (2)", '"a" (1); "b" (1)')
+        yield *place, *facts
 
 
 FURTHER = {
-    "massive": (MASSIVE_TABLE_COLUMNS, massive),
-    "controls": (CONTROL_COLUMNS, controls),
-    "training": (TRAINING_COLUMNS, training),
-    "jackknife": (JACKKNIFE_COLUMNS, jackknife_values),
-    "weights": (WEIGHT_COLUMNS, weights),
-    "last_weights": (WEIGHT_COLUMNS, lambda model, measures: weights(model, measures, -1)),
-    "weight_points": (WEIGHT_POINT_COLUMNS, points),
+    "massive": (MASSIVE_TABLE_COLUMNS, make_massive_rows),
+    "controls": (CONTROL_COLUMNS, make_control_rows),
+    "training": (TRAINING_COLUMNS, make_training_rows),
+    "jackknife": (JACKKNIFE_COLUMNS, make_jackknife_rows),
+    "weights": (WEIGHT_COLUMNS, make_weight_rows),
+    "last_weights": (WEIGHT_COLUMNS, lambda model, measures: make_weight_rows(model, measures, -1)),
+    "weight_points": (WEIGHT_POINT_COLUMNS, make_point_rows),
     **gather("TABLES"),
 }
 
 
-def given(target):
-    """What the function of a figure is told, and the tables that it reads."""
+def prepare_figure(target):
+    """Return the function of a figure, its inputs and its options."""
     figure, names = FIGURES[target], RUN.shown_models[target]
     models = [RUN.models[name] for name in names]
     measures = [RUN.all_measures[name] for name in figure.estimators]
     last = not figure.draws_every_checkpoint
-    revisions = {m.name: f"step{steps_of(m)[-1]}" for m in models if last}
-    tables = {kind: further(kind, models, measures) for kind in figure.reads}
-    tables |= estimates(models, measures) if measures else {}
-    tables |= {} if last else verdicts(models)
+    revisions = {m.name: f"step{list_steps(m)[-1]}" for m in models if last}
+    tables = {kind: make_further_table(kind, models, measures) for kind in figure.reads}
+    tables |= make_estimates(models, measures) if measures else {}
+    tables |= {} if last else make_model_verdicts(models)
     inputs = FigureInputs(
         make_drawn_models(models, revisions),
         make_drawn_measures(measures),
@@ -216,8 +222,8 @@ def given(target):
     )
 
 
-def points_of(axes):
-    """All points of the curves, dots and cells of a panel, by label."""
+def find_points(axes):
+    """Yield the points of the curves, dots and cells of a panel, by label."""
     for line in axes.get_lines():
         if line.get_label() not in NO_CURVE and line.get_transform() == axes.transData:
             yield line.get_label(), np.column_stack([line.get_xdata(), line.get_ydata()])
@@ -229,31 +235,31 @@ def points_of(axes):
             yield "", np.asarray(collection.get_offsets())
 
 
-def numbers(table, columns):
+def find_numbers(table, columns):
     values = table[list(columns)].to_numpy("float64")
     return set(values[np.isfinite(values)])
 
 
 def assert_footer_explains(footer, figure, panels):
-    """Marks of suspect values, bands, and panels that stand beside each other with other scales."""
-    of_lines = {str(line.get_label()) for axes in panels for line in axes.get_lines()}
-    assert ("_marked" in of_lines) == ("Hollow with a dot" in footer)
+    """Assert that the footer explains marks of suspect values, bands, and neighbouring panels with other scales."""
+    line_labels = {str(line.get_label()) for axes in panels for line in axes.get_lines()}
+    assert ("_marked" in line_labels) == ("Hollow with a dot" in footer)
     bands = [b for axes in panels for b in axes.collections if isinstance(b, PolyCollection)]
     has_bands = any(len(path.vertices) for band in bands for path in band.get_paths())
-    in_legends = any(legend.get_patches() for legend in figure.legends)
-    assert not has_bands or "ands: " in footer or in_legends
+    has_patches = any(legend.get_patches() for legend in figure.legends)
+    assert not has_bands or "ands: " in footer or has_patches
     rows = {}
     for axes in panels:
         rows.setdefault(axes.get_subplotspec().rowspan.start, []).append(axes)
-    for beside in rows.values():
-        is_one_label = sum(bool(axes.get_ylabel()) for axes in beside) <= 1
-        if is_one_label and len({axes.get_ylim() for axes in beside if axes.axison}) > 1:
+    for neighbours in rows.values():
+        is_one_label = sum(bool(axes.get_ylabel()) for axes in neighbours) <= 1
+        if is_one_label and len({axes.get_ylim() for axes in neighbours if axes.axison}) > 1:
             assert "differ in scale" in footer
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_artists_hold_the_numbers_of_the_csv(target):
-    function, inputs, options = given(target)
+    function, inputs, options = prepare_figure(target)
     module, _, name = function.partition(":")
     with use_theme():
         drawing = getattr(import_module(module), name)(inputs, **options)
@@ -261,15 +267,17 @@ def test_artists_hold_the_numbers_of_the_csv(target):
     table = DRAWN[name](drawing.table) if name in DRAWN else drawing.table
     panels = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
     if target in ("figure_1", "figure_4"):
-        drawn = [collection for axes in panels for collection in axes.collections]
-        bands = [p.vertices for b in drawn if isinstance(b, PolyCollection) for p in b.get_paths()]
-        assert set(np.concatenate(bands)[:, 1]) == numbers(table, ("low", "high"))
-    of_panels = [each for axes in panels for each in points_of(axes)]
-    found = np.concatenate([points for _, points in of_panels]).astype(float)
-    for values, columns in zip(found.T, AXES[name], strict=True):
+        collections = [collection for axes in panels for collection in axes.collections]
+        bands = [
+            p.vertices for b in collections if isinstance(b, PolyCollection) for p in b.get_paths()
+        ]
+        assert set(np.concatenate(bands)[:, 1]) == find_numbers(table, ("low", "high"))
+    labelled_points = [curve for axes in panels for curve in find_points(axes)]
+    all_points = np.concatenate([points for _, points in labelled_points]).astype(float)
+    for values, columns in zip(all_points.T, AXES[name], strict=True):
         if columns:
-            assert numbers(table, columns)
-            assert set(values[np.isfinite(values)]) == numbers(table, columns)
+            assert find_numbers(table, columns)
+            assert set(values[np.isfinite(values)]) == find_numbers(table, columns)
     footer = " ".join(text.get_text() for text in drawing.figure.texts if text.get_gid())
     footer = " ".join(footer.split())
     source = SOURCES.get(name, SAMPLE)
@@ -278,21 +286,23 @@ def test_artists_hold_the_numbers_of_the_csv(target):
     assert_footer_explains(footer, drawing.figure, panels)
     for axes in panels if name not in AT_EDGE else ():
         low, high = sorted(axes.get_ylim())
-        for _, points in points_of(axes):
-            seen = points[np.isfinite(points.astype(float)).all(axis=1)].astype(float)
-            assert ((low <= seen[:, 1]) & (seen[:, 1] <= high)).all(), (
+        for _, points in find_points(axes):
+            finite_points = points[np.isfinite(points.astype(float)).all(axis=1)].astype(float)
+            assert ((low <= finite_points[:, 1]) & (finite_points[:, 1] <= high)).all(), (
                 "a point is outside of its panel"
             )
-    for label, points in of_panels:
+    for label, points in labelled_points:
         if "label" in table and label in set(table["label"]):
-            own = table[table["label"] == label]
+            label_rows = table[table["label"] == label]
             for values, columns in zip(points.T.astype(float), AXES[name], strict=True):
-                assert not columns or set(values[np.isfinite(values)]) <= numbers(own, columns)
+                assert not columns or set(values[np.isfinite(values)]) <= find_numbers(
+                    label_rows, columns
+                )
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_label_of_an_axis_is_cut_off(target):
-    function, inputs, options = given(target)
+    function, inputs, options = prepare_figure(target)
     module, _, name = function.partition(":")
     with use_theme():
         figure = getattr(import_module(module), name)(inputs, **options).figure
@@ -304,12 +314,14 @@ def test_no_label_of_an_axis_is_cut_off(target):
         assert (box.max <= figure.bbox.max + 1).all(), words
 
 
-def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
-    # Two models in files of their own: two steps, two measures, in another order than drawn.
+def test_a_job_draws_its_models_and_measures_from_larger_tables(tmp_path):
+    # Two models have a file each: two steps and two measures, in another order than drawn.
     rows = {
         m: make_model_rows(m, steps=[1, 8], estimators=["mada", "anisotropy"]) for m in ("NA", "b")
     }
-    files = [write_rows(tmp_path / f"{name}.csv", of) for name, of in rows.items()]
+    files = [
+        write_rows(tmp_path / f"{name}.csv", expected_rows) for name, expected_rows in rows.items()
+    ]
     job = FigureJob(
         "papers.shape_of_learning.figures:profiles_by_role",
         models=(DrawnModel("NA", "A model", "f", "decoder", "step8"),),
@@ -331,8 +343,8 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
     once, twice = ([f.read_bytes() for f in sorted(folder.iterdir())] for folder in folders)
     assert once == twice
     table = pd.read_csv(folders[0] / "figure_1.csv", keep_default_na=False)
-    of = [r for r in rows["NA"] if (r["step"], r["estimator"]) == (8, "anisotropy")]
-    assert list(table["value"]) == [row["value"] for row in of if row["layer"] != ""]
+    expected_rows = [r for r in rows["NA"] if (r["step"], r["estimator"]) == (8, "anisotropy")]
+    assert list(table["value"]) == [row["value"] for row in expected_rows if row["layer"] != ""]
     assert set(table["model"]) == {"NA"}
     # A report shows the caption as reStructuredText, in which a line may begin a directive.
     (line,) = (folders[0] / "figure_1.mar").read_text().splitlines()
@@ -341,9 +353,9 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
 
 
 def test_captions_say_how_estimators_of_the_dimension_are_set():
-    """The papers' curves cannot be read without the number of neighbours and what becomes of copies."""
+    """Curves cannot be read without the number of neighbours and the kept share."""
     settings = {"two_nn": {}, "two_nn_authors": {}, "mada": {"k": 30}}
-    measures = [MEASURES[name].configure(name, changed) for name, changed in settings.items()]
+    measures = [MEASURES[name].configure(name, parameters) for name, parameters in settings.items()]
     protocol = describe_measures(measures)
     assert "lowest 90 %" in protocol
     assert "lowest 20 %" in protocol

@@ -1,4 +1,4 @@
-"""How points look, which rows are drawn at all, and what labels, captions and axes may not get wrong."""
+"""Figures draw the right rows with the right marks, labels, captions and axes."""
 
 import itertools
 import math
@@ -43,29 +43,31 @@ TRAINED = made.make_model_rows("a", steps=STEPS) + made.make_model_rows(
 BROKEN = ("broken: perplexity 6,000 times that of earlier steps", "no")
 
 
-def drawn(function, rows=TRAINED, models=("a",), estimators=("two_nn",), flagged=None, **tables):
-    """Draw with verdicts on model a as `flagged` and all else ok."""
-    if flagged is not None:
-        tables["verdicts"] = made.make_verdicts("a", STEPS, flagged) + made.make_verdicts(
+def draw_panels(
+    function, rows=TRAINED, models=("a",), estimators=("two_nn",), faults=None, **tables
+):
+    """Draw with `faults` of model a, and all other checkpoints ok."""
+    if faults is not None:
+        tables["verdicts"] = made.make_verdicts("a", STEPS, faults) + made.make_verdicts(
             "b", [2, 100]
         )
-    labelled = made.make_models(models, [f"M-{model}" for model in models])
-    return made.draw(function, made.make_inputs(labelled, *estimators, rows=rows, **tables))
+    figure_models = made.make_models(models, [f"M-{model}" for model in models])
+    return made.draw(function, made.make_inputs(figure_models, *estimators, rows=rows, **tables))
 
 
-def changed(change, rows=TRAINED):
+def change_step_8(change, rows=TRAINED):
     return [change(row) if row["step"] == 8 else row for row in rows]
 
 
-def bands(drawing, panel=0):
-    """Corners of everything filled or barred in a panel."""
+def find_corners(drawing, panel=0):
+    """Find the corners of all bands and bars in a panel."""
     collections = drawing.figure.axes[panel].collections
     corners = [path.vertices for collection in collections for path in collection.get_paths()]
     corners = np.concatenate(corners) if corners else np.empty((0, 2))
     return corners[np.isfinite(corners).all(axis=1)]
 
 
-def cells_of(axes):
+def find_cells(axes):
     (mesh,) = [collection for collection in axes.collections if isinstance(collection, QuadMesh)]
     return mesh
 
@@ -73,7 +75,7 @@ def cells_of(axes):
 # Which rows
 
 
-def test_text_stays_text_whole_numbers_whole_and_empty_cells_are_missing(tmp_path):
+def test_tables_keep_text_whole_numbers_and_empty_cells(tmp_path):
     (tmp_path / "a.csv").write_text("model,revision,step,loss,n\nNA,1000,3,,5\nb,x,,inf,6\n")
     table = read_tables({"weights": [tmp_path / "a.csv"] * 2, "none": []})["weights"]
     assert (table["revision"][0], table["step"][0], table["loss"][1]) == ("1000", 3, math.inf)
@@ -92,25 +94,25 @@ def test_layers_of_an_average_are_counted():
 
 
 @pytest.mark.parametrize("function", [PROFILES, MEANS])
-def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
-    flagged = {8: ("same weights as step 1", "no")}
-    drawing = drawn(function, flagged=flagged)
+def test_checkpoints_left_out_by_verdicts_are_named_and_not_drawn(function):
+    faults = {8: ("same weights as step 1", "no")}
+    drawing = draw_panels(function, faults=faults)
     assert set(drawing.table["step"]) == {0, 1, 64, 512}
     assert 8 not in [x for line in made.find_curves(drawing).values() for x in line.get_xdata()]
     assert "Left out: M-a step 8 (same weights as step 1)." in made.read_words(drawing)
 
 
 @pytest.mark.parametrize("function", [MEANS, LOSS])
-def test_a_figure_of_nothing_is_refused(function):
+def test_a_figure_without_checkpoints_is_refused(function):
     with pytest.raises(InputError, match="nothing to draw of M-a: the verdicts leave out every"):
-        drawn(function, flagged=dict.fromkeys(STEPS, ("missing", "no")))
+        draw_panels(function, faults=dict.fromkeys(STEPS, ("missing", "no")))
 
 
 # Undefined values
 
 
 def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
-    drawing = drawn(MEANS, changed(made.clear_value))
+    drawing = draw_panels(MEANS, change_step_8(made.clear_value))
     line = made.find_curves(drawing)["M-a"]
     assert list(line.get_xdata()[np.isnan(line.get_ydata())]) == [8]
     (strokes,) = made.find_lines(drawing, style.UNDEFINED)
@@ -123,31 +125,31 @@ def test_undefined_values_are_gaps_with_a_stroke_at_the_lower_edge():
 def test_a_measure_without_intervals_has_no_bands_and_a_note_says_why():
     rows = [row | made.NO_INTERVAL for row in TRAINED]
     none = Conditions(has_interval=False)
-    measures = [replace(each, conditions=none) for each in made.make_measures("two_nn")]
+    measures = [replace(measure, conditions=none) for measure in made.make_measures("two_nn")]
     for function in (MEANS, PROFILES):
-        drawing = drawn(function, rows, estimators=measures)
-        assert not bands(drawing).size
+        drawing = draw_panels(function, rows, estimators=measures)
+        assert not find_corners(drawing).size
         assert made.find_lines(drawing, style.NO_INTERVAL) == []
         assert "of TwoNN, whose coverage" in made.read_words(drawing)
-    few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
-    assert not bands(few).size
+    few = draw_panels(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
+    assert not find_corners(few).size
 
 
-def test_a_lost_interval_is_a_gap_in_the_band_and_a_cross_on_the_point_that_the_key_explains():
-    drawing = drawn(MEANS, changed(lambda row: row | made.NO_INTERVAL))
-    assert 8 not in bands(drawing)[:, 0]
+def test_a_missing_interval_is_a_gap_in_the_band_and_a_cross_that_the_key_explains():
+    drawing = draw_panels(MEANS, change_step_8(lambda row: row | made.NO_INTERVAL))
+    assert 8 not in find_corners(drawing)[:, 0]
     line = made.find_curves(drawing)["M-a"]
     (cross,) = made.find_lines(drawing, style.NO_INTERVAL)
     assert cross.get_xydata().tolist() == [[8, line.get_ydata()[STEPS.index(8)]]]
     assert style.MARKS[style.NO_INTERVAL].words in made.read_legends(drawing)
     assert "no interval for 1 of 5 values (undefined without" in made.read_words(drawing)
-    assert style.MARKS[style.NO_INTERVAL].words not in made.read_legends(drawn(MEANS))
+    assert style.MARKS[style.NO_INTERVAL].words not in made.read_legends(draw_panels(MEANS))
 
 
 def test_a_note_says_where_few_windows_decide():
-    rows = changed(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
-    said = made.read_words(drawn(MEANS, rows))
-    assert "no interval for 1 of 5 values (few windows decide)." in said
+    rows = change_step_8(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
+    words = made.read_words(draw_panels(MEANS, rows))
+    assert "no interval for 1 of 5 values (few windows decide)." in words
 
 
 # Hollow points
@@ -161,16 +163,16 @@ def test_a_note_says_where_models_differ_in_vectors_per_dimension():
         for row in made.make_model_rows(model, steps=(1, 2), estimators=(measure.name,), n=n)
     ]
     models = made.make_models(("narrow", "wide"))
-    for width, said in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
-        shown = [replace(models[0], width=512), replace(models[1], width=width)]
-        drawing = made.draw(MEANS, made.make_inputs(shown, measure, rows=rows))
-        assert ("from 11 (wide) to 18 (narrow)" in made.read_words(drawing)) == said
-    plain = made.make_inputs(shown, replace(measure, depends_on_width=False), rows=rows)
+    for width, has_note in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
+        figure_models = [replace(models[0], width=512), replace(models[1], width=width)]
+        drawing = made.draw(MEANS, made.make_inputs(figure_models, measure, rows=rows))
+        assert ("from 11 (wide) to 18 (narrow)" in made.read_words(drawing)) == has_note
+    plain = made.make_inputs(figure_models, replace(measure, depends_on_width=False), rows=rows)
     assert "from 11 (wide)" not in made.read_words(made.draw(MEANS, plain))
 
 
-def suspect_rows(*places):
-    """Rows of which those of TwoNN at some (model, step, layer) are suspect."""
+def mark_places(*places):
+    """Return rows of which those of TwoNN at some (model, step, layer) are suspect."""
     return [
         row | made.SUSPECT
         if row["estimator"] == "two_nn" and (row["model"], row["step"], row["layer"]) in places
@@ -180,7 +182,7 @@ def suspect_rows(*places):
 
 
 def test_a_checkpoint_that_is_not_ok_has_an_open_diamond_on_the_line():
-    drawing = drawn(MEANS, models=("a", "b"), flagged={64: ("mixed shards", "hollow")})
+    drawing = draw_panels(MEANS, models=("a", "b"), faults={64: ("mixed shards", "hollow")})
     line = made.find_curves(drawing)["M-a"]
     (diamond,) = made.find_lines(drawing, style.NOT_OK)
     assert (diamond.get_marker(), diamond.get_markerfacecolor()) == ("D", "white")
@@ -190,8 +192,8 @@ def test_a_checkpoint_that_is_not_ok_has_an_open_diamond_on_the_line():
 
 def test_an_average_with_a_suspect_layer_has_an_open_ring():
     # Layer 0 is no block.
-    rows = suspect_rows(("a", 0, 0), ("a", 1, 1), ("a", 1, 2), ("a", 8, 3))
-    drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
+    rows = mark_places(("a", 0, 0), ("a", 1, 1), ("a", 1, 2), ("a", 8, 3))
+    drawing = draw_panels(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
     (rings,) = made.find_lines(drawing, style.SUSPECT)
     assert list(rings.get_xdata()) == [1, 8]
     assert made.find_lines(drawing, style.SUSPECT, 1) == []
@@ -202,9 +204,9 @@ def test_an_average_with_a_suspect_layer_has_an_open_ring():
 @pytest.mark.parametrize(
     "function", [PROFILES, MEANS, HEAT_MAPS, "curves:overview", f"{PAPER}:measures_by_depth"]
 )
-def test_a_suspect_value_is_an_open_ring_in_every_figure_whatever_the_model(function):
+def test_a_suspect_value_is_an_open_ring_in_every_figure(function):
     rows = [row | made.SUSPECT for row in TRAINED if row["step"] == 2]
-    drawing = drawn(function, rows, ("b",))
+    drawing = draw_panels(function, rows, ("b",))
     rings = made.find_lines(drawing, style.SUSPECT)
     assert {line.get_marker() for line in rings} == {"o"}
     assert {line.get_markerfacecolor() for line in rings} <= {"white", "none"}
@@ -223,7 +225,7 @@ def test_a_log_axis_holds_all_values_and_never_begins_at_zero(function):
     for row in rows:
         value, low = WIDE[row["layer"] if row["layer"] != "" else 2]
         row |= {"value": value, "low": low, "high": 2 * value - low}
-    axes = drawn(function, rows).figure.axes[0]
+    axes = draw_panels(function, rows).figure.axes[0]
     low, high = axes.get_ylim()
     assert axes.get_yscale() == "log"
     assert 0.1 < low < 1
@@ -232,7 +234,7 @@ def test_a_log_axis_holds_all_values_and_never_begins_at_zero(function):
 
 def test_beginning_at_zero_leaves_a_log_axis_alone():
     rows = made.make_model_rows("a", estimators=["two_nn"])
-    axes = drawn(PROFILES, rows).figure.axes[0]
+    axes = draw_panels(PROFILES, rows).figure.axes[0]
     set_log_axis(axes)
     limits = axes.get_ylim()
     for measure in made.make_measures("two_nn", "anisotropy"):
@@ -241,8 +243,8 @@ def test_beginning_at_zero_leaves_a_log_axis_alone():
     assert limits[0] > 0
 
 
-def suspected(**values):
-    """Averages of TwoNN by step: those of `values` are suspect."""
+def make_suspect_rows(**values):
+    """Return rows of TwoNN of model a, suspect at the steps of `values` and with these values."""
     rows = [row for row in TRAINED if row["model"] == "a" and row["estimator"] == "two_nn"]
     is_suspect = [f"step{row['step']}" in values for row in rows]
     return [
@@ -253,24 +255,29 @@ def suspected(**values):
     ]
 
 
-def test_suspect_values_do_not_decide_axes_and_colours_where_there_are_others():
-    rows = suspected(step8=5000)
-    others = [row["value"] for row in rows if row["step"] != 8]
-    drawing = drawn(MEANS, rows)
-    assert drawing.figure.axes[0].get_ylim()[1] < 3 * max(others)
-    (beyond,) = made.find_lines(drawing, style.BEYOND)
-    assert list(beyond.get_xdata()) == [8]
-    mesh = cells_of(drawn(HEAT_MAPS, rows).figure.axes[0])
+def test_ordinary_values_decide_axes_and_colours():
+    rows = make_suspect_rows(step8=5000)
+    ordinary_values = [row["value"] for row in rows if row["step"] != 8]
+    drawing = draw_panels(MEANS, rows)
+    assert drawing.figure.axes[0].get_ylim()[1] < 3 * max(ordinary_values)
+    (arrows,) = made.find_lines(drawing, style.BEYOND)
+    assert list(arrows.get_xdata()) == [8]
+    mesh = find_cells(draw_panels(HEAT_MAPS, rows).figure.axes[0])
     blocks = [r["value"] for r in rows if r["step"] != 8 and r["layer"] not in ("", 0)]
-    assert mesh.norm.vmax <= max(others)
-    assert (mesh.norm.vmin, mesh.norm.vmax) == pytest.approx((min(others), max(others)), rel=0.5)
+    assert mesh.norm.vmax <= max(ordinary_values)
+    assert (mesh.norm.vmin, mesh.norm.vmax) == pytest.approx(
+        (min(ordinary_values), max(ordinary_values)), rel=0.5
+    )
     assert mesh.norm.vmin <= min(blocks)
 
 
-def test_a_key_of_many_marks_is_within_the_figure():
-    rows = [row | made.NO_INTERVAL if row["step"] == 64 else row for row in suspected(step8=5000)]
+def test_a_key_of_many_marks_fits_into_the_figure():
+    rows = [
+        row | made.NO_INTERVAL if row["step"] == 64 else row
+        for row in make_suspect_rows(step8=5000)
+    ]
     rows = [made.clear_value(row) if row["step"] == 1 else row for row in rows]
-    drawing = drawn(MEANS, rows, flagged={512: ("odd", "hollow")})
+    drawing = draw_panels(MEANS, rows, faults={512: ("odd", "hollow")})
     *_, key = drawing.figure.legends
     assert len(key.get_texts()) == 5
     box, (panel,) = key.get_window_extent(), drawing.figure.axes
@@ -280,22 +287,22 @@ def test_a_key_of_many_marks_is_within_the_figure():
     assert box.y1 <= panel.get_tightbbox().y0 + 1
 
 
-def test_where_all_values_are_suspect_axes_and_colours_begin_at_zero_and_a_note_says_so():
-    rows = suspected(**{f"step{step}": 9 + step / 1000 for step in STEPS})
+def test_axes_and_colours_of_suspect_values_alone_begin_at_zero_with_a_note():
+    rows = make_suspect_rows(**{f"step{step}": 9 + step / 1000 for step in STEPS})
     for function in (MEANS, HEAT_MAPS):
-        drawing = drawn(function, rows)
+        drawing = draw_panels(function, rows)
         axes = drawing.figure.axes[0]
-        assert (axes.get_ylim()[0] if function == MEANS else cells_of(axes).norm.vmin) == 0
+        assert (axes.get_ylim()[0] if function == MEANS else find_cells(axes).norm.vmin) == 0
         assert f"all {len(drawing.table)} values" in made.read_words(drawing)
 
 
 @pytest.mark.parametrize("steps", [STEPS, [0, 3, 17, 90, 128], [5], [*range(0, 143_001, 1000)]])
-def test_steps_that_are_labelled_are_measured(steps):
-    axes = drawn(MEANS, made.make_model_rows("a", steps=steps)).figure.axes[0]
+def test_labels_of_steps_stand_at_measured_steps(steps):
+    axes = draw_panels(MEANS, made.make_model_rows("a", steps=steps)).figure.axes[0]
     assert set(axes.get_xticks()) <= set(steps)
     assert {steps[0], steps[-1]} <= set(axes.get_xticks())
     boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert all(first.x1 < second.x0 for first, second in itertools.pairwise(boxes))
 
 
 def test_panels_of_estimators_have_y_axes_of_their_own():
@@ -303,7 +310,7 @@ def test_panels_of_estimators_have_y_axes_of_their_own():
         row | made.make_interval(10 * row["value"], 1) if row["estimator"] == "mada" else row
         for row in made.make_model_rows("a")
     ]
-    drawing = drawn(f"{PAPER}:measures_by_depth", rows, estimators=["two_nn", "mada"])
+    drawing = draw_panels(f"{PAPER}:measures_by_depth", rows, estimators=["two_nn", "mada"])
     first, second = (axes.get_ylim() for axes in drawing.figure.axes)
     assert second[1] > 2 * first[1]
 
@@ -319,33 +326,33 @@ def test_anisotropy_with_and_without_massive_tokens_are_two_lines_of_one_panel()
     assert len(panels) == 2
     for axes, measures in zip(panels, (names[:2], names[2:]), strict=True):
         lines = [list(line.get_ydata()) for line in axes.get_lines() if line.get_label()[0] != "_"]
-        own = drawing.table.groupby("estimator")["value"].apply(list)
-        assert lines == [own[name] for name in measures]
+        values = drawing.table.groupby("estimator")["value"].apply(list)
+        assert lines == [values[name] for name in measures]
     both = rows + made.make_model_rows("b", estimators=names)
     drawing = made.draw("curves:overview", made.make_inputs(["a", "b"], *names, rows=both))
     assert len([axes for axes in drawing.figure.axes if axes.axison]) == 3
 
 
-def test_an_overview_of_models_of_different_depths_is_by_relative_depth():
+def test_an_overview_of_models_of_different_depth_shows_relative_depth():
     for layers, column in ((4, "layer"), (8, "depth")):
         rows = made.make_model_rows("a", layers=4) + made.make_model_rows("b", layers=layers)
         drawing = made.draw("curves:overview", made.make_inputs(["a", "b"], "two_nn", rows=rows))
         for label, line in made.find_curves(drawing).items():
-            own = drawing.table[drawing.table["label"] == label]
-            assert list(line.get_xdata()) == own[column].tolist()
+            model_rows = drawing.table[drawing.table["label"] == label]
+            assert list(line.get_xdata()) == model_rows[column].tolist()
 
 
-def test_a_panel_promises_no_dashes_where_a_model_has_no_massive_tokens():
+def test_a_panel_without_massive_tokens_mentions_no_dashes():
     rows = made.make_model_rows("a", estimators=("anisotropy",))
     for change, has_dashes in ((0, False), (0.01, True)):
-        without = [row | {"estimator": WITHOUT, "value": row["value"] + change} for row in rows]
-        inputs = made.make_inputs(["a"], "anisotropy", WITHOUT, rows=rows + without)
+        second_rows = [row | {"estimator": WITHOUT, "value": row["value"] + change} for row in rows]
+        inputs = made.make_inputs(["a"], "anisotropy", WITHOUT, rows=rows + second_rows)
         (axes,) = made.draw("curves:overview", inputs).figure.axes
         assert ("dashes" in axes.get_title(loc="left")) == has_dashes
 
 
 def test_panels_of_dimensions_begin_at_zero_together():
-    """Else a panel whose values are all suspect begins at 0, and the others just below their values."""
+    """Otherwise only panels of suspect values would begin at zero."""
     names = ("two_nn", "mada")
     rows = made.make_model_rows("a", steps=STEPS, estimators=names)
     rows = [row | made.SUSPECT if row["estimator"] == "two_nn" else row for row in rows]
@@ -361,19 +368,19 @@ def test_a_note_counts_which_massive_tokens_are_first_in_their_windows():
         **{"massive": 41, "massive_in_any_layer": 53, "n": 4488, "positions": "0 (40); 1 (1)"},
     }
 
-    def words(strings):
+    def read_note(strings):
         table = pd.DataFrame([massive | {"tokens_found": strings}]).astype({"step": "Int64"})
         rows = made.make_model_rows("a", estimators=names)
         inputs = made.make_inputs(["a"], *names, rows=rows, massive=table)
         return made.read_words(made.draw(f"{PAPER}:massive_tokens", inputs))
 
-    said = words(r'"\") (9)" (7); "he" (2)')
-    assert "53 of 4,488 tokens" in said
-    assert "In layer 2, 41 hold 95 % of the variance" in said
-    assert "40 of 41 are the first token of a window" in said
-    assert r'"\") (9)" (7)' in said
-    # A string of fewer than a tenth of the tokens says nothing of them.
-    assert r'"\") (9)"' not in words(r'"\") (9)" (3); "he" (2)')
+    note = read_note(r'"\") (9)" (7); "he" (2)')
+    assert "53 of 4,488 tokens" in note
+    assert "In layer 2, 41 hold 95 % of the variance" in note
+    assert "40 of 41 are the first token of a window" in note
+    assert r'"\") (9)" (7)' in note
+    # A string of fewer than a tenth of the tokens is not named.
+    assert r'"\") (9)"' not in read_note(r'"\") (9)" (3); "he" (2)')
 
 
 def test_a_note_counts_vectors_by_measure_where_they_differ():
@@ -383,92 +390,96 @@ def test_a_note_counts_vectors_by_measure_where_they_differ():
         for row in made.make_model_rows("a", estimators=names)
     ]
     inputs = replace(made.make_inputs(["a"], *names, rows=rows), sample="9 windows")
-    said = made.read_words(made.draw("curves:overview", inputs))
-    wanted = "4,818 vectors a batch (Anisotropy); 4,096 vectors a batch (TwoNN, MADA)"
-    assert wanted in said
+    note = made.read_words(made.draw("curves:overview", inputs))
+    counts = "4,818 vectors a batch (Anisotropy); 4,096 vectors a batch (TwoNN, MADA)"
+    assert counts in note
 
 
-def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colours():
+def test_heat_maps_of_models_share_colours_and_have_cells_at_layer_and_step():
     models, measures = ("a", "b"), ("anisotropy", "two_nn")
     rows = [
         row for m in models for row in made.make_model_rows(m, steps=STEPS, estimators=measures)
     ]
-    drawing = drawn(HEAT_MAPS, rows, models, measures)
+    drawing = draw_panels(HEAT_MAPS, rows, models, measures)
     panels = drawing.figure.axes[:4]
-    of_panels = [(measure, model) for measure in measures for model in models]
-    for axes, (measure, model) in zip(panels, of_panels, strict=True):
-        own = drawing.table.query(f"model == '{model}' and estimator == '{measure}'")
-        borders = cells_of(axes).get_coordinates()[0, :, 0]
+    pairs = [(measure, model) for measure in measures for model in models]
+    for axes, (measure, model) in zip(panels, pairs, strict=True):
+        panel_rows = drawing.table.query(f"model == '{model}' and estimator == '{measure}'")
+        borders = find_cells(axes).get_coordinates()[0, :, 0]
         np.testing.assert_allclose(
             np.diff(borders)[2:], np.log10(8)
         )  # each step is 8 times the last
-        values = own.pivot(index="layer", columns="step", values="value").to_numpy()
-        np.testing.assert_array_equal(cells_of(axes).get_array(), values)
+        values = panel_rows.pivot(index="layer", columns="step", values="value").to_numpy()
+        np.testing.assert_array_equal(find_cells(axes).get_array(), values)
         assert [label.get_text() for label in axes.get_xticklabels()] == [*map(str, STEPS)]
     for first, second in (panels[:2], panels[2:]):
-        assert cells_of(first).norm is cells_of(second).norm
+        assert find_cells(first).norm is find_cells(second).norm
 
 
 def test_colours_of_a_heat_map_span_the_blocks():
     rows = [row | {"value": 1000 * row["value"]} if row["layer"] == 0 else row for row in TRAINED]
-    drawing = drawn(HEAT_MAPS, rows)
+    drawing = draw_panels(HEAT_MAPS, rows)
     blocks = drawing.table["layer"] > 0
-    values, beyond = (drawing.table.loc[rows, "value"] for rows in (blocks, ~blocks))
-    mesh = cells_of(drawing.figure.axes[0])
+    values, outer_values = (drawing.table.loc[rows, "value"] for rows in (blocks, ~blocks))
+    mesh = find_cells(drawing.figure.axes[0])
     assert (mesh.norm.vmin, mesh.norm.vmax) == (values.min(), values.max())
     assert mesh.get_array().shape[0] == drawing.table.loc[blocks, "layer"].nunique()
-    assert f"{beyond.min():.3g} to {beyond.max():.3g}" in made.read_words(drawing)
+    assert f"{outer_values.min():.3g} to {outer_values.max():.3g}" in made.read_words(drawing)
 
 
 @pytest.mark.parametrize("function", [HEAT_MAPS, "curves:overview"])
 def test_a_model_without_steps_is_drawn(function):
     rows = made.make_model_rows("a")
-    judged = made.make_verdicts("a", [0])[0] | {"revision": "main", "step": "", "tokens": ""}
-    drawing = drawn(function, rows, verdicts=[judged])
+    verdict = made.make_verdicts("a", [0])[0] | {"revision": "main", "step": "", "tokens": ""}
+    drawing = draw_panels(function, rows, verdicts=[verdict])
     if function == HEAT_MAPS:
-        seen = cells_of(drawing.figure.axes[0]).get_array().ravel()
+        values = find_cells(drawing.figure.axes[0]).get_array().ravel()
     else:
-        seen = made.find_curves(drawing)["the only checkpoint"].get_ydata()
-    wanted = [row["value"] for row in rows if row["estimator"] == "two_nn" and row["layer"] != ""]
-    assert list(seen) == wanted
+        values = made.find_curves(drawing)["the only checkpoint"].get_ydata()
+    expected = [row["value"] for row in rows if row["estimator"] == "two_nn" and row["layer"] != ""]
+    assert list(values) == expected
 
 
-def test_measures_near_one_are_seen_by_their_distance_to_it():
+def test_an_axis_of_values_near_one_begins_near_them():
     rows = [row | made.make_interval(0.95 + row["value"] / 30, 1e-4) for row in TRAINED]
     for factor, ends in ((1, (0.9, 1)), (0.1, (0, 0.2))):
-        scaled = [
+        scaled_rows = [
             row | {key: factor * row[key] for key in ("value", "low", "high")} for row in rows
         ]
-        low, high = drawn(MEANS, scaled, estimators=["anisotropy"]).figure.axes[0].get_ylim()
+        low, high = (
+            draw_panels(MEANS, scaled_rows, estimators=["anisotropy"]).figure.axes[0].get_ylim()
+        )
         assert ends[0] <= low + 1e-9
         assert high == pytest.approx(ends[1], abs=0.11)
 
 
 @pytest.mark.parametrize("steps", [STEPS, [0, 4, 16, 64, 128], range(141_000, 143_001, 100)])
-def test_steps_of_a_heat_map_are_labelled_where_their_labels_do_not_touch(steps):
-    drawing = drawn(HEAT_MAPS, made.make_model_rows("a", steps=steps))
+def test_labels_of_steps_of_a_heat_map_do_not_touch(steps):
+    drawing = draw_panels(HEAT_MAPS, made.make_model_rows("a", steps=steps))
     drawing.figure.draw_without_rendering()
     labels = sorted(
         drawing.figure.axes[0].get_xticklabels(), key=lambda label: label.get_position()
     )
     boxes = [label.get_window_extent() for label in labels]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert all(first.x1 < second.x0 for first, second in itertools.pairwise(boxes))
     assert labels[-1].get_text().replace(",", "") in (f"{steps[-1]}", "143k")
     if len(steps) == 5:
         assert [label.get_text() for label in labels] == [f"{step}" for step in steps]
 
 
-def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
-    rows = suspect_rows(*(("a", step, 2) for step in STEPS))
+def test_a_heat_map_marks_undefined_suspect_and_hollow_cells():
+    rows = mark_places(*(("a", step, 2) for step in STEPS))
     rows = [made.clear_value(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
-    drawing = drawn(HEAT_MAPS, rows, flagged={8: ("odd", "hollow"), 64: BROKEN})
+    drawing = draw_panels(HEAT_MAPS, rows, faults={8: ("odd", "hollow"), 64: BROKEN})
     marks = {}
     for label in style.MARKS:
         for line in made.find_lines(drawing, label):
             marks.setdefault(label, []).extend(zip(*line.get_data(), strict=True))
-    # Steps 0, 1, 8 and 512, of which 64 is left out, stand at their logarithms.
+    # Steps stand at their logarithms; step 64 is left out.
     places = dict(zip(place_steps([0, 1, 8, 512]), (0, 1, 8, 512), strict=True))
-    steps = {kind: sorted((places[x], layer) for x, layer in of) for kind, of in marks.items()}
+    steps = {
+        kind: sorted((places[x], layer) for x, layer in points) for kind, points in marks.items()
+    }
     assert steps == {
         style.UNDEFINED: [(1, 2)],
         style.NOT_OK: [(8, layer) for layer in range(4)],
@@ -479,14 +490,14 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
 # The loss
 
 
-def drawn_losses(flagged=None, changes=None):
+def draw_losses(faults=None, changes=None):
     losses = dict(zip(STEPS, [5.0, 4.5, 4.0, 3.5, 3.0], strict=True)) | (changes or {})
-    verdicts = made.make_verdicts("a", STEPS, flagged, losses=losses)
+    verdicts = made.make_verdicts("a", STEPS, faults, losses=losses)
     return made.draw(LOSS, made.make_inputs(made.make_models("a", ["M-a"]), verdicts=verdicts))
 
 
-def test_a_broken_checkpoint_is_no_point_of_the_loss_and_an_infinite_loss_is_a_gap():
-    drawing = drawn_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75, 1: "inf"})
+def test_the_curve_of_the_loss_omits_broken_checkpoints_and_has_gaps_at_infinite_losses():
+    drawing = draw_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75, 1: "inf"})
     line = made.find_curves(drawing)["M-a"]
     assert list(line.get_xdata()) == [0, 1, 512]
     assert np.isfinite(line.get_ydata()).tolist() == [True, False, True]
@@ -507,15 +518,17 @@ REFUSED += ["a\u202eb", "\U0001f600", "e\u0301", "\u05d0", "\u4e2d", "a" * 61, 3
 # Labels
 
 
-def test_the_font_has_every_character_that_a_label_may_hold():
-    drawn = FT2Font(findfont(FontProperties(family=THEME["font.family"]))).get_charmap()
-    allowed = [chr(code) for code in range(0x11000) if re.search(PRINTED, f"a{chr(code)}a")]
-    assigned = [c for c in allowed if unicodedata.category(c) != "Cn"]
-    assert len(assigned) > 1000
-    assert [c for c in assigned if ord(c) not in drawn] == []
+def test_the_font_has_every_character_allowed_in_labels():
+    characters = FT2Font(findfont(FontProperties(family=THEME["font.family"]))).get_charmap()
+    allowed_characters = [
+        chr(code) for code in range(0x11000) if re.search(PRINTED, f"a{chr(code)}a")
+    ]
+    assigned_characters = [c for c in allowed_characters if unicodedata.category(c) != "Cn"]
+    assert len(assigned_characters) > 1000
+    assert [c for c in assigned_characters if ord(c) not in characters] == []
 
 
-def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence():
+def test_labels_that_can_be_drawn_are_read_and_all_others_refused():
     for words in HARD:
         read_entry({"repository": "a/b", "label": words}, "model `m`")
     for words in REFUSED:
@@ -525,32 +538,35 @@ def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence():
 
 
 LABELS = [f"{HARD[0]} {HARD[2]}", HARD[1], "W" * 60]
-OF = {"curves:heat_maps": ["anisotropy", "two_nn"], PROFILES: ["two_nn"]}
-OF |= {MEANS: ["two_nn", "mada"], "papers.shape_of_learning.figures:loss_by_step": []}
+MEASURES_BY_FUNCTION = {"curves:heat_maps": ["anisotropy", "two_nn"], PROFILES: ["two_nn"]}
+MEASURES_BY_FUNCTION |= {
+    MEANS: ["two_nn", "mada"],
+    "papers.shape_of_learning.figures:loss_by_step": [],
+}
 
 
-@pytest.mark.parametrize("function", OF)
-def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
-    measures = OF[function]
-    steps, flagged = [0, 1, 8], {8: ("same weights as step 1", "hollow")}
+@pytest.mark.parametrize("function", MEASURES_BY_FUNCTION)
+def test_hard_and_long_labels_fit_into_the_figure(function, tmp_path):
+    measures = MEASURES_BY_FUNCTION[function]
+    steps, faults = [0, 1, 8], {8: ("same weights as step 1", "hollow")}
     rows = [row for m in "abc" for row in made.make_model_rows(m, steps=steps)]
-    verdicts = [row for m in "abc" for row in made.make_verdicts(m, steps, flagged)]
+    verdicts = [row for m in "abc" for row in made.make_verdicts(m, steps, faults)]
     models = made.make_models("abc", LABELS)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # such as of a glyph that is missing, or of too little room
+        warnings.simplefilter("error")  # for example, of a missing glyph or too little room
         drawing = made.draw(
             function, made.make_inputs(models, *measures, rows=rows, verdicts=verdicts)
         )
         with use_theme():
             save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
-            drawing.figure.draw_without_rendering()  # else places are those in the PNG
+            drawing.figure.draw_without_rendering()  # otherwise places are those in the PNG
     texts = [text for text in drawing.figure.findobj(Text) if text.get_text()]
     assert not [text for text in texts if text.get_parse_math()]
     for label in LABELS:
-        squeezed = "".join(label.split())
-        named = [text for text in texts if squeezed in "".join(text.get_text().split())]
-        assert named
-        corners = np.concatenate([text.get_window_extent().get_points() for text in named])
+        letters = "".join(label.split())
+        label_texts = [text for text in texts if letters in "".join(text.get_text().split())]
+        assert label_texts
+        corners = np.concatenate([text.get_window_extent().get_points() for text in label_texts])
         assert (corners >= -1).all()
         assert (corners <= drawing.figure.bbox.max + 1).all()
     assert set(drawing.table["label"]) == set(LABELS)
@@ -560,7 +576,7 @@ def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
 # Looks and axes
 
 
-def trained(**tokens_per_step):
+def make_checkpoints(**tokens_per_step):
     rows = [
         (model, step, None if size is None else step * size)
         for model, size in tokens_per_step.items()
@@ -569,22 +585,30 @@ def trained(**tokens_per_step):
     return pd.DataFrame(rows, columns=["model", "step", "tokens"]).astype({"tokens": "Int64"})
 
 
-def test_tokens_are_counted_where_batch_sizes_differ_and_all_state_them():
-    different = trained(a=2048, b=4096)
+def test_progress_is_in_tokens_if_batch_sizes_differ_and_all_models_state_them():
+    different = make_checkpoints(a=2048, b=4096)
     assert choose_progress_column(different) == "tokens"
-    for alike in ({"b": 2048}, {"b": 2050}, {"b": 4096, "c": None}):  # one rounds its tokens
-        assert choose_progress_column(trained(a=2048, **alike)) == "step"
-    some = trained(a=2048, b=4096, c=None)
+    for alike in ({"b": 2048}, {"b": 2050}, {"b": 4096, "c": None}):  # the second rounds its tokens
+        assert choose_progress_column(make_checkpoints(a=2048, **alike)) == "step"
+    some = make_checkpoints(a=2048, b=4096, c=None)
     assert "equal steps are not equal tokens" in describe_progress(
         some, choose_progress_column(some)
     )
 
 
-def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
-    names, of = ("anisotropy", "two_nn"), {"model": "a", "revision": "main", "control": "untrained"}
+def test_a_distant_null_model_does_not_push_the_model_out_of_its_panel():
+    names, null_model = (
+        ("anisotropy", "two_nn"),
+        {"model": "a", "revision": "main", "control": "untrained"},
+    )
     rows = made.make_model_rows("a", estimators=names)
     null = [
-        {**of, "estimator": row["estimator"], "layer": row["layer"], "value": 100 * row["value"]}
+        {
+            **null_model,
+            "estimator": row["estimator"],
+            "layer": row["layer"],
+            "value": 100 * row["value"],
+        }
         | {f"without_{group}": 100 * row["value"] + group for group in range(16)}
         for row in rows
         if row["layer"] != ""
@@ -598,24 +622,24 @@ def test_a_null_model_that_is_far_off_leaves_the_model_in_its_panel():
     assert all(low < y < high for y in drawn_values)
     assert high / low < 1e5
     null_rows = drawing.table[drawing.table["control"] == "untrained"]
-    of_model = drawing.table[drawing.table["control"] != "untrained"]
-    anisotropy = of_model.loc[of_model["estimator"] == "anisotropy", "value"]
-    for axes, column, compared in (
+    model_rows = drawing.table[drawing.table["control"] != "untrained"]
+    anisotropy = model_rows.loc[model_rows["estimator"] == "anisotropy", "value"]
+    for axes, column, expected in (
         (differences, "difference", 99 * anisotropy),
         (ratios, "ratio", [100] * 4),
     ):
         (line,) = [line for line in axes.get_lines() if line.get_label()[0] != "_"]
         assert column in axes.get_ylabel()
-        np.testing.assert_allclose(line.get_ydata(), compared)
-        np.testing.assert_allclose(null_rows[column].dropna(), compared)
+        np.testing.assert_allclose(line.get_ydata(), expected)
+        np.testing.assert_allclose(null_rows[column].dropna(), expected)
 
 
 def test_suspect_values_are_marked_in_null_models_too():
     """At layer 1 of untrained weights most nearest neighbours are the same token; at layer 2 few windows decide."""
-    of = {"model": "a", "revision": "main", "control": "untrained", "estimator": "two_nn"}
+    null_model = {"model": "a", "revision": "main", "control": "untrained", "estimator": "two_nn"}
     rows = made.make_model_rows("a", estimators=("two_nn",))
     null = [
-        {**of, "layer": layer, "value": 2.0, "near_duplicates": 0.0, "same_token": share}
+        {**null_model, "layer": layer, "value": 2.0, "near_duplicates": 0.0, "same_token": share}
         | {f"without_{group}": 2.0 + spread * (group == 0) for group in range(16)}
         for layer, share, spread in ((1, 0.73, 0), (2, 0.3, 1), (3, 0.3, 0))
     ]
@@ -638,14 +662,15 @@ def test_a_single_layer_has_a_whole_number():
     assert ticks == [1]
 
 
-def test_panels_below_each_other_are_of_the_same_layers():
-    """Although there is no linearity of layer 0, and null models may be of fewer layers."""
+def test_panels_of_a_column_have_the_same_layers():
+    """Layer 0 has no linearity, and null models may have fewer layers."""
     names = ("anisotropy", "linearity")
     rows = made.make_model_rows("a", estimators=names)
     rows = [row for row in rows if (row["estimator"], row["layer"]) != ("linearity", 0)]
-    at = {"model": "a", "revision": "main", "control": "untrained", "value": 0.5}
+    null_model = {"model": "a", "revision": "main", "control": "untrained", "value": 0.5}
     null = [
-        {**at, "estimator": name, "layer": 2} | {f"without_{group}": 0.5 for group in range(16)}
+        {**null_model, "estimator": name, "layer": 2}
+        | {f"without_{group}": 0.5 for group in range(16)}
         for name in names
     ]
     inputs = made.make_inputs(["a"], *names, rows=rows, controls=pd.DataFrame(null))

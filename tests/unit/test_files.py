@@ -20,7 +20,7 @@ NOBODY = 65534
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_appears_is_whole_and_a_failure_keeps_what_was_there(tmp_path, kind):
+def test_an_atomic_write_appears_whole_and_a_failure_keeps_the_old_content(tmp_path, kind):
     final = tmp_path / "deep" / "result"
     for content in ("old", "new", "lost"):
         with suppress(RuntimeError), atomic_write(final) as partial:
@@ -30,13 +30,13 @@ def test_what_appears_is_whole_and_a_failure_keeps_what_was_there(tmp_path, kind
             assert final.exists() == (content != "old")
             if content == "lost":
                 raise RuntimeError("the power fails")
-    left = [*final.iterdir()] if kind == "folder" else [final]
-    assert [file.read_text() for file in left] == ["new"]
+    files = [*final.iterdir()] if kind == "folder" else [final]
+    assert [file.read_text() for file in files] == ["new"]
     assert list(final.parent.iterdir()) == [final]
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path, kind):
+def test_a_link_stays_and_its_target_is_replaced(tmp_path, kind):
     (tmp_path / "scratch").mkdir()
     target, link, second = tmp_path / "scratch/target", tmp_path / "link", tmp_path / "second"
     link.symlink_to("scratch/target")
@@ -60,13 +60,14 @@ def test_links_in_a_circle_are_refused_by_name(tmp_path):
 
 
 def test_a_pipe_and_a_terminal_get_the_bytes_and_stay(tmp_path):
-    pipe, came = tmp_path / "pipe", []
+    pipe = tmp_path / "pipe"
+    texts = []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: came.append(pipe.read_text()), daemon=True)
+    reader = threading.Thread(target=lambda: texts.append(pipe.read_text()), daemon=True)
     reader.start()
     write_table(pipe, ("a",), [[1]])
     reader.join(10)
-    assert came == ["a\n1\n"]
+    assert texts == ["a\n1\n"]
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]
     master, terminal = os.openpty()
@@ -76,7 +77,7 @@ def test_a_pipe_and_a_terminal_get_the_bytes_and_stay(tmp_path):
     assert device.is_char_device()
 
 
-def test_the_standard_output_goes_on_where_it_is(tmp_path):
+def test_a_table_is_written_at_the_position_of_the_standard_output(tmp_path):
     program = (
         "import sys; from pathlib import Path; from shape_of_learning.files import write_table\n"
         "print('before'); write_table(Path(sys.argv[1]), ('a',), [[1]]); print('after')"
@@ -98,35 +99,35 @@ def test_the_standard_output_goes_on_where_it_is(tmp_path):
         log.write_text("old\n")
 
 
-def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+def test_an_error_names_the_requested_file(tmp_path):
     with (
-        pytest.raises(OSError, match="result") as failed,
+        pytest.raises(OSError, match="result") as failure,
         atomic_write(tmp_path / "result") as part,
     ):
-        part.open()  # is not there
-    assert failed.value.filename == str(tmp_path / "result")
+        part.open()  # it does not exist
+    assert failure.value.filename == str(tmp_path / "result")
     with (
-        pytest.raises(OSError, match=r"at .*result") as failed,
+        pytest.raises(OSError, match=r"at .*result") as failure,
         atomic_write(tmp_path / "result") as part,
     ):
         raise OSError(f"cannot write at {part}")
-    assert "partial" not in str(failed.value)
+    assert "partial" not in str(failure.value)
     if Path("/dev/full").is_char_device():
-        with pytest.raises(OSError, match="No space left") as failed:
+        with pytest.raises(OSError, match="No space left") as failure:
             write_table(Path("/dev/full"), ("a",), [[1]])
-        assert failed.value.filename == "/dev/full"
+        assert failure.value.filename == "/dev/full"
     name = "x" * 251 + ".csv"
     write_table(tmp_path / name, ("a",), [[1]])
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_a_file_that_must_not_be_read_is_not_said_to_be_missing():
+def test_an_unreadable_file_is_not_reported_as_missing():
     is_root = os.geteuid() == 0
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         (file := Path(folder, "model.safetensors")).touch(mode=0)
         try:
-            if is_root:  # who may read all files
+            if is_root:  # root may read all files
                 os.seteuid(NOBODY)
             with pytest.raises(PermissionError, match=r"model\.safetensors"):
                 refuse_odd_file(file)
@@ -162,12 +163,12 @@ def read(folder: Path, content: str | bytes) -> object:
     return read_yaml(file)
 
 
-def test_mappings_may_change_what_they_merge_and_a_mark_is_part_of_no_key(tmp_path):
-    found = read(tmp_path, b"\xef\xbb\xbf" + MERGED.strip().encode())
-    assert found["base"] == {"k": 1, "l": 1}
-    assert found["deep"]["deeper"] == {"k": 2, "l": 1}
-    assert found["use"] == {"k": 2, "l": 3}
-    assert found["again"] == {"k": 1, "l": 1, "m": 4}
+def test_yaml_mappings_override_merged_keys_and_a_byte_order_mark_is_ignored(tmp_path):
+    content = read(tmp_path, b"\xef\xbb\xbf" + MERGED.strip().encode())
+    assert content["base"] == {"k": 1, "l": 1}
+    assert content["deep"]["deeper"] == {"k": 2, "l": 1}
+    assert content["use"] == {"k": 2, "l": 3}
+    assert content["again"] == {"k": 1, "l": 1, "m": 4}
 
 
 @pytest.mark.parametrize(
@@ -186,20 +187,20 @@ def test_mappings_may_change_what_they_merge_and_a_mark_is_part_of_no_key(tmp_pa
         ("a: " + "9" * 5000, "is not valid YAML"),
     ],
 )
-def test_what_yaml_would_change_or_lose_is_refused(tmp_path, content, sentence):
-    with pytest.raises(InputError) as refused:
+def test_yaml_that_would_change_or_lose_values_is_refused(tmp_path, content, sentence):
+    with pytest.raises(InputError) as refusal:
         read(tmp_path, content)
-    assert sentence in str(refused.value)
-    assert str(refused.value).isprintable()
+    assert sentence in str(refusal.value)
+    assert str(refusal.value).isprintable()
     with pytest.raises(InputError, match="cannot be read"):
         read_yaml(tmp_path / "nothing.yaml")
 
 
-def multiplied(first: str, template: str, repeated: int = 9) -> str:
-    """Nine levels, each of which has the one before so many times."""
+def multiply(first: str, template: str, times: int = 9) -> str:
+    """Return nine levels of YAML, each with several aliases of the level before."""
     lines = [f"a0: &a0 {first}"]
     for level in range(1, 9):
-        parts = (template.format(n=n, alias=f"*a{level - 1}") for n in range(repeated))
+        parts = (template.format(n=n, alias=f"*a{level - 1}") for n in range(times))
         opening, closing = first[0], first[-1]
         lines.append(f"a{level}: &a{level} {opening}{', '.join(parts)}{closing}")
     return "\n".join(lines)
@@ -208,11 +209,8 @@ def multiplied(first: str, template: str, repeated: int = 9) -> str:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            multiplied("[x, y]", "{alias}"),
-            "line 5: with `*a3` aliases repeat more than 10000 values",
-        ),
-        (multiplied("{x: 1}", "k{n}: {alias}"), "aliases repeat more than 10000 values"),
+        (multiply("[x, y]", "{alias}"), "line 5: with `*a3` aliases repeat more than 10000 values"),
+        (multiply("{x: 1}", "k{n}: {alias}"), "aliases repeat more than 10000 values"),
         ("a: &a [b, *a]", "line 1: `*a`"),
         ("a: " + 100_000 * "[" + 100_000 * "]", "line 1 is within more than 50 levels"),
         (
@@ -223,14 +221,12 @@ def multiplied(first: str, template: str, repeated: int = 9) -> str:
         (f"a: 0x{5000 * 'f'}", "line 1 has a number of 5002 digits"),
     ],
 )
-def test_what_a_parser_would_choke_on_is_refused_at_once(tmp_path, text, sentence):
+def test_yaml_that_would_overload_the_parser_is_refused_at_once(tmp_path, text, sentence):
     began = time.monotonic()
     with pytest.raises(InputError, match=re.escape(sentence)):
         read(tmp_path, text)
     assert time.monotonic() - began < 10
 
 
-def test_aliases_that_repeat_little_are_understood(tmp_path):
-    assert (
-        read(tmp_path, multiplied("[x, y]", "{alias}", repeated=2))["a2"] == [[["x", "y"]] * 2] * 2
-    )
+def test_aliases_with_few_repetitions_are_read(tmp_path):
+    assert read(tmp_path, multiply("[x, y]", "{alias}", times=2))["a2"] == [[["x", "y"]] * 2] * 2

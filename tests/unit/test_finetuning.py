@@ -1,4 +1,4 @@
-"""Fine-tuning: the optimiser that it shares with pretraining, what it learns, and what is saved."""
+"""Fine-tuning learns its task, saves its steps, and shares its optimiser with pretraining."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +21,13 @@ from shape_of_learning.training.recipe import FinetuningRecipe, space_pretrainin
 from shape_of_learning.training.train import train
 from trainings import TEXT, adam, make_recipe, read_record, run_in_another_process
 
-# Fine-tuning: sentences of one class are on animals, of the other on places; they differ in length.
+# Sentences of one class are about animals, of the other about places; they differ in length.
 ANIMALS, PLACES = ("cat", "dog", "horse", "bird"), ("river", "forest", "house", "city")
 TUNING = {"learning_rate": 0.01, "batch_size": 8, "epochs": 2, "seed": 3, "threads": 1}
 SAVED = space_pretraining_steps(32)
 
 
-def examples(split: str, number: int) -> list[Example]:
+def make_examples(split: str, number: int) -> list[Example]:
     random = np.random.default_rng(number)
     return [
         Example(split, label, str(k), f"the {'very ' * (k % 5)}old {random.choice(words)}")
@@ -36,7 +36,7 @@ def examples(split: str, number: int) -> list[Example]:
     ]
 
 
-TASK = Task("accuracy", examples("train", 40) + examples("held_out", 15))
+TASK = Task("accuracy", make_examples("train", 40) + make_examples("held_out", 15))
 PAIRS = Task("accuracy", [replace(e, text="what is it?", text_2=e.text) for e in TASK.examples])
 GRADES = Task("spearman", [replace(e, label=7.5 * e.label - 100) for e in TASK.examples])
 
@@ -57,7 +57,7 @@ def save_origin(folder: Path, role: str) -> Path:
     return folder
 
 
-def tuned(origin: Path, role: str, output: Path, task: Task = TASK, epochs: int = 2) -> Path:
+def finetune(origin: Path, role: str, output: Path, task: Task = TASK, epochs: int = 2) -> Path:
     kind = {"encoder": "AutoModelForMaskedLM", "decoder": "AutoModelForCausalLM"}[role]
     tokenizer = transformers.AutoTokenizer.from_pretrained(origin)
     network = getattr(transformers, kind).from_pretrained(origin)
@@ -68,26 +68,26 @@ def tuned(origin: Path, role: str, output: Path, task: Task = TASK, epochs: int 
 
 
 @pytest.fixture(scope="module", params=["encoder", "decoder"])
-def finished(request, tmp_path_factory) -> tuple[Path, Path]:
-    """Where a fine-tuning begins, and what it makes of it."""
+def finetuning(request, tmp_path_factory) -> tuple[Path, Path]:
+    """The folders of the origin and of the steps of a fine-tuning."""
     folder = tmp_path_factory.mktemp(request.param)
     origin = save_origin(folder / "origin", request.param)
-    return origin, tuned(origin, request.param, folder / "model")
+    return origin, finetune(origin, request.param, folder / "model")
 
 
-def states_of(folder: Path) -> torch.Tensor:
+def compute_states(folder: Path) -> torch.Tensor:
     model = transformers.AutoModel.from_pretrained(folder).eval()
     words = transformers.AutoTokenizer.from_pretrained(folder)("the old cat", return_tensors="pt")
     with torch.no_grad():
         return torch.stack(model(**words, output_hidden_states=True).hidden_states)
 
 
-def test_step_0_is_its_origin_and_the_last_step_has_learnt_the_task(finished):
-    origin, model = finished
-    assert torch.equal(states_of(model / "step0"), states_of(origin))
-    assert not torch.equal(states_of(model / "step32"), states_of(origin))
+def test_step_0_is_the_origin_and_the_last_step_has_learnt_the_task(finetuning):
+    origin, model = finetuning
+    assert torch.equal(compute_states(model / "step0"), compute_states(origin))
+    assert not torch.equal(compute_states(model / "step32"), compute_states(origin))
     # The head of the language model is not trained.
-    heads = [load_file(each / "model.safetensors") for each in (origin, model / "step32")]
+    heads = [load_file(folder / "model.safetensors") for folder in (origin, model / "step32")]
     for name in {"embed_out.weight", "cls.predictions.transform.dense.weight"} & heads[0].keys():
         assert torch.equal(heads[0][name], heads[1][name])
     assert read_record(model / "step0")["score"] == pytest.approx(0.5, abs=0.25)
@@ -100,18 +100,18 @@ def test_step_0_is_its_origin_and_the_last_step_has_learnt_the_task(finished):
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_a_padding_token_that_the_model_lacks_is_no_input(role, tmp_path):
+def test_a_padding_token_without_an_embedding_is_no_input(role, tmp_path):
     origin = save_origin(tmp_path / "origin", role)
     tokenizer = transformers.AutoTokenizer.from_pretrained(origin)
     words = len(tokenizer)
     tokenizer.add_special_tokens({"pad_token": "<added>"})
-    assert tokenizer.pad_token_id == words  # which no row of the embeddings has
+    assert tokenizer.pad_token_id == words  # the embeddings have no row for it
     tokenizer.save_pretrained(origin)
-    model = tuned(origin, role, tmp_path / "model")
+    model = finetune(origin, role, tmp_path / "model")
     assert read_record(model / "step32")["score"] > 0.9
 
 
-def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(tmp_path):
+def test_the_script_gives_the_same_bytes_and_records_the_task(tmp_path):
     origin = save_origin(tmp_path / "origin", "encoder")
     task, steps, table = (tmp_path / name for name in ("words.csv", "model", "table.csv"))
     write_task(task, TASK)
@@ -126,29 +126,29 @@ def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(t
         steps=steps,
         table=table,
     )
-    again = tuned(origin, "encoder", tmp_path / "again")
+    again = finetune(origin, "encoder", tmp_path / "again")
     for step in (f"step{step}" for step in SAVED):
         for name in ("model.safetensors", "config.json"):
             assert (steps / step / name).read_bytes() == (again / step / name).read_bytes()
-    said = read_record(steps / "step32")
-    assert (said["task"]["name"], said["task"]["train"]) == ("words", 80)
-    assert said["origin"] == {"model": "plain", "revision": "main"}
+    record = read_record(steps / "step32")
+    assert (record["task"]["name"], record["task"]["train"]) == ("words", 80)
+    assert record["origin"] == {"model": "plain", "revision": "main"}
     files = {path.name for path in (steps / "step32").iterdir()}
-    assert set(said["files"]) == files - {"checkpoint.json"}
+    assert set(record["files"]) == files - {"checkpoint.json"}
     row = pd.read_csv(table).iloc[-1]
-    told = row[["revision", "origin", "origin_revision", "task", "metric", "seed", "score"]]
-    assert told.tolist() == ["step32", "plain", "main", "words", "accuracy", 3, said["score"]]
+    cells = row[["revision", "origin", "origin_revision", "task", "metric", "seed", "score"]]
+    assert cells.tolist() == ["step32", "plain", "main", "words", "accuracy", 3, record["score"]]
 
 
 @pytest.mark.parametrize("task", [PAIRS, GRADES], ids=["pairs", "grades"])
-def test_pairs_and_grades_are_learnt_too(tmp_path, task):
+def test_pairs_and_grades_are_learnt(tmp_path, task):
     origin = save_origin(tmp_path / "origin", "encoder")
-    model = tuned(origin, "encoder", tmp_path / "model", task, epochs=6)
-    # Of two grades, equal ones in halves, a right order alone gives a correlation of .87.
+    model = finetune(origin, "encoder", tmp_path / "model", task, epochs=6)
+    # With two grades in equal halves, predictions that separate them have a correlation of .87.
     assert read_record(model / "step96")["score"] > 0.8
 
 
-def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
+def test_pairs_have_segments_and_masked_padding_and_long_texts_are_cut():
     tokenizer = train_tokenizer(TEXT, make_recipe("bert", context=48))
     both = ("a", "bird"), ("the old cat", "a " * 99)
     pairs = [Example("train", 0, "", *texts) for texts in both]
@@ -176,7 +176,7 @@ def test_each_epoch_shows_each_example_once():
     assert first != second
 
 
-def test_labels_of_the_held_out_split_do_not_decide_how_grades_are_standardised():
+def test_grades_are_standardised_without_labels_of_the_held_out_split():
     task = Task("spearman", [Example("train", 1, "", "a"), Example("train", 3, "", "b")])
     other = Task("spearman", [*task.examples, Example("held_out", 99, "", "c")])
     assert (
@@ -186,7 +186,7 @@ def test_labels_of_the_held_out_split_do_not_decide_how_grades_are_standardised(
     )
 
 
-def test_what_decides_weights_has_the_values_of_the_papers():
+def test_constants_of_trainings_have_the_values_of_the_papers():
     assert constants.PRETRAINING_BETAS == (0.9, 0.95)
     assert constants.FINETUNING_BETAS == (0.9, 0.999)
     assert (constants.WEIGHT_DECAY, constants.GRADIENT_NORM) == (0.01, 1.0)
@@ -202,7 +202,7 @@ def test_the_rate_of_a_finetuning_rises_for_a_tenth_and_falls_to_nothing():
 
 
 def test_updates_are_those_of_adamw_with_clipped_gradients_and_decaying_matrices():
-    """By hand, of the loss sum(gradient x parameter)."""
+    """The expected values are computed by hand for the loss sum(gradient x parameter)."""
     parameters = [torch.nn.Parameter(torch.ones(1, 2)), torch.nn.Parameter(torch.ones(1))]
     gradients = [
         (np.array([[3.0, 0.0]]), np.array([4.0])),  # of norm 5
@@ -216,6 +216,8 @@ def test_updates_are_those_of_adamw_with_clipped_gradients_and_decaying_matrices
     updates = train(parameters, gradients, losses, [0.5, 0.25], betas=(0.9, 0.95), name="m")
     assert list(updates) == [0, 1, 2]
     for number, decay in enumerate((0.01, 0.0)):
-        clipped = gradients[0][number] / 5, gradients[1][number]
-        expected = adam(np.ones_like(clipped[0]), clipped, (0.5, 0.25), (0.9, 0.95), decay)
+        clipped_gradients = gradients[0][number] / 5, gradients[1][number]
+        expected = adam(
+            np.ones_like(clipped_gradients[0]), clipped_gradients, (0.5, 0.25), (0.9, 0.95), decay
+        )
         np.testing.assert_allclose(parameters[number].detach().numpy(), expected, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Hidden states are those of transformers, whatever the batches; the final norm is found."""
+"""Hidden states are those of transformers in all batches, and the final norm is found."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from shape_of_learning.errors import InputError
 # Batches of fewer than 16 tokens are padded, and padding may change the last bits.
 LONG_WINDOWS = [f"{window} ; ; ; ; ; ; ; ; a model" for window in WINDOWS]
 SIZES = {**tiny.USUAL, "num_attention_heads": 4}
-# By architecture, the path of the norm that follows the blocks; more of them than are run elsewhere.
+# The path of the norm after the blocks by architecture, also for architectures that no other test runs.
 FINAL_NORMS = {
     **dict.fromkeys(("bloom", "gpt2", "gptj", "falcon"), "ln_f"),
     **dict.fromkeys(("llama", "mistral", "olmo", "olmo2", "gemma2", "qwen2"), "norm"),
@@ -32,7 +32,7 @@ FINAL_NORMS = {
     "roberta_prelayernorm": "LayerNorm",
 }
 MORE = {
-    "olmo": lambda: hf.OlmoConfig(**SIZES),  # whose norms have no weights
+    "olmo": lambda: hf.OlmoConfig(**SIZES),  # its norms have no weights
     "olmo2": lambda: hf.Olmo2Config(**tiny.GROUPED, pad_token_id=0),
     "mistral": lambda: hf.MistralConfig(**tiny.GROUPED),
     "gemma2": lambda: hf.Gemma2Config(**tiny.GROUPED, head_dim=8),
@@ -50,18 +50,18 @@ MORE = {
 }  # fmt: skip
 
 
-def one_window_at_a_time(checkpoint):
-    """The authors' loop: each window alone, no padding; hidden states concatenated per layer."""
+def run_windows_alone(checkpoint):
+    """Run each window alone without padding, as the authors do, and join the hidden states by layer."""
     tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
     model = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
-    of_windows = []
+    states_by_window = []
     with torch.no_grad():
         for window in LONG_WINDOWS:
-            encoded = tokenizer(window, return_tensors="pt")
-            ids, mask = encoded["input_ids"], encoded["attention_mask"]
+            encoding = tokenizer(window, return_tensors="pt")
+            ids, mask = encoding["input_ids"], encoding["attention_mask"]
             output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-            of_windows.append([state[0].numpy() for state in output.hidden_states])
-    return [np.concatenate(states) for states in zip(*of_windows, strict=True)]
+            states_by_window.append([state[0].numpy() for state in output.hidden_states])
+    return [np.concatenate(states) for states in zip(*states_by_window, strict=True)]
 
 
 @pytest.mark.parametrize("head", [True, False], ids=["with_head", "base_model"])
@@ -70,19 +70,19 @@ def test_hidden_states_are_those_of_the_base_model_bit_for_bit_or_in_batches(
     name, head, tmp_path, windows_at_once
 ):
     checkpoint = tiny.save_tiny_model(tmp_path, name, head=head)
-    alone = one_window_at_a_time(checkpoint)
+    alone = run_windows_alone(checkpoint)
     windows_at_once(1)
     single = run(checkpoint, name, LONG_WINDOWS)
     windows_at_once(16)
-    batched = run(checkpoint, name, LONG_WINDOWS)
-    for found, close, expected in zip(single.states, batched.states, alone, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    batches = run(checkpoint, name, LONG_WINDOWS)
+    for state, close, expected in zip(single.states, batches.states, alone, strict=True):
+        np.testing.assert_array_equal(state, expected)
         # float32 keeps 6e-8; a few hundred roundings in a row stay below 1e-5 of the largest entry.
         np.testing.assert_allclose(close, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt_neox"])
-def test_a_run_says_which_token_each_row_is(name, tmp_path):
+def test_a_run_identifies_the_token_of_each_row(name, tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path, name)
     rows = load_sample(checkpoint, tiny.WIDTHS[name]).rows
     tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
@@ -102,22 +102,22 @@ def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
 ):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
     checkpoint = tiny.save_tiny_model(tmp_path, name)
-    windows = [f"x{' , a' * n}" for n in range(1, 40)]  # which start with the same token
+    windows = [f"x{' , a' * n}" for n in range(1, 40)]  # all start with the same token
     windows_at_once(size)
-    kept = run(checkpoint, name, windows)
-    first = kept.sample.rows["positions"] == 0
+    store = run(checkpoint, name, windows)
+    first = store.sample.rows["positions"] == 0
     assert first.sum() == len(windows)
-    for rows in kept.states:
+    for rows in store.states:
         assert len(np.unique(rows[first], axis=0)) == 1
 
 
 @pytest.mark.parametrize("name", FINAL_NORMS)
-def test_the_final_norm_makes_the_last_hidden_state_of_the_one_before_it(name):
+def test_the_final_norm_maps_the_state_before_it_to_the_last_hidden_state(name):
     torch.manual_seed(0)
     model = (
         hf.AutoModel.from_config((tiny.CONFIGURATIONS | MORE)[name]()).eval().requires_grad_(False)
     )
-    for weight in model.parameters():  # else the norms of blocks and the last one are the same
+    for weight in model.parameters():  # otherwise all norms would be equal
         weight.add_(torch.randn_like(weight) / 5)
     texts = np.array([5, 6, 7, 8]), np.array([9, 10])
     windows = [TokenisedWindow(ids, ids < 0) for ids in texts]
@@ -126,33 +126,37 @@ def test_the_final_norm_makes_the_last_hidden_state_of_the_one_before_it(name):
     assert path == FINAL_NORMS[name]
     states, _ = forward.compute_hidden_states(windows, 0)
     library = forward.run([window.ids for window in windows], 0, output_hidden_states=True)
-    *_, last, before = states
+    *_, last, input_states = states
     assert len(states) == len(library.hidden_states) + 1
     torch.testing.assert_close(last, library.last_hidden_state, rtol=0, atol=0)
     if path is None:
-        torch.testing.assert_close(before, last, rtol=0, atol=0)
+        torch.testing.assert_close(input_states, last, rtol=0, atol=0)
     else:
-        assert not torch.equal(before, last)
-        after = forward.final_norm(before)
+        assert not torch.equal(input_states, last)
+        output = forward.final_norm(input_states)
         if name == "opt_norm_and_projection":
-            after = model.decoder.project_out(after)
-        torch.testing.assert_close(after, last, rtol=0, atol=0)
+            output = model.decoder.project_out(output)
+        torch.testing.assert_close(output, last, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "opt_projected"])
-def test_both_last_layers_are_those_of_a_run_with_either(name, tmp_path):
+def test_a_run_with_both_last_layers_has_the_states_of_runs_with_one(name, tmp_path):
     checkpoint = tiny.save_stirred_model(tmp_path, name)
     choices = ("after_final_norm", "before_final_norm", "both")
-    after, before, both = (run(checkpoint, name, last_layer=choice) for choice in choices)
-    assert after.loss == before.loss == both.loss
-    for found, expected in zip(both.states, [*after.states, before.states[-1]], strict=True):
-        np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(before.states[2], after.states[2])
-    assert len(both.sample.widths) == len(after.sample.widths) + 1
+    last_states, states_before_norm, both = (
+        run(checkpoint, name, last_layer=choice) for choice in choices
+    )
+    assert last_states.loss == states_before_norm.loss == both.loss
+    for state, expected in zip(
+        both.states, [*last_states.states, states_before_norm.states[-1]], strict=True
+    ):
+        np.testing.assert_array_equal(state, expected)
+    np.testing.assert_array_equal(states_before_norm.states[2], last_states.states[2])
+    assert len(both.sample.widths) == len(last_states.sample.widths) + 1
 
 
 def test_a_forward_pass_computes_in_full_precision():
-    before = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
+    settings = {path: find_rounding_settings(path).fp32_precision for path in ROUNDING}
     matmul = torch.backends.cuda.matmul
     try:
         for path in ROUNDING:
@@ -162,18 +166,18 @@ def test_a_forward_pass_computes_in_full_precision():
         assert {find_rounding_settings(path).fp32_precision for path in ROUNDING} == {"ieee"}
         assert not matmul.allow_bf16_reduced_precision_reduction
     finally:
-        for path, value in before.items():
+        for path, value in settings.items():
             find_rounding_settings(path).fp32_precision = value
 
 
-def refusal(checkpoint, windows=WINDOWS, widths=tiny.WIDTHS["gpt_neox"]):
+def catch_refusal(checkpoint, windows=WINDOWS, widths=tiny.WIDTHS["gpt_neox"]):
     with pytest.raises(InputError) as caught:
         load_sample(checkpoint, widths, windows)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
+def test_a_shape_that_differs_from_the_entry_is_refused(tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox")
     for widths in ([32] * 6, [64] * 4):
         wrong = load_sample(checkpoint, widths)
@@ -183,47 +187,47 @@ def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
 
 def test_windows_that_a_model_cannot_take_are_refused(tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt2")
-    assert "was made for 128" in refusal(checkpoint, ["x, y; " * 100])
-    assert "has no token for the tokenizer" in refusal(checkpoint, ["a model", ""])
+    assert "was made for 128" in catch_refusal(checkpoint, ["x, y; " * 100])
+    assert "has no token for the tokenizer" in catch_refusal(checkpoint, ["a model", ""])
     tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
     tokenizer.add_tokens(["[beyond]"])
     tokenizer.save_pretrained(checkpoint)
-    assert "embeddings for 300 tokens" in refusal(checkpoint, ["a [beyond] b"])
+    assert "embeddings for 300 tokens" in catch_refusal(checkpoint, ["a [beyond] b"])
 
 
-def test_activations_that_are_not_finite_are_stored_and_named(tmp_path, caplog):
+def test_infinite_activations_are_stored_and_their_layer_is_named(tmp_path, caplog):
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox", head=True)
     model = hf.AutoModelForCausalLM.from_pretrained(checkpoint)
     model.base_model.layers[1].mlp.dense_4h_to_h.bias.data[3] = float("nan")
     model.save_pretrained(checkpoint)
-    kept = run(checkpoint, "gpt_neox")
+    store = run(checkpoint, "gpt_neox")
     assert "hidden state 2 of the model" in caplog.text
-    assert np.isfinite(kept.states[1]).all()
-    assert not np.isfinite(kept.states[2]).all()
-    assert kept.loss.loss == np.inf
+    assert np.isfinite(store.states[1]).all()
+    assert not np.isfinite(store.states[2]).all()
+    assert store.loss.loss == np.inf
 
 
 @pytest.mark.parametrize("head", [True, False])
-def test_a_checkpoint_that_lacks_weights_is_not_filled_with_random_ones(head, tmp_path):
+def test_missing_weights_are_not_filled_with_random_numbers(head, tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox", head=head)
     weights = load_file(checkpoint / "model.safetensors")
     del weights[f"{'gpt_neox.' if head else ''}layers.1.attention.dense.weight"]
     save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    assert "`layers.1.attention.dense.weight`" in refusal(checkpoint)
+    assert "`layers.1.attention.dense.weight`" in catch_refusal(checkpoint)
 
 
-def test_a_broken_checkpoint_is_one_sentence(tmp_path):
-    assert "config.json is missing" in refusal(tmp_path / "nowhere")
+def test_a_broken_checkpoint_is_refused_in_one_sentence(tmp_path):
+    assert "config.json is missing" in catch_refusal(tmp_path / "nowhere")
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox")
     weights = checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert "model.safetensors holds no weights that can be read" in refusal(checkpoint)
+    assert "model.safetensors holds no weights that can be read" in catch_refusal(checkpoint)
     for file in checkpoint.glob("tokenizer*"):
         file.unlink()
-    assert "the tokenizer in" in refusal(checkpoint)
+    assert "the tokenizer in" in catch_refusal(checkpoint)
 
 
-def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):
+def test_code_in_a_checkpoint_is_never_run(tmp_path):
     checkpoint = tiny.save_tiny_model(tmp_path / "model", "gpt_neox")
     marker = tmp_path / "was_run"
     code = f"from pathlib import Path\nPath({str(marker)!r}).touch()\nModel = Config = object\n"
@@ -236,11 +240,11 @@ def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):
     assert not marker.exists()
 
 
-def with_room_for(sample, rows):
-    """Let a window batch of more rows exhaust memory."""
+def limit_rows(sample, rows):
+    """Let window batches with more rows exhaust memory, and return the sample."""
 
-    def fail(module, given):
-        if given[0].shape[0] > rows:
+    def fail(module, inputs):
+        if inputs[0].shape[0] > rows:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     sample.forward.model.layers[1].register_forward_pre_hook(fail)
@@ -253,29 +257,29 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, windows_at_on
     expected = run(checkpoint, "gpt_neox")
     windows_at_once(4)
     sample = load_sample(checkpoint, tiny.WIDTHS["gpt_neox"])
-    kept = StoredStates(with_room_for(sample, 2))
-    assert sample.store_states(kept) == expected.loss
-    np.testing.assert_array_equal(kept.states, expected.states)
+    store = StoredStates(limit_rows(sample, 2))
+    assert sample.store_states(store) == expected.loss
+    np.testing.assert_array_equal(store.states, expected.states)
 
 
-def test_weights_that_do_not_fit_are_refused_with_what_helps(tmp_path, monkeypatch):
+def test_weights_that_do_not_fit_are_refused_with_remedies(tmp_path, monkeypatch):
     checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox")
 
     def fail(model, device):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     monkeypatch.setattr(torch.nn.Module, "to", fail)
-    said = refusal(checkpoint)
-    assert "do not fit on the GPU" in said
+    message = catch_refusal(checkpoint)
+    assert "do not fit on the GPU" in message
     for remedy in ("`precision: bfloat16`", "a larger GPU", "`CUDA_VISIBLE_DEVICES=`"):
-        assert remedy in said
+        assert remedy in message
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory there is")
-def test_what_memory_cannot_hold_is_refused():
+def test_states_that_do_not_fit_into_memory_are_refused():
     require_memory(1, "a byte", "")
-    said = r"states take 1,000,000,000,000 MB .* available; take less"
-    with pytest.raises(InputError, match=said):
+    message = r"states take 1,000,000,000,000 MB .* available; take less"
+    with pytest.raises(InputError, match=message):
         require_memory(10**18, "states", "take less")
 
 
@@ -283,14 +287,14 @@ def test_what_memory_cannot_hold_is_refused():
 def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path, windows_at_once):
     checkpoint = tiny.save_stirred_model(tmp_path, name)
     windows_at_once(2)
-    one, three = (run(checkpoint, name, WINDOWS * 4, threads=threads) for threads in (1, 3))
-    assert one.loss == three.loss
-    np.testing.assert_array_equal(one.states, three.states)
+    single, parallel = (run(checkpoint, name, WINDOWS * 4, threads=threads) for threads in (1, 3))
+    assert single.loss == parallel.loss
+    np.testing.assert_array_equal(single.states, parallel.states)
 
 
 @pytest.mark.parametrize("name", ["recurrent_gemma", "longrope", "llama"])
-def test_a_model_that_a_pass_changes_is_run_by_one_thread(name, tmp_path, windows_at_once):
-    """RecurrentGemma keeps its last states, which another thread would find; Phi-3 its rotations for long texts."""
+def test_a_model_that_changes_itself_is_run_by_one_thread(name, tmp_path, windows_at_once):
+    """RecurrentGemma stores its last states, which another thread would read; Phi-3 stores rotations for long texts."""
     rope = {
         "rope_type": "longrope",
         "rope_theta": 10000.0,
@@ -307,17 +311,15 @@ def test_a_model_that_a_pass_changes_is_run_by_one_thread(name, tmp_path, window
     hf.AutoModel.from_config(config).save_pretrained(tmp_path)
     tiny.save_tokenizer(tmp_path)
     windows_at_once(4)
-    one, eight = (
+    single, parallel = (
         run(tmp_path, name, LONG_WINDOWS * 5, role="decoder", threads=number) for number in (1, 8)
     )
-    np.testing.assert_array_equal(one.states, eight.states)
-    assert eight.sample.forward.changes_itself == (name != "llama")
+    np.testing.assert_array_equal(single.states, parallel.states)
+    assert parallel.sample.forward.changes_itself == (name != "llama")
 
 
-def test_a_window_without_a_mask_has_the_states_that_it_has_alone(
-    tmp_path, windows_at_once, caplog
-):
-    """FNet mixes all positions of a row, padding too."""
+def test_a_model_without_a_mask_runs_each_window_alone(tmp_path, windows_at_once, caplog):
+    """FNet mixes all positions of a row, including padding."""
     config = hf.FNetConfig(
         vocab_size=300, hidden_size=32, num_hidden_layers=3, intermediate_size=64
     )
@@ -325,31 +327,31 @@ def test_a_window_without_a_mask_has_the_states_that_it_has_alone(
     torch.manual_seed(0)
     hf.FNetModel(config).save_pretrained(checkpoint)
     tiny.save_tokenizer(checkpoint, special=True)
-    alone = one_window_at_a_time(checkpoint)
+    alone = run_windows_alone(checkpoint)
     with caplog.at_level("INFO"):
         for size in (1, 4, 16):
             windows_at_once(size)
-            found = run(checkpoint, "fnet", LONG_WINDOWS, role="encoder")
-            np.testing.assert_array_equal(found.states, alone)
+            store = run(checkpoint, "fnet", LONG_WINDOWS, role="encoder")
+            np.testing.assert_array_equal(store.states, alone)
     assert "windows are run one by one" in caplog.text
 
 
-def test_states_that_the_library_begins_late_are_taken_at_the_blocks(tmp_path, windows_at_once):
+def test_states_missing_in_the_library_are_recorded_at_the_blocks(tmp_path, windows_at_once):
     config = hf.MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=3, state_size=8)
     checkpoint = tmp_path / "mamba"
     torch.manual_seed(0)
     hf.MambaModel(config).save_pretrained(checkpoint)
     tiny.save_tokenizer(checkpoint)
-    library = one_window_at_a_time(checkpoint)  # after block 1, 2 and 3, and after the norm
+    library = run_windows_alone(checkpoint)  # after block 1, 2 and 3, and after the norm
     windows_at_once(1)
-    found = run(checkpoint, "mamba", LONG_WINDOWS, role="decoder", last_layer="both")
-    ids = found.sample.rows["token_ids"]
-    embeddings = found.sample.forward.model.get_input_embeddings().weight[ids].numpy()
+    store = run(checkpoint, "mamba", LONG_WINDOWS, role="decoder", last_layer="both")
+    ids = store.sample.rows["token_ids"]
+    embeddings = store.sample.forward.model.get_input_embeddings().weight[ids].numpy()
     expected = [embeddings, library[0], library[1], library[3], library[2]]
-    np.testing.assert_array_equal(found.states, expected)
+    np.testing.assert_array_equal(store.states, expected)
 
 
-def test_a_pass_that_fails_leaves_no_states_to_the_next_one():
+def test_a_failed_pass_leaves_no_states_for_the_next():
     config = hf.MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=3, state_size=8)
     model = hf.MambaModel(config).eval()
     forward = ForwardPass(model, None, last_layer="after_final_norm")
@@ -364,13 +366,13 @@ def test_a_pass_that_fails_leaves_no_states_to_the_next_one():
     with pytest.raises(MemoryError):
         forward.compute_hidden_states([window], 0)
     hook.remove()
-    found, _ = forward.compute_hidden_states([window], 0)
-    assert len(found) == len(expected) == 4
-    assert all(map(torch.equal, found, expected))
+    states, _ = forward.compute_hidden_states([window], 0)
+    assert len(states) == len(expected) == 4
+    assert all(map(torch.equal, states, expected))
 
 
 @pytest.mark.parametrize("key", ["return_dict", "tie_last_hidden_states"])
-def test_a_configuration_does_not_change_what_the_last_state_is(key, tmp_path):
+def test_settings_of_a_configuration_do_not_change_the_last_state(key, tmp_path):
     checkpoint = tiny.save_stirred_model(tmp_path, "llama")
     expected = run(checkpoint, "llama").states
     config = json.loads((checkpoint / "config.json").read_text())
@@ -379,12 +381,12 @@ def test_a_configuration_does_not_change_what_the_last_state_is(key, tmp_path):
 
 
 @pytest.mark.parametrize("offset", [1, 2])
-def test_positions_that_begin_after_the_padding_token_shorten_the_context(offset):
+def test_positions_after_the_padding_token_shorten_the_context(offset):
     sizes = {**SIZES, "max_position_embeddings": 64, "pad_token_id": offset - 1}
-    of_windows = hf.LongformerConfig(**sizes, attention_window=8)
+    longformer = hf.LongformerConfig(**sizes, attention_window=8)
     for config in (
         *(hf.CamembertConfig(**sizes), hf.RobertaConfig(**sizes), hf.LukeConfig(**sizes)),
-        of_windows,  # to which it pads every text
+        longformer,  # it pads every text to this width
     ):
         forward = ForwardPass(hf.AutoModel.from_config(config), None, last_layer="after_final_norm")
         assert forward.find_context() == 64 - offset
@@ -394,7 +396,7 @@ def test_positions_that_begin_after_the_padding_token_shorten_the_context(offset
     assert plain.find_context() == 64
 
 
-def test_a_text_that_is_too_long_for_a_limit_that_nothing_states_is_said_to_be_long():
+def test_a_text_beyond_an_unstated_limit_is_refused_as_too_long():
     """LED pads each text, so the rows of its table of positions are not those of tokens."""
     config = hf.LEDConfig(
         vocab_size=300, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
@@ -408,7 +410,7 @@ def test_a_text_that_is_too_long_for_a_limit_that_nothing_states_is_said_to_be_l
         forward.run([np.full(65, 9)], 1)
 
 
-def test_a_position_limit_of_minus_one_is_none():
+def test_a_position_limit_of_minus_one_means_no_limit():
     model = hf.XLNetModel(
         hf.XLNetConfig(vocab_size=300, d_model=32, n_layer=2, n_head=4, d_inner=64)
     )

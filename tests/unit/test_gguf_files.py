@@ -1,4 +1,4 @@
-"""GGUF files: what a file states and holds is what is measured, or a sentence says what is wrong with it."""
+"""GGUF files are measured as they state, or refused in a sentence."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def llama(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """A user's cache that is empty."""
+    """An empty cache of the user."""
     folder = tmp_path / "cache"
 
     def assets(library: str, namespace: str):
@@ -50,7 +50,7 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
-def refusal(file, cache) -> str:
+def catch_refusal(file, cache) -> str:
     with pytest.raises(InputError) as error:
         find_local_checkpoint(str(file))
     assert list(cache.glob(f"{module.UNPACKED}/*")) == []  # nothing is kept, not even hidden
@@ -58,7 +58,7 @@ def refusal(file, cache) -> str:
     return str(error.value)
 
 
-def test_a_whole_file_is_the_model_that_it_was_made_of(llama, tmp_path):
+def test_a_whole_file_gives_the_model_from_which_it_was_made(llama, tmp_path):
     folder = find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama)))
     model, head = load_model(
         folder, role="decoder", precision="float32", device=torch.device("cpu")
@@ -70,7 +70,7 @@ def test_a_whole_file_is_the_model_that_it_was_made_of(llama, tmp_path):
     assert load_tokenizer(folder)("abc")["input_ids"] == load_tokenizer(llama)("abc")["input_ids"]
 
 
-def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, cache):
+def test_a_file_without_a_tensor_is_refused_with_its_name(llama, tmp_path, cache):
     names: list[str] = []
     write_gguf(tmp_path / "a.gguf", llama, lambda tensors: names.extend(tensors) or tensors)
     assert len(names) == 30
@@ -78,7 +78,7 @@ def test_a_file_that_lacks_any_tensor_is_refused_by_its_name(llama, tmp_path, ca
         file = tmp_path / "lacking.gguf"
         write_gguf(file, llama, lambda t, name=name: {n: v for n, v in t.items() if n != name})
         if name != "output.weight":  # without which the embeddings are it
-            assert "which would be random numbers" in refusal(file, cache)
+            assert "which would be random numbers" in catch_refusal(file, cache)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_metadata_that_do_not_fit_the_tensors_are_refused(
     metadata, pattern, llama, tmp_path, cache
 ):
     file = write_gguf(tmp_path / "a.gguf", llama, **metadata)
-    assert re.search(pattern, refusal(file, cache))
+    assert re.search(pattern, catch_refusal(file, cache))
 
 
 LINEAR, YARN = (
@@ -126,14 +126,14 @@ LINEAR, YARN = (
         {"residual_scale": 0.22},
     ],
 )
-def test_metadata_that_change_states_and_that_transformers_leaves_out_are_refused(
+def test_metadata_that_transformers_ignores_are_refused_if_they_change_states(
     metadata, llama, tmp_path, cache
 ):
-    sentence = refusal(write_gguf(tmp_path / "a.gguf", llama, **metadata), cache)
+    sentence = catch_refusal(write_gguf(tmp_path / "a.gguf", llama, **metadata), cache)
     assert re.search(rf"states .* for `llama\.({'|'.join(map(re.escape, metadata))})`", sentence)
 
 
-def test_metadata_that_say_what_the_model_does_are_fine(llama, tmp_path):
+def test_metadata_that_agree_with_the_model_are_accepted(llama, tmp_path):
     """Of eight coordinates in each of four heads."""
     file = tmp_path / "a.gguf"
     sizes = {"attention.key_length": 8, "attention.value_length": 8, "rope.dimension_count": 8}
@@ -160,7 +160,7 @@ def test_metadata_that_say_what_the_model_does_are_fine(llama, tmp_path):
         (hf.MambaConfig(), {"ssm.dt_b_c_rms": True}, "ssm.dt_b_c_rms"),
     ],
 )
-def test_a_default_of_transformers_does_not_take_the_place_of_what_a_file_states(
+def test_a_default_of_transformers_does_not_replace_metadata_of_a_file(
     config, metadata, fault, tmp_path
 ):
     """The library does not read where Starcoder2 has its base, and of Gemma 2 takes a scale that 27B has not."""
@@ -180,7 +180,7 @@ def test_a_default_of_transformers_does_not_take_the_place_of_what_a_file_states
 def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
     surplus = {name: np.ones(32, np.float32)}
     file = write_gguf(tmp_path / "a.gguf", llama, lambda tensors: {**tensors, **surplus})
-    assert f"holds `{name}`, which transformers leaves out" in refusal(file, cache)
+    assert f"holds `{name}`, which transformers leaves out" in catch_refusal(file, cache)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_tensors_that_no_model_takes_are_refused(name, llama, tmp_path, cache):
         ("starcoder", ["see", ".", "word", "___", "2", "0", "2", "3"]),
     ],
 )
-def test_text_is_cut_into_words_by_the_rule_of_the_file(rule, words, llama, tmp_path, caplog):
+def test_text_is_split_into_words_by_the_rule_of_the_file(rule, words, llama, tmp_path, caplog):
     folder = find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama, words=rule)))
     rules = load_tokenizer(folder).backend_tokenizer.pre_tokenizer
     pieces = [word for word, _ in rules.pre_tokenize_str("see.word   2023")]
@@ -236,7 +236,7 @@ CUT = [
 
 
 @pytest.mark.parametrize("rule", PUBLISHED)
-def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path):
+def test_token_ids_are_those_of_the_published_rule(rule, llama, tmp_path):
     """Of a vocabulary whose merges lead across the borders of words, so that each border is seen in the ids.
 
     "unreached" is a token that no merge makes: it is found as a word by Llama 3 and Mistral Nemo alone.
@@ -284,7 +284,7 @@ def test_ids_are_those_of_the_published_rule_of_the_models(rule, llama, tmp_path
         ("gpt-2", True, [0]),
     ],
 )
-def test_a_text_begins_with_bos_if_the_file_states_or_its_rule_for_words_implies_it(
+def test_a_text_begins_with_bos_if_the_file_or_its_rule_for_words_requires_it(
     rule, flag, first, llama, tmp_path
 ):
     """As in llama.cpp, where Llama 3 and Mistral's Tekken have it without a flag."""
@@ -298,9 +298,7 @@ BEGIN = "<\uff5cbegin▁of▁sentence\uff5c>"
 
 
 @pytest.mark.parametrize("special", [True, False])
-def test_added_tokens_that_are_not_spelled_in_the_letters_of_gpt_2_keep_their_ids(
-    special, llama, tmp_path
-):
+def test_added_tokens_outside_the_letters_of_gpt_2_keep_their_ids(special, llama, tmp_path):
     """Runs of blanks in GPT-NeoX and StableLM, lines in others, and DeepSeek's name of BOS."""
     original = Tokenizer.from_file(str(llama / "tokenizer.json"))
     names = ["  ", "   ", "\n\n", "日本", BEGIN]
@@ -318,7 +316,7 @@ def test_added_tokens_that_are_not_spelled_in_the_letters_of_gpt_2_keep_their_id
         assert tokenizer(text)["input_ids"] == original.encode(text).ids
 
 
-def test_text_gets_a_first_blank_in_files_of_sentencepiece_unless_they_deny_it(llama, tmp_path):
+def test_sentencepiece_files_add_a_first_blank_unless_they_deny_it(llama, tmp_path):
     letters = {token: place for place, token in enumerate(["<unk>", "<s>", "</s>", *"▁abc"])}
     pairs = [("▁", "a"), ("b", "c")]
     vocabulary = letters | {"".join(pair): len(letters) + n for n, pair in enumerate(pairs)}
@@ -350,7 +348,7 @@ JOINED = ["▁a", "bc", "▁▁", "th", "▁th", "the", "▁the", "▁abc", "▁
 LETTERS = [*"▁abcdthe"]
 
 
-def cut_as_sentencepiece_does(text: str, tokens: list[str], scores: list[float]) -> list[int]:
+def tokenise_as_sentencepiece(text: str, tokens: list[str], scores: list[float]) -> list[int]:
     """Join the two neighbours that make the token of the best score, the first of several, for as long as it goes."""
     score = dict(zip(tokens, scores, strict=True))
     pieces = list(text.replace(" ", "▁"))
@@ -372,7 +370,7 @@ def cut_as_sentencepiece_does(text: str, tokens: list[str], scores: list[float])
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])
 @pytest.mark.parametrize("extra", [BYTES, []], ids=["bytes", "no bytes"])
-def test_text_is_cut_as_sentencepiece_cuts_it(architecture, extra, tmp_path):
+def test_text_is_tokenised_as_by_sentencepiece(architecture, extra, tmp_path):
     """Gemma's files spell runs of blanks as they are, and only the order of their tokens is that of merges."""
     tokens = ["<unk>", "<s>", "</s>", *extra, *JOINED, *LETTERS]
     scores = [-float(place) for place in range(len(tokens))]
@@ -410,12 +408,12 @@ def test_text_is_cut_as_sentencepiece_cuts_it(architecture, extra, tmp_path):
         "     dabc",
         "日本",
     ):
-        ids = cut_as_sentencepiece_does(first + text, tokens, scores)
+        ids = tokenise_as_sentencepiece(first + text, tokens, scores)
         assert tokenizer(text, add_special_tokens=False)["input_ids"] == ids, text
     assert tokenizer("")["input_ids"] == []
 
 
-def test_a_token_of_the_text_that_pads_is_still_cut_and_joined_as_text(llama, tmp_path):
+def test_an_ordinary_token_named_for_padding_stays_an_ordinary_token(llama, tmp_path):
     """Fine-tunings name "!" or the like for padding."""
     plain = load_tokenizer(find_local_checkpoint(str(write_gguf(tmp_path / "a.gguf", llama))))
     ids = plain(TEXT[0])["input_ids"]
@@ -439,12 +437,12 @@ def test_a_file_without_a_rule_for_words_is_measured_with_a_warning_each_time(
 
 
 @pytest.mark.parametrize("rule", ["deepseek-llm", "bloom", "not-yet-known"])
-def test_a_rule_for_words_that_is_not_known_is_refused(rule, llama, tmp_path, cache):
-    sentence = refusal(write_gguf(tmp_path / "a.gguf", llama, words=rule), cache)
+def test_an_unknown_rule_for_words_is_refused(rule, llama, tmp_path, cache):
+    sentence = catch_refusal(write_gguf(tmp_path / "a.gguf", llama, words=rule), cache)
     assert f"the rule `{rule}`" in sentence
 
 
-def test_a_changed_file_is_another_one_whatever_its_time(llama, tmp_path):
+def test_a_changed_file_of_equal_time_is_unpacked_again(llama, tmp_path):
     file = write_gguf(tmp_path / "a.gguf", llama)
     first, content, status = find_local_checkpoint(str(file)), file.read_bytes(), file.stat()
     assert find_local_checkpoint(str(file)) == first
@@ -457,7 +455,7 @@ def test_a_changed_file_is_another_one_whatever_its_time(llama, tmp_path):
 
 
 @pytest.mark.parametrize("factor", [8.0, 32.0])
-def test_factors_of_positions_are_those_of_llama_3_or_refused(factor, llama, tmp_path, cache):
+def test_factors_of_positions_must_be_those_of_llama_3(factor, llama, tmp_path, cache):
     config = hf.LlamaConfig.from_pretrained(llama)
     theta = {"rope_theta": 500000.0, "factor": factor}
     config.rope_parameters = {**config.rope_parameters, **module.LLAMA_3_ROPE, **theta}
@@ -473,22 +471,20 @@ def test_factors_of_positions_are_those_of_llama_3_or_refused(factor, llama, tmp
     np.testing.assert_allclose(model.rotary_emb.inv_freq.numpy(), frequencies, rtol=1e-5)
     (cache / module.UNPACKED / folder.name).rename(tmp_path / "away")
     write_gguf(file, llama, lambda t: {**t, module.ROPE_FACTORS: factors + 1}, **base)
-    assert "are no factors of Llama 3" in refusal(file, cache)
+    assert "are no factors of Llama 3" in catch_refusal(file, cache)
 
 
-def test_a_pointer_of_git_lfs_is_told_from_the_file(tmp_path, cache):
+def test_a_pointer_of_git_lfs_is_refused_with_the_command_that_fetches_the_file(tmp_path, cache):
     file = tmp_path / "a.gguf"
     file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
-    assert f"run `git lfs pull` in {tmp_path}" in refusal(file, cache)
+    assert f"run `git lfs pull` in {tmp_path}" in catch_refusal(file, cache)
 
 
 @pytest.mark.parametrize("package", ["gguf", "accelerate"])
-def test_a_package_that_is_missing_is_named_with_its_command(
-    package, llama, tmp_path, cache, monkeypatch
-):
+def test_a_missing_package_is_named_with_its_command(package, llama, tmp_path, cache, monkeypatch):
     file = write_gguf(tmp_path / "a.gguf", llama)
     find_spec = module.find_spec
     monkeypatch.setattr(
         module, "find_spec", lambda name: None if name == package else find_spec(name)
     )
-    assert f"`pip install {package}`" in refusal(file, cache)
+    assert f"`pip install {package}`" in catch_refusal(file, cache)
