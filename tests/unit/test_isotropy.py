@@ -210,17 +210,19 @@ def test_log_partition_isotropy_follows_its_definition(cloud, signs):
 def test_log_partition_isotropy_is_finite_where_exponentials_underflow(offset):
     X = gaussian(2000, 40) / 40
     direction = np.ones(40) / np.sqrt(40)
-    shifted = X + offset * direction
+    offset_vectors = X + offset * direction
     assert (
         offset < 100
-        or np.exp(-shifted.astype(np.float32) @ direction.astype(np.float32)).sum() == 0
+        or np.exp(-offset_vectors.astype(np.float32) @ direction.astype(np.float32)).sum() == 0
     )
     # The leading eigenvector is the offset's, where ln F = offset + ln n; along the others ln F = ln n.
-    assert log_partition_isotropy(shifted) == pytest.approx(-offset, abs=0.01)
-    assert log_partition_isotropy(shifted, signs="both") == pytest.approx(-2 * offset, abs=0.02)
+    assert log_partition_isotropy(offset_vectors) == pytest.approx(-offset, abs=0.01)
+    assert log_partition_isotropy(offset_vectors, signs="both") == pytest.approx(
+        -2 * offset, abs=0.02
+    )
     # 1e4 leaves 12 digits of the signal.
     value = log_partition_isotropy(X, center=True)
-    assert log_partition_isotropy(shifted, center=True) == pytest.approx(value, rel=1e-6)
+    assert log_partition_isotropy(offset_vectors, center=True) == pytest.approx(value, rel=1e-6)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 400])

@@ -260,8 +260,8 @@ def test_only_batches_with_values_that_are_not_finite_are_undefined(bad):
 def test_too_few_vectors_are_refused_before_a_model_is_run():
     states = make_states()
     protocol = selections.MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
-    without_batches = [CONFIGURED_MEASURES["apart"], CONFIGURED_MEASURES["reach"]]
-    selections.require_batches(protocol, states.rows, without_batches)
+    measures = [CONFIGURED_MEASURES["apart"], CONFIGURED_MEASURES["reach"]]
+    selections.require_batches(protocol, states.rows, measures)
     for name in ("two_nn", "anisotropy", "total_variance"):
         with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):
             selections.require_batches(protocol, states.rows, [CONFIGURED_MEASURES[name]])

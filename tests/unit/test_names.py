@@ -45,19 +45,19 @@ def list_values(function: ast.FunctionDef) -> Iterator[str]:
 
 def test_functions_are_verbs_values_are_nouns_and_class_names_differ():
     classes: Counter[str] = Counter()
-    refused = set()
+    refused_names = set()
     for file in sorted((REPOSITORY / "workflow").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] += 1
             if isinstance(node, ast.FunctionDef):
-                refused |= {
+                refused_names |= {
                     f"{file.name} {node.name}: {name}"
                     for name in (node.name, *list_values(node))
                     if is_refused(name)
                 }
     assert classes
-    assert sorted(refused) == []
+    assert sorted(refused_names) == []
     assert [name for name, number in classes.items() if number > 1] == []
 
 

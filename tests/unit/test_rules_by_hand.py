@@ -692,13 +692,13 @@ def test_the_fall_of_linearity_begins_where_the_figure_begins():
     assert find_verdict(0.60, 0.75, 0.8, 0.9, 0.95) == "contradicted"
     assert find_verdict(0.60, 0.95, 0.40, 0.75, 0.75) == "undecided"  # most of the fall comes back
     # Of steps that are powers of two 128 is the first that counts, too late for a short training.
-    known = {"d": EvidenceModel("d", "decoder", 3)}
+    models_of_claim = {"d": EvidenceModel("d", "decoder", 3)}
     for last, expected in ((14, "supported"), (10, "outside the claim")):
         powers = {2**n: [0.95 - 0.03 * n] * 2 for n in range(last + 1)}
         curves = {("d", e): make_curve(powers, 1e-4) for e in claim.estimators}
-        assert judge(claim, Evidence(known, curves)).verdict == expected
+        assert judge(claim, Evidence(models_of_claim, curves)).verdict == expected
     end = make_curve({190: [0.95] * 2, 195: [0.8] * 2, 200: [0.7] * 2}, 1e-4)
-    late_evidence = Evidence(known, {("d", e): end for e in claim.estimators})
+    late_evidence = Evidence(models_of_claim, {("d", e): end for e in claim.estimators})
     assert judge(claim, late_evidence).verdict == "outside the claim"
     # Half of the training counts, not half of the measured steps.
     first_half = make_curve({1: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
