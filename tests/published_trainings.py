@@ -60,18 +60,20 @@ def make_shards(*weights: str) -> dict[str, str]:
 def make_pythia_2_8b() -> dict[str, dict[str, str]]:
     """Return the branches that EleutherAI/pythia#205 describes."""
 
-    def weights(step: int) -> str:
+    def choose_weights(step: int) -> str:
         return "main" if step in OF_MAIN else "second" if step in SECOND else f"step {step}"
 
-    steps = {f"step{step}": make_one_file(weights(step)) for step in PYTHIA}
+    steps = {f"step{step}": make_one_file(choose_weights(step)) for step in PYTHIA}
     return {"main": make_one_file("main"), **steps}
 
 
 def make_pythia_12b() -> dict[str, dict[str, str]]:
     """Return the branches that EleutherAI/pythia#206 describes."""
 
-    def weights(step: int) -> dict[str, str]:
+    def choose_weights(step: int) -> dict[str, str]:
         first = "first" if step in (50_000, 58_000, 143_000) else f"first {step}"
         return make_shards(first, f"second {step}", f"third {step}")
 
-    return {"main": weights(143_000)} | {f"step{step}": weights(step) for step in PYTHIA}
+    return {"main": choose_weights(143_000)} | {
+        f"step{step}": choose_weights(step) for step in PYTHIA
+    }

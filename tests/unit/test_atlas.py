@@ -114,17 +114,17 @@ def test_an_invalid_row_is_refused_with_its_line(tmp_path, line, says):
 
 
 def test_where_answers_in_one_line():
-    def answer(*arguments):
+    def run_where(*arguments):
         command = [sys.executable, "-m", "shape_of_learning", "where", *arguments]
         process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "workflow")
         return process.stdout.strip(), process.returncode
 
-    line, code = answer("pythia-2.8b", "66000")
+    line, code = run_where("pythia-2.8b", "66000")
     assert (code, line.count("\n")) == (0, 0)
     assert line.startswith("EleutherAI/pythia-2.8b step66000 ")
-    assert answer("pythia-2.8b", "1000")[1] == 1
-    assert answer("pythia-14m", "1000")[1] == 2
-    assert answer("nothing", "1000")[1] == 2
+    assert run_where("pythia-2.8b", "1000")[1] == 1
+    assert run_where("pythia-14m", "1000")[1] == 2
+    assert run_where("nothing", "1000")[1] == 2
 
 
 def test_a_written_row_is_read_unchanged(tmp_path):

@@ -117,23 +117,23 @@ def test_a_not_above_criterion_decides_and_does_not_change_the_estimate():
 
 
 def test_the_interval_decides_instead_of_the_value():
-    def at(value):
+    def judge_value(value):
         return judge_decoder([make_curve({0: [value] * 2}, spread=0.001)])
 
     # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
     half = 2.131449545559323 * 0.001 * np.sqrt(15)
-    sure = at(0.95 + 1.01 * half)
+    sure = judge_value(0.95 + 1.01 * half)
     assert (sure.verdict, sure.estimate) == ("supported", pytest.approx(0.95 + 1.01 * half))
     assert (sure.low, sure.high) == pytest.approx((0.95 + 0.01 * half, 0.95 + 2.01 * half))
     assert sure.smallest_visible == pytest.approx(half)
-    assert at(0.95 + 0.99 * half).verdict == "undecided"
-    assert at(0.9 - 1.01 * half).verdict == "contradicted"
+    assert judge_value(0.95 + 0.99 * half).verdict == "undecided"
+    assert judge_value(0.9 - 1.01 * half).verdict == "contradicted"
 
 
 def test_a_missing_logarithm_or_interval_supports_nothing():
     rule = read_conditions({"number": "height", "above": 0}, {"number": "height", "below": 0})
 
-    def rising_from(first, spread):
+    def judge_rise_from(first, spread):
         evidence_curve = make_curve({1: [first], 2: [0.3], 3: [0.2], 6: [0.1]})
         evidence_curve.values[0] = make_curve({1: [first]}, spread).values[0]
         with np.errstate(invalid="ignore"):
@@ -145,10 +145,10 @@ def test_a_missing_logarithm_or_interval_supports_nothing():
             }
             return judge_decoder([evidence_curve], TRAINING | claim)
 
-    assert rising_from(0.01, 0.0001).verdict == "supported"
-    assert "`height` of `d` is undefined" in rising_from(-0.1, 0.001).because
+    assert judge_rise_from(0.01, 0.0001).verdict == "supported"
+    assert "`height` of `d` is undefined" in judge_rise_from(-0.1, 0.001).because
     # Without some groups the first value is negative, and the rise from it has no logarithm.
-    assert rising_from(0.01, 0.02).verdict == "undecided"
+    assert judge_rise_from(0.01, 0.02).verdict == "undecided"
     incomplete_curve = make_curve({0: [1, 1]})
     incomplete_curve.values[..., 1:] = np.nan
     judgement = judge_decoder([incomplete_curve])
@@ -332,7 +332,7 @@ def judge_losses(values, losses):
     return judge_decoder([], claim, tables)
 
 
-def rise_and_fall(turn, noise, random, steps=22):
+def draw_rise_and_fall(turn, noise, random, steps=22):
     """Draw a curve that rises until a step and then falls, with noise."""
     place = np.arange(steps)
     return np.where(place < turn, place, 2 * turn - place) / turn + noise * random.normal(
@@ -340,7 +340,7 @@ def rise_and_fall(turn, noise, random, steps=22):
     )
 
 
-def saturate(noise, random, steps=22):
+def draw_saturating_curve(noise, random, steps=22):
     """Draw a curve that saturates at a random speed and height, with noise."""
     share = np.arange(steps) / steps
     height = random.choice([-1, 1]) * random.uniform(0.5, 2)
@@ -351,7 +351,7 @@ def saturate(noise, random, steps=22):
 
 def test_isotropy_and_loss_that_turn_at_one_step_go_together():
     random = np.random.default_rng(0)
-    isotropy, loss = rise_and_fall(9, 0.02, random), -rise_and_fall(9, 0.02, random)
+    isotropy, loss = draw_rise_and_fall(9, 0.02, random), -draw_rise_and_fall(9, 0.02, random)
     assert judge_losses(isotropy, loss).verdict == "supported"
     assert judge_losses(isotropy, -loss).verdict == "contradicted"
     few = judge_losses(isotropy[:12], loss)
@@ -365,7 +365,10 @@ def test_isotropy_and_loss_that_turn_at_one_step_go_together():
 def test_independent_curves_that_saturate_or_drift_seldom_get_a_verdict(noise, walk):
     random = np.random.default_rng(0)
     pairs = [
-        [saturate(noise, random) + walk * random.normal(size=22).cumsum() for _ in range(2)]
+        [
+            draw_saturating_curve(noise, random) + walk * random.normal(size=22).cumsum()
+            for _ in range(2)
+        ]
         for _ in range(300)
     ]
     verdicts = [judge_losses(*pair).verdict for pair in pairs]
@@ -375,7 +378,7 @@ def test_independent_curves_that_saturate_or_drift_seldom_get_a_verdict(noise, w
 @pytest.mark.parametrize(
     ("statistic", "arguments", "part"),
     [
-        ("isotropy_beside_others", {"of": ["d"], "others": ["e", "f"]}, "over_least"),
+        ("isotropy_beside_others", {"models": ["d"], "larger_models": ["e", "f"]}, "over_least"),
         ("weights_beside", {"reference": "e"}, "linearity"),
     ],
 )

@@ -209,11 +209,11 @@ def test_updates_are_those_of_adamw_with_clipped_gradients_and_decaying_matrices
         (np.array([[0.1, 0.2]]), np.array([0.0])),
     ]
 
-    def losses(batch):
+    def compute_losses(batch):
         terms = [(torch.tensor(g) * p).sum() for g, p in zip(batch, parameters, strict=True)]
         return {"loss": terms[0], "more": terms[1]}
 
-    updates = train(parameters, gradients, losses, [0.5, 0.25], betas=(0.9, 0.95), name="m")
+    updates = train(parameters, gradients, compute_losses, [0.5, 0.25], betas=(0.9, 0.95), name="m")
     assert list(updates) == [0, 1, 2]
     for number, decay in enumerate((0.01, 0.0)):
         clipped_gradients = gradients[0][number] / 5, gradients[1][number]
