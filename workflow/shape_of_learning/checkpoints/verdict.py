@@ -109,7 +109,8 @@ class Verdict:
     evidence : str
         The reason, such as a loss, a missing shard or a report; empty if the kind is enough.
     steps : tuple of int
-        The owner of the weights, also by a report; for `SAME_AS_OTHERS` all steps that hold the weights.
+        The step that owns the weights, also by a report, or of whose bad weights these are a copy; for
+        `SAME_AS_OTHERS` all steps that hold the weights.
     source : str
         The place of a report, such as an address; empty without a report.
     """
@@ -186,7 +187,7 @@ class Mistake(Section):
     steps
         a list, or `from` and `to`
     because
-        what is wrong with them; believed
+        what is wrong with them; taken as true without a check
     same_as
         the step whose weights they are, until tensors or losses say otherwise
     source
@@ -248,7 +249,7 @@ class JudgedCheckpoint:
 
     @property
     def is_good(self) -> bool:
-        """Whether figures show the checkpoint: it is ok, or the training has not moved yet."""
+        """Whether nothing speaks against the checkpoint: it is ok, or the training has not moved yet."""
         return self.verdict in (OK, NOT_YET_MOVED)
 
     @property
@@ -290,8 +291,9 @@ def judge_listing(
 
     Notes
     -----
-    The main branch of a repository is the end of training if the repository holds the last step, or if the last step
-    is not among the checkpoints. No step but the last may hold the weights of such a branch.
+    The main branch of a repository is the end of training if the repository holds the last step, or if the last step is
+    not among the checkpoints; if the last step is unknown, that of the repository with the latest checkpoint is. No
+    step but the last may hold the weights of such a branch.
     """
     ordered_checkpoints = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
     last = _find_last_of_training(ordered_checkpoints, listings, mains, last_step)
@@ -513,10 +515,10 @@ def find_misplaced_parts(
 
     Notes
     -----
-    A part that changes at fewer than half of the steps mostly stays: a value between two equal values is wrong. Any
-    other part may have the same value at the first steps in a row (it has not moved yet), or at three or more steps in
-    a row at the end (it no longer moves). Any other step that shares a value has a misplaced part, except an end and
-    the steps directly before it, if they are at least three in all.
+    A part that never changes is right. If a part changes at fewer than half of the steps, a value between two equal
+    values is wrong. In any other part all values that steps share are wrong, with these exceptions: the first steps in
+    a row (the part has not moved yet), three or more steps in a row before an end or up to it (the part no longer
+    moves), and the ends themselves.
     """
     values: dict[WeightPart, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve.items():
@@ -634,8 +636,9 @@ def judge_measurements(
     Notes
     -----
     An infinite loss counts first: the weights are broken, whatever their owner, and condemn no other checkpoint. Then
-    tensors of equal names, types and shapes decide. Without them losses that are equal to the last bit decide, so that
-    copies in a wider type are found. This evidence replaces a report that was not yet confirmed.
+    tensors of equal names, types and shapes decide. Without them losses decide: if they are equal to the last bit, the
+    weights are equal, also in a wider type; if they differ by more than 0.01, the weights differ. This evidence
+    replaces a report that was not yet confirmed.
     """
     judgements = {checkpoint.name: checkpoint for checkpoint in checkpoints}
     losses = {name: weight_evidence.cross_entropy for name, weight_evidence in evidence.items()}
@@ -716,8 +719,8 @@ def find_broken_losses(losses: Mapping[str, CrossEntropy]) -> dict[str, Verdict]
     of the three after it. Before the first checkpoint a model guesses, with a loss of ``ln(vocabulary)``.
 
     A loss near or below those of the neighbours does not reveal wrong weights, such as the weights of a neighbour, or
-    of a later step under an early name. A training that diverged for good, and three broken checkpoints in a row, look
-    like a sound training.
+    of a later step under an early name. A training that diverged for good, three broken checkpoints in a row, and two
+    at the end, look like a sound training.
     """
     defined_losses = {name: loss for name, loss in losses.items() if not math.isnan(loss.loss)}
     values = [loss.loss for loss in defined_losses.values()]

@@ -299,16 +299,17 @@ class ClaimData:
     def select_curves(self, *estimators: str) -> dict[str, list[LayerValues]]:
         """Return the values of some estimators, for each model that has values of all of them.
 
-        The values are those of the checkpoints and layers that the claim is about. Layers that are undefined at one of
-        these checkpoints, and checkpoints with many suspect layers are left out. A layer whose interval is withheld
-        counts: a mean over it has no interval either, and decides nothing.
+        The values are those of the checkpoints and layers that the claim is about. Layers that are undefined or suspect
+        at one of these checkpoints, and checkpoints with many suspect layers, are left out. A layer whose interval is
+        withheld counts: a mean over it has no interval either, and decides nothing.
 
         Raises
         ------
         NotMeasured
             If fewer models have values than the claim needs.
         OutsideTheClaim
-            If too few models have values only because too little of the training of some models was measured.
+            If too few models have values only because the claim is not about some models: they are hardly trained, have
+            one checkpoint, or were measured for too little of their training.
         """
         curves = {name: self.find_curves(name, *estimators) for name in self.models}
         measured_curves = {name: values for name, values in curves.items() if values}
@@ -464,7 +465,7 @@ class ClaimData:
         )
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
-        """Return which values are suspect, (checkpoints, layers) of bool, by the same rules as tables and figures."""
+        """Return which values are suspect by copies or by the width, as in figures, (checkpoints, layers) of bool."""
         if estimator not in self.evidence.near_duplicate_limits:
             return np.zeros(curve.near_duplicates.shape, bool)
         limit = self.evidence.near_duplicate_limits[estimator]
@@ -476,7 +477,8 @@ class ClaimData:
     def _find_training_steps(self, model: str, curve: LayerValues) -> np.ndarray:
         """Return which checkpoints belong to the training, (checkpoints,) of bool.
 
-        Untrained weights do not belong to it: step 0, and steps whose weights have not moved yet.
+        Untrained weights do not belong to it (step 0, and steps whose weights have not moved yet), nor do checkpoints
+        without a step, and steps before the claim's `from_step`.
         """
         verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
         unmoved_revisions: Collection[str] = ()
@@ -488,7 +490,7 @@ class ClaimData:
         return has_moved & (curve.steps > 0) & (curve.steps >= first_step)  # false for NaN
 
     def _has_no_training(self, model: str) -> bool:
-        """Return whether a model is measured at one checkpoint only."""
+        """Return whether a model has one sound checkpoint only."""
         steps = (len(c.steps) for (name, *_), c in self.evidence.curves.items() if name == model)
         return max(steps) == 1
 
@@ -568,7 +570,7 @@ def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
 
 
 def subtract_each(values: np.ndarray, subtrahends: np.ndarray) -> np.ndarray:
-    """Subtract all of `others` (..., b, 17) from all of `values` (..., a, 17), to (..., a, b, 17)."""
+    """Subtract all of `subtrahends` (..., b, 17) from all of `values` (..., a, 17), to (..., a, b, 17)."""
     return values[..., :, None, :] - subtrahends[..., None, :, :]
 
 

@@ -90,9 +90,9 @@ class Judgement:
         The least tails at which the conditions are shown; NaN without an interval.
     to_contradict : dict of str to float
         Number -> the least distance beyond its bound for `contradicted` at which it would contradict the claim;
-        infinite if these data could not have contradicted the claim, 0 if the number has no interval.
+        infinite if these data could not have contradicted the claim, 0 if the number is known exactly.
     other_verdicts : mapping of str to ClaimVerdict
-        Verdicts by other estimators and on other selections, by the names of these.
+        Verdicts by the paper's and other estimators and on other selections, by the names of these.
     control_comparisons : mapping of str to {"yes", "no", "not told", "no interval"}
         Control, such as ``untrained`` -> whether the models meet the claim by more than their null models do.
     numbers : tuple of UnitNumber
@@ -101,7 +101,7 @@ class Judgement:
         The results of the condition that is shown; if no single condition is shown, the results of both.
     deciding_numbers : tuple of str
         The numbers that decide a verdict. Of a rule that needs only one criterion, they are the numbers of the criteria
-        that are shown alone; of another rule, the numbers of all criteria.
+        that are shown alone; of another rule, the numbers of all its criteria but `not_above` and `not_below`.
     null_numbers : mapping of str to tuple of UnitNumber
         Control -> the numbers of the null models that criteria use.
     equal_values : tuple of str
@@ -171,9 +171,9 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     Returns
     -------
     Judgement
-        The judgement by the paper's estimators. If other estimators of the same quantity decide the opposite, the claim
-        `depends on the estimator`. If values of the paper's estimators are suspect, the other estimators decide; if
-        they do not, the claim is undecided.
+        The judgement by the paper's estimators. If two estimators of the same quantity decide opposite verdicts, the
+        claim `depends on the estimator`. If too few values of the paper's estimators are sound, the other estimators
+        decide; if they do not, the claim is undecided.
 
     Raises
     ------

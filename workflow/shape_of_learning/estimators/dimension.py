@@ -1,9 +1,10 @@
 """Estimate the intrinsic dimension from distances to nearest neighbours.
 
-Every estimator takes vectors, or their distances from :func:`shape_of_learning.nearest_distances`, so that one search
-can serve all estimators; ``r_1 <= ... <= r_k`` is a row of distances. An array whose rows all ascend from 0 or more
-counts as distances, so for vectors with ascending coordinates pass ``nearest_distances(X, k)``. The local estimators,
-MADA, MOM and MLE, compute the *inverse* dimension of a point, which is zero where distances are tied.
+Every estimator but :func:`two_nn_authors`, which needs distances that count copies, takes vectors, or their distances
+from :func:`shape_of_learning.nearest_distances`, so that one search can serve all; ``r_1 <= ... <= r_k`` is a row of
+distances. An array whose rows all ascend from 0 or more counts as distances, so for vectors with ascending coordinates
+pass ``nearest_distances(X, k)``. The local estimators, MADA, MOM and MLE, compute the *inverse* dimension of a point,
+which is zero where distances are tied.
 
 All estimators return NaN where they are undefined, and raise ValueError if vectors are too few for the neighbours or
 hold NaN or infinity, if distances have too few columns, or if an argument is not allowed.
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import namespace, read_count, read_matrix
+from shape_of_learning.estimators.neighbours import nearest_distances
 
 # In the authors' code, smaller distances count as zero, and ratios up to one plus this number as one.
 ZERO = 1e-8
@@ -172,7 +174,7 @@ def gride(distances: ArrayLike, n1: int) -> float:
     Returns
     -------
     float
-        NaN where undefined: fewer than 2 n1 neighbours, or ties everywhere.
+        NaN where undefined: fewer than 2 n1 distinct neighbours, or ties everywhere.
 
     Notes
     -----
@@ -181,8 +183,8 @@ def gride(distances: ArrayLike, n1: int) -> float:
     clusters, of which hidden states have many. Since :func:`.two_nn` leaves out the largest tenth of the ratios, it can
     be several times as high.
 
-    Every term falls as d grows, so the root is unique. It lies between :math:`1 / n_1` and 1 times
-    :math:`m / \sum_i \ln \mu_i`. A tie, :math:`\mu = 1`, is used like any other ratio.
+    No term grows with d, and all terms but those of ties fall, so the root is unique. It lies between :math:`1 / n_1`
+    and 1 times :math:`m / \sum_i \ln \mu_i`. A tie, :math:`\mu = 1`, is used like any other ratio.
 
     In the exact model, with m independent ratios, the estimate is too large by 1 / (m - 1) at most, and its
     relative standard deviation is
@@ -334,8 +336,6 @@ def _check_distances(distances: ArrayLike, k: int, *, copies: bool = False) -> n
     """
     r = read_matrix(distances, "distances", finite=False)
     if not copies and not _are_distances(r):
-        from shape_of_learning.estimators.neighbours import nearest_distances  # which needs SciPy
-
         r = nearest_distances(distances, k)
     m, columns = r.shape
     if k > columns:

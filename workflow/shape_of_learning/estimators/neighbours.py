@@ -47,7 +47,7 @@ class Neighbours(NamedTuple):
         The result of :func:`nearest_distances`.
     indices : ndarray of int64, shape (m, k)
         The distinct vectors at these distances; 0 if the distance is NaN. The order of vectors at equal distances is
-        arbitrary, but always the same.
+        arbitrary; on a CPU it is always the same.
     distinct_of : ndarray of int64, shape (n,)
         The distinct vector that each of the n vectors equals.
     """
@@ -85,7 +85,8 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     -----
     Distances are exact to 1e-9 relative, for vectors of float32 with any offset, scale or outlying coordinates
     (:func:`_find_coarse_limit` has the proof), but squares of differences below 1e-150 underflow. The last bits depend
-    on the BLAS library. The search takes O(n^2 d) time and O(n (d + k)) memory, and at most 256 MiB for n^2 products.
+    on the BLAS library. The search takes O(n^2 d) time and O(n (d + k)) memory, and for n^2 products at most 256 MiB,
+    or 512 MiB on a GPU.
 
     Examples
     --------

@@ -115,8 +115,8 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     Returns
     -------
     float
-        Not bounded by n. NaN for fewer than four vectors, or if the estimate of the denominator is not above zero,
-        which can happen if n is far below the participation ratio.
+        Bounded neither by n nor by d. NaN for two or three vectors, or if the estimate of the denominator is not above
+        zero, which can happen if n is far below the participation ratio.
 
     Notes
     -----
@@ -126,7 +126,7 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     .. math:: \tfrac14 \|x_i - x_j\|^2 \|x_k - x_l\|^2 \quad\text{and}\quad
               \tfrac14 \left[ (x_i - x_j) \cdot (x_k - x_l) \right]^2,
 
-    in which no vector is multiplied with itself. So a single huge vector, which lowers the participation ratio to 1,
+    in which no vector enters with its fourth power. So a single huge vector, which lowers the participation ratio to 1,
     counts for little. For independent rows of any distribution with fourth moments and the covariance :math:`\Sigma`,
     their expectations are :math:`(\operatorname{tr} \Sigma)^2` and :math:`\operatorname{tr} \Sigma^2`. The bias of
     their ratio is of the order of its variance, and is large if few vectors hold much of the variance: for 4,096

@@ -149,7 +149,7 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
 
     Notes
     -----
-    Sums of exponentials are scaled by their largest term, since exp(-340) is 0 in float32. The computation takes
+    Sums of exponentials are scaled by their largest term, since they can overflow and underflow. The computation takes
     3 n d\ :sup:`2` operations and the eigenvectors of a d x d matrix, and memory for four such matrices besides the
     vectors.
 

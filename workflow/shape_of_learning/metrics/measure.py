@@ -330,7 +330,7 @@ def divide_sample(
         return [Part(protocol, measures)]
     parts: dict[tuple[object, ...], Part] = {}
     for variant in variants:
-        # A batch size other than the run's changes only measures of batches.
+        # A batch size other than the first one changes only measures of batches.
         has_run_size = variant.batch_share == variants[0].batch_share
         variant_measures = [
             measure for measure in measures if has_run_size or measure.family not in WHOLE

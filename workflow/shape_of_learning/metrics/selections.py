@@ -225,7 +225,7 @@ def choose_first_windows(groups: np.ndarray, share: float) -> np.ndarray:
 
 
 def divide_contiguously(vectors: int, size: int) -> list[slice]:
-    """Divide vectors in their order into batches of at least `size`, for anisotropy and cosine.
+    """Divide vectors in their order into batches of at least `size`, for isotropy and spectra.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Reason(NamedTuple):
 COPIES = Reason(
     "copies",
     "*",
-    "nearest neighbours are mostly the same token or copies",
+    "many vectors have a near-copy, or most nearest neighbours are the same token",
     "the value says more about the text than about the model",
 )
 NEAR_THE_WIDTH = Reason(
@@ -71,7 +71,7 @@ class Conditions(NamedTuple):
 
 
 def are_copies(near_duplicate_limit: float | None, near_duplicates: Any, same_token: Any) -> Any:
-    """Return whether nearest neighbours are mostly the same token or copies, for numbers or arrays.
+    """Return whether too many vectors have a near-copy, or most nearest neighbours are the same token.
 
     A TwoNN of these neighbours says more about the text than about the model. The terminal, tables, figures, the
     explorer and claims all use this definition.

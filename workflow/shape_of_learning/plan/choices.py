@@ -60,7 +60,8 @@ class SpecificationGrid:
     Raises
     ------
     InputError
-        If a text, an estimator or a parameter is unknown, or if a text has two names. The sentence names the key.
+        If a text, an estimator or a parameter is unknown, if a text has two names, if a name is taken or repeated, or
+        if a batch would be too small. The sentence names the key.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -127,11 +128,11 @@ class SpecificationGrid:
     def make_claim_grid(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimGrid:
         """Choose the options that can change a claim on some measures.
 
-        A choice that cannot change the claim keeps its first option. This is so for rows if every measure decides
-        that choice itself, for the size of batches if every measure takes all vectors together, for neighbours in
-        the same window if no measure searches neighbours, and for layer 0 if every measure is of blocks. An
-        estimator can be replaced by the others of its family. If the claim names several estimators of a family,
-        only the parameters of each are a choice.
+        A choice that cannot change the claim keeps its first option. This is so for rows if every measure decides that
+        choice itself, for the size of batches if every measure takes all vectors together, for neighbours in the same
+        window if no measure searches neighbours, and for layer 0 if the claim or every measure is of blocks. An
+        estimator can be replaced by the others of its family. If the claim names several estimators of a family, only
+        the parameters of each are a choice.
         """
         fixed_choices = {
             name for name in TAKEN if all(name in measure.rows for measure in measures.values())
@@ -157,7 +158,7 @@ class SpecificationGrid:
         return ClaimGrid(claim, choices, decided_by)
 
     def plan_claim(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimGrid | None:
-        """Plan a claim; None if the run has too few models or neighbours, or if the claim reads other tables."""
+        """Plan a claim; None if the run has too few models or neighbours, or if it does not measure hidden states."""
         claim = claim.restrict_to_run(run)
         models = claim.list_models(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]

@@ -784,7 +784,7 @@ def is_short(model: Entry) -> bool:
 
 
 def thin_checkpoints(checkpoints: Sequence[Any], limit: int) -> list[Any]:
-    """Choose at most `most` checkpoints, evenly by rank, with the first and the last."""
+    """Choose at most `limit` checkpoints, evenly by rank, with the first and the last."""
     if len(checkpoints) <= limit:
         return list(checkpoints)
     ranks = {round(place * (len(checkpoints) - 1) / (limit - 1)) for place in range(limit)}
@@ -792,7 +792,7 @@ def thin_checkpoints(checkpoints: Sequence[Any], limit: int) -> list[Any]:
 
 
 def collect_near_duplicate_limits(measures: Mapping[str, Measure]) -> dict[str, float | None]:
-    """Collect the share of near-duplicates up to which each intrinsic dimension can be trusted; None if any."""
+    """Collect the share of near-duplicates up to which each intrinsic dimension can be trusted; None for any share."""
     return {
         name: measure.near_duplicate_limit
         for name, measure in measures.items()

@@ -206,8 +206,8 @@ class Embeddings(Section):
     dump
         `true`: a job writes the hidden states of all tokens to the disk, and other jobs read and measure them.
         `false`: one job per checkpoint keeps all layers in memory, measures them there (on a GPU if there is
-        one), and writes only losses and tables, in `measurements_in_memory/`. The values are the same: byte by
-        byte on a CPU, up to rounding of float64 on a GPU
+        one), and writes no hidden states; its tables of measures are in `measurements_in_memory/`. The values are
+        the same: byte by byte on a CPU, up to rounding of float64 on a GPU
     keep
         keep hidden states after they are measured
     """
@@ -230,7 +230,8 @@ class Measurement(Section):
     Attributes
     ----------
     batch_vectors
-        vectors in a batch
+        vectors in a batch for intrinsic dimensions, and the least number in a batch for isotropy and spectra;
+        linearity and measures of windows take all vectors together
     neighbours
         the largest number of nearest neighbours of a vector that a measure can use. The search finds more (166
         for 128), so that enough neighbours remain without a group of windows
@@ -321,10 +322,10 @@ class Choices(Section):
     judged
         whether `all` includes claims under every specification; they always have their own target, `choices`
     papers
-        the papers with these claims; empty for all papers of the run
+        list of papers with these claims; without a list, all papers of the run
     checkpoints
-        the number of checkpoints of a training run, spaced evenly by rank, with the first and the last; the
-        verdicts of target `claims` use all checkpoints
+        the largest number of checkpoints of a training run, spaced evenly by rank, with the first and the last;
+        the verdicts of target `claims` use all checkpoints
     text
         list of `own` (the windows of the run), `resampled` (as many windows of the same text, drawn with the next
         seed; in a short text a few are the same), and names of other texts in `corpus.sources`
@@ -424,7 +425,7 @@ class Settings(Section):
         decides every random choice, except those of a fine-tuning, which has its own seed
     papers
         a list of folders of `workflow/papers/`: the run has the figures and tables of only these papers.
-        Empty: of the papers with a figure or table in section `figures`
+        Without a list: of the papers with a figure or table in section `figures`
     models
         names of entries of `models/*.yaml`; a gated model is left out with a note, unless there is a Hugging Face
         token whose account has accepted the licence
