@@ -41,7 +41,7 @@ def test_constants_that_decide_verdicts_keep_their_values():
     assert [find_needed_weight(rule, "abcd")[0] for rule in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
     assert pytest.approx(0.025) == bounds.TAIL
     assert GROUPS == 16
-    assert evidence.MAX_SUSPECT_SHARE == 0.25
+    assert evidence.MAX_SHARE_LEFT_OUT == 0.25
 
 
 @pytest.mark.parametrize(

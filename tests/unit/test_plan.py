@@ -26,7 +26,7 @@ from shape_of_learning.plan import jobs as plan_jobs
 from shape_of_learning.plan.entries import Entry, expand_seeds, read_entries, read_models
 from shape_of_learning.plan.papers import collect_figures
 from shape_of_learning.plan.run import Run, add_defaults, read_run
-from shape_of_learning.plan.settings import FOLDERS, Settings
+from shape_of_learning.plan.settings import RESERVED_RUN_NAMES, Settings
 from shape_of_learning.plan.steps import RevisionTemplate, choose
 
 PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
@@ -73,7 +73,7 @@ def test_names_of_result_folders_are_reserved():
     top_names = {path.split("/")[0] for path in rules.split("<results>/")[1:] if "/" in path}
     folders = {name for name in top_names if name.isidentifier()}
     assert folders >= {"figures", "tables", "embeddings"}
-    assert folders <= FOLDERS
+    assert folders <= RESERVED_RUN_NAMES
 
 
 # --- models -----------------------------------------------------------------------------------------

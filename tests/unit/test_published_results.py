@@ -168,6 +168,7 @@ def test_a_pattern_tells_where_the_step_stands(tmp_path):
         ('step,loss,ppl\n1,3,"1.234.567,5"\n2,2,9\n', "decimal point"),
         ("step\tloss\tacc\n1\t3\t25,5 %\n2\t2\t26,5 %\n", "decimal point"),
         ("step,tokens\n1,10\n2,20\n3,30\n", "clocks"),
+        (f"step,{'x' * 200_000}\n1,2\n", "not a table"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, content, says):

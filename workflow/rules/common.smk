@@ -35,7 +35,7 @@ from shape_of_learning.plan.run import (
     is_closed,
     read_run,
 )
-from shape_of_learning.plan.settings import FOLDERS
+from shape_of_learning.plan.settings import RESERVED_RUN_NAMES
 from shape_of_learning.validation import make_unknown_name_error
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
@@ -146,7 +146,7 @@ def suggest_target(target):
         return str(make_unknown_name_error(target, rules, "target", "the command line"))
     problem = f"the command line: no rule makes `{target}`"
     for part in re.split(r"[/.]", target):
-        names = [*MODELS, *RUN.figures, *RUN.tables, *FOLDERS, *ENDINGS]
+        names = [*MODELS, *RUN.figures, *RUN.tables, *RESERVED_RUN_NAMES, *ENDINGS]
         for near_name in get_close_matches(part, names):
             near_target = target.replace(part, near_name)
             if near_name != part and find_makers(near_target):

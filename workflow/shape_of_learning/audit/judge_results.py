@@ -29,7 +29,7 @@ from shape_of_learning.checkpoints.verdict import (
     find_unlikely_losses,
     format_atlas_verdict,
     group_by_signature,
-    judge_equals,
+    judge_same_weights,
 )
 from shape_of_learning.checkpoints.weight_evidence import CrossEntropy
 
@@ -82,7 +82,7 @@ def judge_results(
     equalities: dict[str, str] = {}
     for rows in groups:
         members = {row: judgements[names[row]] for row in rows}
-        verdicts = judge_equals(list(members.values()), names)
+        verdicts = judge_same_weights(list(members.values()), names)
         is_start = NOT_YET_MOVED in verdicts.values()
         for row, member in members.items():
             verdict = verdicts[member.name]

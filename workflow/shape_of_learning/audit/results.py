@@ -305,11 +305,17 @@ def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mappin
     lines_of_text = text.splitlines()
     has_tabs = lines_of_text[0].count("\t") > lines_of_text[0].count(",")
     reader = csv.DictReader(lines_of_text, dialect=csv.excel_tab if has_tabs else csv.excel)
-    header = [name for name in reader.fieldnames or () if name]
+    try:
+        header = [name for name in reader.fieldnames or () if name]
+        rows: list[tuple[str, Mapping[str, Any]]] = [
+            (f"{file}, line {reader.line_num}", row) for row in reader
+        ]
+    except csv.Error as error:
+        raise InputError(f"{file} is not a table ({error}); give a CSV file") from None
     if len(header) > len({*header}):
         duplicate = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{file} has several columns `{duplicate}`; rename all but one")
-    return [(f"{file}, line {reader.line_num}", row) for row in reader]
+    return rows
 
 
 def _parse_lines(text: str, file: Path) -> Iterator[tuple[int, Any]]:

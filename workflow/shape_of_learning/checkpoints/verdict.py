@@ -325,7 +325,7 @@ def judge_listing(
     for group in groups:
         members = [judgements[name] for name in group if name in judgements]
         has_main = len(members) < len(group)
-        equals = judge_equals(members, list(whole), has_main=has_main) if members else {}
+        equals = judge_same_weights(members, list(whole), has_main=has_main) if members else {}
         judgements = set_verdicts(judgements, equals)
         # The comparison of single shards counts these weights once, whatever their owner.
         right = [name for name in group if name in judgements and judgements[name].verdict == OK]
@@ -418,7 +418,7 @@ def set_verdicts(
     return {**judgements, **changed_judgements}
 
 
-def judge_equals(
+def judge_same_weights(
     members: Sequence[JudgedCheckpoint], ordered_names: Sequence[str], *, has_main: bool = False
 ) -> dict[str, Verdict]:
     """Judge several checkpoints with the same weights: the owner keeps its verdict, the copies are not ok.
@@ -653,7 +653,7 @@ def judge_measurements(
             links[b].append(a)
     for group in group_by_signature(links):
         judgements = set_verdicts(
-            judgements, judge_equals([judgements[name] for name in group], finite)
+            judgements, judge_same_weights([judgements[name] for name in group], finite)
         )
     names_by_step = {judgements[name].step: name for name in finite}
     for name in finite:

@@ -23,7 +23,7 @@ NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(VALUE_COLUMNS)  # with all windows, then the jackknife values
 # A checkpoint with a larger share of suspect layers is left out. If a larger share of layers is undefined, the mean
 # over the other layers is not the mean that the claim is about.
-MAX_SUSPECT_SHARE = 0.25
+MAX_SHARE_LEFT_OUT = 0.25
 # The loss of a trained model is lower than that of a guess by at least this many nats per token. Frequencies of tokens,
 # which a model learns first, lower the loss by about three nats.
 MIN_LOSS_GAIN = 0.5
@@ -400,7 +400,7 @@ class ClaimData:
         if not is_on_training and (high_loss := self._describe_high_loss(model)):
             self.outside[model] = high_loss
             return None
-        if is_on_training and not self.control and self._has_no_training(model):
+        if is_on_training and not self.control and self._has_one_checkpoint(model):
             self.outside[model] = "one checkpoint"
             return None
         model_curve = self.evidence.curves.get((model, estimator))
@@ -409,7 +409,7 @@ class ClaimData:
         is_suspect = self._find_suspects(model, estimator, curve)
         is_in_claim = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
         is_left_out = is_suspect & (not self.counts_suspects)
-        has_many_suspects = is_left_out[:, is_in_claim].mean(axis=-1) > MAX_SUSPECT_SHARE
+        has_many_suspects = is_left_out[:, is_in_claim].mean(axis=-1) > MAX_SHARE_LEFT_OUT
         places = np.array([len(curve.steps) - 1])
         if is_on_training:
             places = np.flatnonzero(self._find_training_steps(model, curve))
@@ -432,7 +432,7 @@ class ClaimData:
         values = curve.values[..., places, :, :]
         is_undefined = np.isnan(values[..., 0]).any(axis=tuple(range(values.ndim - 2)))
         is_doubtful = is_in_claim & is_left_out[places].any(axis=0)
-        if is_doubtful.sum() > MAX_SUSPECT_SHARE * is_in_claim.sum():
+        if is_doubtful.sum() > MAX_SHARE_LEFT_OUT * is_in_claim.sum():
             return None
         is_in_claim &= ~is_doubtful  # a layer that is suspect at one step is left out at all steps
         is_kept = is_in_claim & ~is_undefined
@@ -440,7 +440,7 @@ class ClaimData:
             return None
         values = values[..., is_kept, :]
         few_windows = None if curve.few_windows is None else curve.few_windows[places][:, is_kept]
-        if (is_in_claim & ~is_kept).sum() > MAX_SUSPECT_SHARE * is_in_claim.sum():
+        if (is_in_claim & ~is_kept).sum() > MAX_SHARE_LEFT_OUT * is_in_claim.sum():
             values = np.where(np.arange(values.shape[-1]) > 0, np.nan, values)
             undefined_share = f"{is_in_claim.sum() - is_kept.sum()} of {is_in_claim.sum()} layers"
             self.withheld[model, estimator] = undefined_share, MANY_UNDEFINED
@@ -489,7 +489,7 @@ class ClaimData:
         first_step = self.claim.seen.get("from_step", 0)
         return has_moved & (curve.steps > 0) & (curve.steps >= first_step)  # false for NaN
 
-    def _has_no_training(self, model: str) -> bool:
+    def _has_one_checkpoint(self, model: str) -> bool:
         """Return whether a model has one sound checkpoint only."""
         steps = (len(c.steps) for (name, *_), c in self.evidence.curves.items() if name == model)
         return max(steps) == 1

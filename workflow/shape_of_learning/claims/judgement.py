@@ -185,11 +185,11 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
 
     def judge_estimators(names: Sequence[str]) -> Judgement:
         substitutes = dict(zip(claim.estimators, names, strict=True))
-        return _judge_with_suspects(claim, evidence, substitutes)
+        return _judge_sound_values(claim, evidence, substitutes)
 
     paper_judgement = judge_estimators(claim.estimators)
     if claim.on_estimators and paper_judgement.suspects:
-        paper_judgement = _judge_without_suspects(claim, evidence, paper_judgement)
+        paper_judgement = _require_sound_agreement(claim, evidence, paper_judgement)
     other_judgements = {
         " and ".join(names): judge_estimators(names) for names in claim.other_estimators
     }
@@ -255,7 +255,7 @@ def _read_null_numbers(
     return numbers_by_control
 
 
-def _judge_with_suspects(
+def _judge_sound_values(
     claim: Claim, evidence: Evidence, substitutes: Mapping[str, str]
 ) -> Judgement:
     """Judge without suspect values; if too few values are left, with suspect values, which decide nothing."""
@@ -279,7 +279,7 @@ def _judge_with_suspects(
     )
 
 
-def _judge_without_suspects(claim: Claim, evidence: Evidence, judgement: Judgement) -> Judgement:
+def _require_sound_agreement(claim: Claim, evidence: Evidence, judgement: Judgement) -> Judgement:
     """Make a verdict on agreement undecided unless estimators without suspect values give the same verdict."""
     if judgement.verdict not in DECIDED:
         return judgement

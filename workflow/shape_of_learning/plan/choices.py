@@ -22,7 +22,7 @@ from shape_of_learning.plan.settings import choose_measures
 from shape_of_learning.validation import make_unknown_name_error
 
 # Names of other choices, and of columns of the tables of specifications.
-TAKEN = (
+RESERVED_NAMES = (
     *ROW_CHOICES,
     "average_over",
     "last_layer",
@@ -77,7 +77,7 @@ class SpecificationGrid:
         self.families: dict[str, dict[str, str]] = {}
         for family, entries in self._choices["estimators"].items():
             key = f"configuration key `choices.estimators.{family}`"
-            if family in TAKEN:
+            if family in RESERVED_NAMES:
                 raise InputError(f"{key} has the name of another choice or of a column; rename it")
             self.families[family] = self._find_family(key, entries)
 
@@ -97,7 +97,7 @@ class SpecificationGrid:
                 **self._measurement,
                 "parameters": {base: {**run_parameters, **parameters}},
             }
-            if not _is_searched(base, measurement):
+            if not _has_enough_neighbours(base, measurement):
                 continue
             try:
                 measure = choose_measures(measurement, [base])[base]
@@ -121,7 +121,7 @@ class SpecificationGrid:
                 self.variants[name] = replace(measure, name=name)
         return bases
 
-    def list_row_sets(self) -> list[SampleVariant]:
+    def list_sample_variants(self) -> list[SampleVariant]:
         """List all combinations of the choices of rows."""
         return [SampleVariant(*options) for options in product(*self.rows.values())]
 
@@ -135,7 +135,9 @@ class SpecificationGrid:
         the parameters of each are a choice.
         """
         fixed_choices = {
-            name for name in TAKEN if all(name in measure.rows for measure in measures.values())
+            name
+            for name in RESERVED_NAMES
+            if all(name in measure.rows for measure in measures.values())
         }
         if all(measure.family in WHOLE for measure in measures.values()):
             fixed_choices.add("batch_share")
@@ -166,7 +168,7 @@ class SpecificationGrid:
             return None
         if not claim.estimators or claim.reads:
             return None
-        if not all(_is_searched(name, self._measurement) for name in claim.estimators):
+        if not all(_has_enough_neighbours(name, self._measurement) for name in claim.estimators):
             return None
         measures = choose_measures(self._measurement, claim.estimators, "both")
         if any(measure.family == WEIGHTS for measure in measures.values()):
@@ -207,7 +209,7 @@ def _put_first(first: str, options: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([first, *options]))
 
 
-def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
+def _has_enough_neighbours(name: str, measurement: Mapping[str, Any]) -> bool:
     """Return whether the run searches as many neighbours as an estimator needs."""
     if name not in list_measure_names():
         return True
@@ -307,7 +309,7 @@ class RunGrid:
             name: [
                 c.name
                 for c in self.run.list_checkpoints(name)
-                if c.name not in self.run.list_bad(name)
+                if c.name not in self.run.list_condemned(name)
             ]
             for name in (grid.models if grid.claim.checkpoints == "training" else ())
         }
@@ -324,7 +326,7 @@ class RunGrid:
         """Choose the checkpoints of a model at which a claim is judged; of a long training, only some."""
         if claim.checkpoints == "last":
             return [self.run.find_last_checkpoint(model)]
-        bad = self.run.list_bad(model)
+        bad = self.run.list_condemned(model)
         sound_checkpoints = [
             c for c in self.run.list_checkpoints(model) if c.step is not None and c.name not in bad
         ]

@@ -133,12 +133,13 @@ def describe_protocol(run: Run) -> list[str]:
         tokens += " Of each token type one vector is measured, drawn at random."
     if vector := SEQUENCES.get(measurement["sequence"], ""):
         tokens += f" One vector is measured of each window: {vector}."
+    exception = ", or all that massive tokens leave" * (measurement["massive_tokens"] == "drop")
     return [
         f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         "n is the number of vectors of a batch, a mean over batches. They hold at least "
-        f"{measurement['batch_vectors']:,}; fewer than twice as many vectors are one batch. Intervals are of 95 %, "
-        f"from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over batches, "
-        "in the column batch_sd where there are several.",
+        f"{measurement['batch_vectors']:,}{exception}; fewer than twice as many vectors are one batch. Intervals are "
+        f"of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over "
+        "batches, in the column batch_sd where there are several.",
         describe_measures(run.all_measures.values()),
         *(
             f"{paper.title}: {paper.protocol.format(**_name_text(run.settings))}"
@@ -203,7 +204,7 @@ def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -
     for name in names:
         revision = run.find_last_checkpoint(name).name
         last = run.resolve_checkpoints(name).checkpoints[-1].name
-        bad = run.list_bad(name)
+        bad = run.list_condemned(name)
         label = run.models[name].label
         if revision != last:
             reason = f"its last, {last}, is left out ({bad[last]})"

@@ -641,8 +641,9 @@ def _can_show(entry: TargetEntry, model: Entry) -> bool:
     if entry.role and model.shape.role not in ("", entry.role):
         return False
     if entry.draws == "fine_tunings":
-        steps = {checkpoint.step for checkpoint in model.checkpoints}
-        return model.kind == "finetuning" and {0, model.last_step} <= steps
+        return model.kind == "finetuning" and {0, model.last_step} <= {
+            checkpoint.step for checkpoint in model.checkpoints
+        }
     if entry.draws is None and entry.is_of_entries:
         return model.table_columns is not None
     return model.has_training_steps or entry.checkpoints != "training"

@@ -92,7 +92,7 @@ class CheckpointSeries:
     is_new: bool = False
     hub_failure: str = ""
 
-    def list_bad(self) -> dict[str, str]:
+    def list_condemned(self) -> dict[str, str]:
         """Return the verdicts on the bad checkpoints, by name."""
         return {
             name: format_verdict(checkpoint.verdict)
@@ -100,9 +100,9 @@ class CheckpointSeries:
             if checkpoint.is_condemned
         }
 
-    def format_bad(self) -> str:
+    def format_condemned(self) -> str:
         """Write the names of the bad checkpoints and their verdicts in a row."""
-        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_bad().items())
+        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_condemned().items())
 
     def list_measured_checkpoints(self, *, include_flagged: bool) -> tuple[Checkpoint, ...]:
         """List the checkpoints that a run measures: the good ones, and if `include_flagged` the readable bad ones."""
@@ -110,7 +110,7 @@ class CheckpointSeries:
         unusable = {
             name for name in self.judgements if name in revisions and revisions[name].problem
         }
-        bad = unusable if include_flagged else {*self.list_bad()}
+        bad = unusable if include_flagged else {*self.list_condemned()}
         return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
 
     def make_listing_job(self) -> ListingJob:
@@ -465,9 +465,9 @@ class Run:
         """List the models whose weights come from some kinds of sources."""
         return [name for name, model in self.models.items() if model.kind in kinds]
 
-    def list_bad(self, model: str) -> dict[str, str]:
+    def list_condemned(self, model: str) -> dict[str, str]:
         """Return the verdicts on the bad checkpoints of a model, by name."""
-        return self.resolve_checkpoints(model).list_bad()
+        return self.resolve_checkpoints(model).list_condemned()
 
     def list_checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
         """List the checkpoints of a model that are measured."""
@@ -477,7 +477,7 @@ class Run:
             remedy = "" if self.includes_flagged else ", or set key `bad_checkpoints` to `flag`"
             raise InputError(
                 f"model `{name}`: all {len(series.checkpoints)} of its revisions are bad: "
-                f"{series.format_bad()}; correct the entry, or remove it from key `models`{remedy}"
+                f"{series.format_condemned()}; correct the entry, or remove it from key `models`{remedy}"
             )
         return checkpoints
 
@@ -505,7 +505,7 @@ class Run:
         if missing := total - len(measured_checkpoints):
             self.say(
                 f"NOTE: model `{name}`: {missing} of {total} revisions are left out; bad ones are "
-                f"{series.format_bad()}"
+                f"{series.format_condemned()}"
             )
         if series.is_new:
             self.say(
@@ -514,7 +514,7 @@ class Run:
 
     def find_last_checkpoint(self, name: str) -> Checkpoint:
         """Find the last good checkpoint of a model; the last flagged checkpoint if none is good."""
-        checkpoints, bad = self.list_checkpoints(name), self.list_bad(name)
+        checkpoints, bad = self.list_checkpoints(name), self.list_condemned(name)
         good = [checkpoint for checkpoint in checkpoints if checkpoint.name not in bad]
         return (good or checkpoints)[-1]
 
@@ -656,7 +656,7 @@ class Run:
         sound_checkpoints = [
             checkpoint
             for checkpoint in self.list_checkpoints(name)
-            if checkpoint.name not in self.list_bad(name)
+            if checkpoint.name not in self.list_condemned(name)
         ]
         return thin_checkpoints(sound_checkpoints, self.settings["controls"]["checkpoints"]) or [
             last
@@ -704,7 +704,7 @@ class Run:
         if kind == "last_weights":
             return [last]
         sound_checkpoints = [
-            c for c in self.list_checkpoints(name) if c.name not in self.list_bad(name)
+            c for c in self.list_checkpoints(name) if c.name not in self.list_condemned(name)
         ] or [last]
         return list(
             dict.fromkeys(

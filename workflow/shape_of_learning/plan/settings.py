@@ -121,7 +121,7 @@ class Corpus(Section):
 
 
 # Folders of results/. A run cannot have such a name.
-FOLDERS = frozenset(
+RESERVED_RUN_NAMES = frozenset(
     (
         "benchmarks",
         "checkpoints",
@@ -470,10 +470,10 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _check_run_name(self) -> "Settings":
-        if (self.run or "").casefold() in FOLDERS:
+        if (self.run or "").casefold() in RESERVED_RUN_NAMES:
             raise make_validation_error(
-                f"has `run: {self.run}`, but results/{self.run} is a folder for results of other runs; choose "
-                "another name"
+                f"has `run: {self.run}`, but results/{self.run} is a folder of the runs without a name; "
+                "choose another name"
             )
         return self
 
