@@ -302,6 +302,7 @@ def test_an_audit_waits_for_a_server_with_too_many_requests(hub, tmp_path):
     assert (code, len(rows)) == (0, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "steps"), [
     ("ettin", [2997, 5994, 500_000]), ("olmo-2", [1000, 2000]), ("olmo-3", [1000, 2000]),
     ("fineweb", [1000, 2000, 167_000]),
@@ -380,6 +381,7 @@ def run_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_local_folders_are_audited(run_folder, tmp_path):
     for target in (str(run_folder), f"{run_folder}/checkpoint-{{step}}"):
         rows, _, code = run("http://127.0.0.1:9", tmp_path, target)
@@ -391,6 +393,7 @@ def test_local_folders_are_audited(run_folder, tmp_path):
     assert "tensors" in rows["step2"]["reason"]
 
 
+@pytest.mark.long
 def test_copies_in_other_files_are_found_by_tensors_on_the_hub(hub_program, tmp_path):
     from hub_server import HubRepository
 

@@ -422,6 +422,7 @@ def silent_server():
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [

@@ -111,6 +111,7 @@ def test_a_padding_token_without_an_embedding_is_no_input(role, tmp_path):
     assert read_record(model / "step32")["score"] > 0.9
 
 
+@pytest.mark.long
 def test_the_script_gives_the_same_bytes_and_records_the_task(tmp_path):
     origin = save_origin(tmp_path / "origin", "encoder")
     task, steps, table = (tmp_path / name for name in ("words.csv", "model", "table.csv"))

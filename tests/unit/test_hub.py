@@ -148,6 +148,7 @@ def test_changed_bytes_are_refused_and_asked_for_again(hub, pin, tmp_path):
         assert_holds(folder, hub.sources / "whole")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [BIN, "tokenizer.json"])
 def test_bytes_that_are_wrong_once_are_asked_for_again(hub, pin, tmp_path, name):
     weights = pin("org/whole", "main")

@@ -285,6 +285,7 @@ assert table["value"].notna().all()
 """
 
 
+@pytest.mark.long
 def test_a_model_of_the_hub_finds_its_tokenizer_in_the_cache(folder, tmp_path):
     commit = "0" * 40
     cache = tmp_path / "hub/models--own--tiny"

@@ -595,6 +595,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sharded", "wrapped", "alone", "again"])
 def test_all_ranks_of_a_sharded_training_measure_it_together_without_waiting_for_ever(
     tmp_path, kind

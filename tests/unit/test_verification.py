@@ -263,6 +263,7 @@ def test_a_sorted_file_holds_and_has_one_record(place):
     assert {"torch", "transformers", "numpy", "shape-of-learning"} <= record["versions"].keys()
 
 
+@pytest.mark.long
 def test_a_model_on_the_hub_is_measured_at_the_commit_of_the_file(place, hub_program):
     """The branch has moved on, so that the file holds only at its own commit."""
     (place / "hub").mkdir()
