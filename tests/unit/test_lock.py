@@ -21,7 +21,7 @@ from shape_of_learning.checkpoints.verdict import format_verdict
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_rows
 from shape_of_learning.plan.entries import read_entries, read_models
-from shape_of_learning.plan.run import resolve_checkpoints
+from shape_of_learning.plan.series import resolve_checkpoints
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), "log", 100)

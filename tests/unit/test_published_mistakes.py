@@ -13,7 +13,8 @@ from shape_of_learning.checkpoints.verdict import find_broken_losses, format_ver
 from shape_of_learning.checkpoints.weight_evidence import CrossEntropy
 from shape_of_learning.plan.entries import Entry, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.run import read_run, resolve_checkpoints
+from shape_of_learning.plan.run import read_run
+from shape_of_learning.plan.series import resolve_checkpoints
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = read_entries(ROOT / "config/models")

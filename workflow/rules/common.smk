@@ -32,9 +32,9 @@ from shape_of_learning.plan.run import (
     Run,
     add_defaults,
     collect_near_duplicate_limits,
-    is_closed,
     read_run,
 )
+from shape_of_learning.plan.series import is_closed
 from shape_of_learning.plan.settings import RESERVED_RUN_NAMES
 from shape_of_learning.validation import make_unknown_name_error
 
@@ -60,9 +60,8 @@ def exit_on_input_error(function, *arguments, **options):
 def plan_run(settings):
     """Read configuration, model list and papers; model entries of the working directory take precedence."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
-        read_yaml(
-            file
-        )  # this refuses a key that occurs twice, while Snakemake takes the last value
+        # A key that occurs twice is refused here; Snakemake takes its last value.
+        read_yaml(file)
     return read_run(
         add_defaults(settings, WORKFLOW.parent / "config/config.yaml"),
         WORKFLOW.parent / "config/models",

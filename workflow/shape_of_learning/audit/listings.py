@@ -33,7 +33,7 @@ from shape_of_learning.console import show_bar
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import compute_sha256, expand_home, read_yaml
 from shape_of_learning.plan.entries import STEP, FolderEntry, HubEntry, expand_seeds, read_entry
-from shape_of_learning.plan.run import list_offered_names
+from shape_of_learning.plan.series import list_offered_names
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
 # Names that publishers give to steps; tried if the user states no pattern.
