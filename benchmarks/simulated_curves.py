@@ -187,7 +187,7 @@ def judge_curve(curve: Curve) -> dict[int, Verdict]:
             ),
         )
         for file in judgements_by_files
-        if not file.is_condemned
+        if not file.is_bad
     }
     judgements = judge_measurements(judgements_by_files, evidence)
     return {judgement.step or 0: judgement.verdict for judgement in judgements}

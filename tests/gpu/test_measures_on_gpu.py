@@ -36,9 +36,8 @@ def test_measures_are_computed_on_the_gpu_and_equal_those_of_the_cpu(name, dtype
     X = torch.from_numpy(CLOUDS[name]()).to(dtype)
     for measure in (anisotropy, average_cosine):
         for center in (True, False):
-            gpu_tensor = X.to(
-                GPU
-            )  # before the reset, which fails where nothing has used the GPU yet
+            # Before the reset, which fails where nothing has used the GPU yet.
+            gpu_tensor = X.to(GPU)
             torch.cuda.reset_peak_memory_stats(GPU)
             value = measure(gpu_tensor, center=center)
             # The rows become float64, which takes twice as much again.

@@ -92,9 +92,8 @@ def test_a_condition_names_numbers_of_its_statistic_and_by_default_holds_in_all_
     }
     with pytest.raises(InputError, match="`growth`"):
         judge_decoder([make_curve({1: [1], 2: [2], 3: [2]})], growing | SIGNS)
-    assert (
-        judge_models({"a": 1, "b": -1}, SIGNS).verdict == "undecided"
-    )  # in all, if nothing is said
+    # In all, if nothing is said.
+    assert judge_models({"a": 1, "b": -1}, SIGNS).verdict == "undecided"
     assert judge_models({"a": 1}, SIGNS).verdict == "supported"
 
 
@@ -283,7 +282,7 @@ def test_statistics_of_training_on_numbers_by_hand():
         pytest.approx(2 - 6),
     )
     late = judge_statistic("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
-    assert "a sound step in the first half of its training" in late.because
+    assert "a good step in the first half of its training" in late.because
     rise = read_numbers(judge_statistic("rise_then_fall", values_by_step, "height", dip=0.5))
     # The peak is at the step in the middle, and the curve rises before it and falls after it.
     layer_numbers = {"of_layers": pytest.approx(np.log(2))}
@@ -426,9 +425,8 @@ def test_numbers_without_an_interval_are_compared_by_their_values():
     assert np.isnan([judgement.low, judgement.high, judgement.smallest_visible]).all()
     assert judge_edits(11.1).verdict == "undecided"
     assert judge_edits(12.6).verdict == "contradicted"
-    assert (
-        judge_edits(11, orders=1).verdict == "supported"
-    )  # the abstract does not speak of the reverse order
+    # The abstract does not speak of the reverse order.
+    assert judge_edits(11, orders=1).verdict == "supported"
     assert "are not measured" in judge_edits(11, orders=0).because
 
 
@@ -485,7 +483,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     rows_of_ledger = pd.read_csv(ledger, keep_default_na=False, dtype=str)
     assert rows_of_ledger["verdict"].tolist() == ["undecided", "not measured"]
     row = rows_of_ledger.iloc[0]
-    assert float(row["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
+    assert float(row["estimate"]) == pytest.approx(0.9)  # of the last good step, of blocks
     assert (row["revisions"], row["statistic"]) == ("d@step4", "mean_over_layers(linearity)")
     assert (row["n"], row["selections"]) == ("4,096", "all")
     assert "2 claims: 1 undecided, 1 not measured" in page.read_text()

@@ -406,9 +406,8 @@ def test_heat_maps_of_models_share_colours_and_have_cells_at_layer_and_step():
     for axes, (measure, model) in zip(panels, pairs, strict=True):
         panel_rows = drawing.table.query(f"model == '{model}' and estimator == '{measure}'")
         borders = find_cells(axes).get_coordinates()[0, :, 0]
-        np.testing.assert_allclose(
-            np.diff(borders)[2:], np.log10(8)
-        )  # each step is 8 times the last
+        # Each step is 8 times the last.
+        np.testing.assert_allclose(np.diff(borders)[2:], np.log10(8))
         values = panel_rows.pivot(index="layer", columns="step", values="value").to_numpy()
         np.testing.assert_array_equal(find_cells(axes).get_array(), values)
         assert [label.get_text() for label in axes.get_xticklabels()] == [*map(str, STEPS)]

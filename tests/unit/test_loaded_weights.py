@@ -85,9 +85,8 @@ def test_heads_and_poolers_may_be_missing_or_left_over(tmp_path):
     base = tiny.save_tiny_model(tmp_path / "base", "bert")
     assert any(name.startswith("pooler.") for name in load_file(base / WEIGHTS))
     assert load(base, "bert")[1] is None  # no head, and a pooler that a masked model does not have
-    folder = (
-        tmp_path / "pretraining"
-    )  # with the head for the next sentence, as published BERTs have it
+    # With the head for the next sentence, as published BERTs have it.
+    folder = tmp_path / "pretraining"
     hf.BertForPreTraining(tiny.CONFIGURATIONS["bert"]()).save_pretrained(folder)
     assert any("seq_relationship" in name for name in load_file(folder / WEIGHTS))
     assert load(folder, "bert")[1] is not None

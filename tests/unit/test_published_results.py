@@ -483,10 +483,8 @@ def test_rows_of_training_and_evaluation_at_one_step_are_joined(tmp_path):
         for n in range(5)
     ]
     results = read_results([f"{write_table(tmp_path / 'log.jsonl', chr(10).join(lines))}"])
-    assert results.values.shape == (
-        5,
-        1,
-    )  # the loss of the training is linear in the step, and left out as a clock
+    # The loss of the training is linear in the step, and left out as a clock.
+    assert results.values.shape == (5, 1)
     results = read_results([f"{write_suite(tmp_path / 'runs')}"])
     (tmp_path / "runs/step0/config.json").write_text('{"hidden_size": 8}')
     assert read_results([f"{tmp_path / 'runs'}"]).columns == results.columns
@@ -598,9 +596,8 @@ def test_results_of_a_model_of_the_atlas_go_into_its_table(tmp_path):
         "published results",
     )
     assert "https://github.com/x/y/tree/abc" in new_rows[600_000].source
-    assert (
-        new_rows[10_000].verdict == "unknown"
-    )  # its results are its own, which shows nothing of its weights
+    # Its results are its own, which shows nothing of its weights.
+    assert new_rows[10_000].verdict == "unknown"
 
 
 PAGES = sorted((REPOSITORY / "atlas/findings").glob("*.md"))

@@ -78,9 +78,8 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
     # A change of a hundredth is too small to matter.
     assert find_verdict(a=[0.01, 0.02, 0.015], b=[1, 1.1, 1]).verdict == "supported"
     assert find_verdict(a=[0.1, 0.12, 0.14], b=[1, 1.1, 1]).verdict == "undecided"
-    assert (
-        find_verdict(a=[1, 1.1, 0.9]).verdict == "undecided"
-    )  # one model cannot refute "not necessarily"
+    # One model cannot refute "not necessarily".
+    assert find_verdict(a=[1, 1.1, 0.9]).verdict == "undecided"
     # By chance all three seeds fall in one of eight fine-tunings.
     assert find_verdict(a=[-1, -0.1, -3], b=[1, 1.1, 0.9]).verdict == "undecided"
     assert "two seeds or more" in find_verdict(a=[-1], b=[1]).because

@@ -117,9 +117,8 @@ def test_estimators_that_need_more_neighbours_than_are_searched_are_left_out():
     settings["measurement"] |= {"neighbours": 20, "batch_vectors": 100}
     grid = SpecificationGrid(settings)
     assert set(grid.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
-    assert (
-        grid.plan_claim(CLAIMS["estimators_agree"], MODELS) is None
-    )  # names an estimator with 100 neighbours
+    # Names an estimator with 100 neighbours.
+    assert grid.plan_claim(CLAIMS["estimators_agree"], MODELS) is None
     claim_grid = grid.plan_claim(CLAIMS["dimension_rises_then_falls"], MODELS)
     # In the first specification, the reference, no estimator replaces another.
     assert claim_grid.choose_estimators(claim_grid.list_specifications()[0]) == {"two_nn": "two_nn"}

@@ -248,9 +248,9 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
     Suspect values do not count unless all values are suspect.
     """
     rows = curves.select_blocks(measure)
-    sound_rows = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
-    values = _read_values(sound_rows)
-    top = find_highest_blocks(sound_rows)
+    reliable_rows = {layer: row for layer, row in rows.items() if not _read_doubts(row)} or rows
+    values = _read_values(reliable_rows)
+    top = find_highest_blocks(reliable_rows)
     highest = format_range((values[layer] for layer in top), ".0f")
     undefined_blocks = curves.list_undefined_blocks(measure)
     details = []
@@ -261,7 +261,7 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
         details.append(f"{parse_cell(embeddings['value']):.0f} in the embeddings")
     if undefined_blocks:
         details.append(f"undefined in {name_blocks(undefined_blocks)}")
-    if len(top) == len(sound_rows):
+    if len(top) == len(reliable_rows):
         bracket = f" ({', '.join(details)})" if details else ""
         return f"{highest} in all blocks of {curves.label}{bracket}"
     bracket = "; ".join(filter(None, (highest, ", ".join(details))))

@@ -15,9 +15,8 @@ def read_words(papers: Path) -> dict[str, str]:
     words: dict[str, str] = {}
     for rules in sorted(papers.glob("*/rules.smk")):
         text = rules.with_name("paper.yaml").read_text(encoding="utf-8")
-        with suppress(
-            yaml.YAMLError
-        ):  # the workflow itself refuses an invalid file with one sentence
+        # The workflow itself refuses an invalid file with one sentence.
+        with suppress(yaml.YAMLError):
             content = yaml.safe_load(text)
             jobs = content.get("jobs") if isinstance(content, dict) else None
             words |= jobs if isinstance(jobs, dict) else {}

@@ -153,9 +153,8 @@ def test_distillation_reduces_the_error_and_trains_only_its_parameters(load_bloc
     teacher = maps.TeacherStates(blocks, windows, 0)
     poor = maps.AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
-        assert (
-            teacher.compute_error(blocks, 1, range(30)) < 1e-6
-        )  # the unchanged model has no error
+        # The unchanged model has no error.
+        assert teacher.compute_error(blocks, 1, range(30)) < 1e-6
     with blocks.replace_blocks({2: poor}):
         error_before = teacher.compute_error(blocks, 2, range(30)).item()
         distillation = Distillation(steps=30, windows=4, learning_rate=0.01)

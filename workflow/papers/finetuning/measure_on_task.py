@@ -75,9 +75,8 @@ def compute_vectors(
         "the hidden states of a task",
         "lower `most` in its entry of `tasks`, or set it",
     )
-    replace(sample, predicted_tokens=None).store_states(
-        states
-    )  # without predictions, since no table has a loss
+    # Predictions are not needed, since no table has a loss.
+    replace(sample, predicted_tokens=None).store_states(states)
     is_train = is_plain & ~is_held_out
     last = states[sample.layers]
     train = {sample.layers: last[: is_train.sum()]}

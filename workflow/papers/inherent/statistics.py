@@ -1,4 +1,4 @@
-"""Statistics of the isotropy of weights. Numbers of weights have no interval, since no text is sampled."""
+"""Statistics of the isotropy of weights. Numbers of weights are exact, since no text is sampled."""
 
 from collections.abc import Sequence
 
@@ -135,9 +135,8 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], first_step: i
         )
         share = (steps[1:] - steps[0]) / (steps[-1] - steps[0])
         changes = [_remove_decay(np.diff(values), share) for values in (value, loss)]
-        with np.errstate(
-            invalid="ignore"
-        ):  # the correlation is undefined if the changes of a curve do not vary
+        # The correlation is undefined if the changes of a curve do not vary.
+        with np.errstate(invalid="ignore"):
             correlation = np.corrcoef(np.stack(changes))[0, 1]
         units[name] = {
             "correlation": bound_correlation(correlation, len(share) - len(DECAYS)),

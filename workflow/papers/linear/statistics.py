@@ -1,6 +1,6 @@
 """Statistics of the linearity of blocks, of changed blocks and of twins, with bounds.
 
-Tables of changed blocks have no jackknife values, so their numbers have no interval. Differences between twins and
+Tables of changed blocks have no jackknife values, so their numbers count as exact. Differences between twins and
 originals have an interval over seeds.
 """
 

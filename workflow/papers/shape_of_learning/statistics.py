@@ -165,7 +165,7 @@ def growth_then_settling(data: ClaimData, estimators: tuple[str], share: float) 
                 "moving_on": bound_by_jackknife(certain_excesses).greatest(),
                 **{part: bound_by_jackknife(excess).greatest() for part, excess in kinds.items()},
             }
-    data.require(units, "a sound step in the first half of its training")
+    data.require(units, "a good step in the first half of its training")
     return units
 
 
@@ -198,7 +198,7 @@ def rise_then_fall(data: ClaimData, estimators: tuple[str], dip: float) -> Units
                 **peak(logarithm, early, [0, -1], dip),
                 "of_layers": bound_by_jackknife(above).least().find_floor(MOST_LAYERS),
             }
-    data.require(units, "a sound step between the first one and the middle of its training")
+    data.require(units, "a good step between the first one and the middle of its training")
     return units
 
 
@@ -210,7 +210,7 @@ def improvement_during_fall(data: ClaimData, estimators: tuple[str]) -> Units:
     Units
         Of each model, ``fall``, the logarithm of the ratio of the means over layers at the two steps, with bounds that
         allow for the choice of both steps; and ``gain``, the loss at the first step less the loss at the second, in
-        nats per token. Losses have no interval.
+        nats per token, which counts as exact.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def peak_beside_warm_up(data: ClaimData, estimators: tuple[str]) -> Units:
             if np.all(low > 0):  # else the curve is not known to have a peak
                 training = data.models[name].training or name
                 peaks[training].append((_find_peak(logarithm, steps), -np.log(end)))
-    data.require(units, "sound steps beside the ends and those around the end of the warm-up")
+    data.require(units, "good steps beside the ends and those around the end of the warm-up")
     unknown_number = make_undecided(bound_exactly(math.nan))
     joint_numbers = dict.fromkeys(("multiples_apart", "most_apart", "steps_apart"), unknown_number)
     if len(peaks) > 1:
@@ -441,7 +441,7 @@ def _select_curves(
             ]
             means = [layer_values.mean(axis=-2) for layer_values in values]
             curves_by_model[name] = common_steps, means, values
-    data.require(curves_by_model, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
+    data.require(curves_by_model, f"`{estimators[0]}` at {FEWEST_STEPS} good steps")
     return curves_by_model
 
 
@@ -467,9 +467,8 @@ def _find_peak(logarithm: np.ndarray, steps: Sequence[float]) -> BoundedNumber:
     another step. The second bound is a range that the range of the peak holds.
     """
     inside = range(1, len(steps) - 1)
-    log_steps = np.log(
-        np.maximum(steps, 0.5)
-    )  # step 0, which has no logarithm, counts as half a step
+    # Step 0, which has no logarithm, counts as half a step.
+    log_steps = np.log(np.maximum(steps, 0.5))
 
     def find_candidate_range(is_candidate: np.ndarray) -> np.ndarray:
         first = is_candidate.argmax(axis=-1)

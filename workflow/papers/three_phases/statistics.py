@@ -61,6 +61,6 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
             "compression": stack_bounds(compressions).greatest(),
             "phases": stack_bounds(phases).greatest(),
         }
-    steps = f"{FEWEST_STEPS} sound steps, two of them in the first {BEGINNING:.0%}"
+    steps = f"{FEWEST_STEPS} good steps, two of them in the first {BEGINNING:.0%}"
     data.require(units, f"`{estimators[0]}` of the last layer at {steps}")
     return units

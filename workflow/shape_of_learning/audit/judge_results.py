@@ -233,9 +233,8 @@ def _find_far_losses(results: PublishedResults, good: Sequence[JudgedCheckpoint]
             "",
         )
         for step, verdict in find_broken_losses(losses).items():
-            if (
-                step != first
-            ):  # nothing comes before the first step, and the loss of a guess is unknown
+            # Nothing comes before the first step, and the loss of a guess is unknown.
+            if step != first:
                 broken.setdefault(step, f"{name}: {verdict.evidence}")
         sound = [checkpoint for checkpoint in good if checkpoint.name not in broken]
         for step, verdict in find_unlikely_losses(sound, losses, is_from_scratch=False).items():

@@ -86,9 +86,8 @@ class _Rows:
     numbers: dict[int, dict[str, float]] = field(default_factory=dict)
     files: dict[int, Path] = field(default_factory=dict)
     revisions: dict[int, str] = field(default_factory=dict)
-    models: list[tuple[list[str], Path]] = field(
-        default_factory=list
-    )  # names it may have, and file
+    # The names that a model may have, and its file.
+    models: list[tuple[list[str], Path]] = field(default_factory=list)
 
     def add(self, step: int, numbers: Mapping[str, float], file: Path) -> None:
         """Add the numbers of a step; if a number comes twice, the last file by name counts."""

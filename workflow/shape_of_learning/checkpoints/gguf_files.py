@@ -217,9 +217,8 @@ def _list_used_values(config: "PretrainedConfig") -> dict[str, Any]:
     """List the features of a model, by their keys in the metadata; None for a feature that the model lacks."""
     values = config.to_dict()
     rope = values.get("rope_parameters") or {}
-    rope = rope.get(
-        "full_attention", rope
-    )  # files of Gemma state the positions of these layers only
+    # Files of Gemma state the positions of these layers only.
+    rope = rope.get("full_attention", rope)
     rope_type = rope.get("rope_type", "default")
     heads, width = values.get("num_attention_heads"), values.get("hidden_size")
     head = None

@@ -176,9 +176,8 @@ def _build_sentencepiece(
     from tokenizers import Tokenizer, decoders, models, normalizers
 
     tokens = metadata["tokens"]
-    if (
-        is_gemma
-    ):  # its files spell runs of blanks as blanks, and order scores differently than merges
+    # Files of Gemma spell runs of blanks as blanks, and order scores differently than merges.
+    if is_gemma:
         tokens = [token if token.strip(" ") else "▁" * len(token) for token in tokens]
     vocabulary = {token: index for index, token in enumerate(tokens)}
     if "merges" in metadata:

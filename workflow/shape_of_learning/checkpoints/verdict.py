@@ -253,7 +253,7 @@ class JudgedCheckpoint:
         return self.verdict in (OK, NOT_YET_MOVED)
 
     @property
-    def is_condemned(self) -> bool:
+    def is_bad(self) -> bool:
         """Whether the checkpoint is known to be bad; an unconfirmed report does not suffice."""
         return not self.is_good and self.verdict.kind is not Kind.UNCONFIRMED
 
@@ -321,7 +321,7 @@ def judge_listing(
     groups = group_by_signature(
         {name: list_signatures(listing) for name, listing in {**whole, **ends}.items()}
     )
-    once = {name for name in {**whole, **ends} if name in ends or not judgements[name].is_condemned}
+    once = {name for name in {**whole, **ends} if name in ends or not judgements[name].is_bad}
     for group in groups:
         members = [judgements[name] for name in group if name in judgements]
         has_main = len(members) < len(group)
@@ -337,7 +337,7 @@ def judge_listing(
         main_shards = hash_shards(ends[name]).items()
         curve[name] = {shard: digest for shard, digest in main_shards if digest in shard_hashes}
     misplaced_parts = find_misplaced_parts(curve, {*ends, last.name if last else ""})
-    mixed_names = [name for name in misplaced_parts if not judgements[name].is_condemned]
+    mixed_names = [name for name in misplaced_parts if not judgements[name].is_bad]
     judgements = set_verdicts(judgements, dict.fromkeys(mixed_names, Verdict(Kind.MIXED_SHARDS)))
     return [
         _add_report(judgements[checkpoint.name], judgements.values(), known_bad)
@@ -433,8 +433,8 @@ def judge_same_weights(
     """
     members = sorted(members, key=lambda member: member.step or 0)
     names = {member.name for member in members}
-    condemned_members = [member for member in members if member.is_condemned]
-    is_end = has_main or condemned_members or any(member.is_last for member in members)
+    bad_members = [member for member in members if member.is_bad]
+    is_end = has_main or bad_members or any(member.is_last for member in members)
     is_start = members[0].step == 0 and names == {*ordered_names[: len(members)]}
     if is_start and not is_end:
         return {members[0].name: OK} | {member.name: NOT_YET_MOVED for member in members[1:]}
@@ -443,26 +443,26 @@ def judge_same_weights(
         verdict = Verdict(Kind.SAME_AS_STEP, steps=(owner.step or 0,))
     elif has_main:
         verdict = Verdict(Kind.SAME_AS_MAIN)
-    elif condemned_members:
-        verdict = Verdict(Kind.SAME_AS_STEP, steps=(condemned_members[0].step or 0,))
+    elif bad_members:
+        verdict = Verdict(Kind.SAME_AS_STEP, steps=(bad_members[0].step or 0,))
     else:
         steps = tuple(member.step or 0 for member in members)
         verdict = Verdict(Kind.SAME_AS_OTHERS, steps=steps)
     return {
-        member.name: member.verdict if member.is_condemned or member is owner else verdict
+        member.name: member.verdict if member.is_bad or member is owner else verdict
         for member in members
     }
 
 
 def _find_owner(members: Sequence[JudgedCheckpoint], *, has_main: bool) -> JudgedCheckpoint | None:
     """Find the owner of equal weights: the last step, unless a report denies it, or the step that reports name."""
-    last = next((member for member in members if member.is_last and not member.is_condemned), None)
+    last = next((member for member in members if member.is_last and not member.is_bad), None)
     steps = {member.step: member for member in members}
     if last is not None and last.same_as not in steps:
         return last
     reported_steps = {member.same_as for member in members if member.same_as in steps}
     owners = [steps[step] for step in reported_steps]
-    owners = [owner for owner in owners if owner.same_as is None and not owner.is_condemned]
+    owners = [owner for owner in owners if owner.same_as is None and not owner.is_bad]
     return owners[0] if len(owners) == 1 and (last is not None or not has_main) else None
 
 
@@ -635,7 +635,7 @@ def judge_measurements(
 
     Notes
     -----
-    An infinite loss counts first: the weights are broken, whatever their owner, and condemn no other checkpoint. Then
+    An infinite loss counts first: the weights are broken, whatever their owner, and speak against no other checkpoint. Then
     tensors of equal names, types and shapes decide. Without them losses decide: if they are equal to the last bit, the
     weights are equal, also in a wider type; if they differ by more than 0.01, the weights differ. This evidence
     replaces a report that was not yet confirmed.
@@ -643,7 +643,7 @@ def judge_measurements(
     judgements = {checkpoint.name: checkpoint for checkpoint in checkpoints}
     losses = {name: weight_evidence.cross_entropy for name, weight_evidence in evidence.items()}
     infinite = {name for name, loss in losses.items() if math.isinf(loss.loss)}
-    destroyed_names = [name for name in infinite if not judgements[name].is_condemned]
+    destroyed_names = [name for name in infinite if not judgements[name].is_bad]
     impossible = Verdict(Kind.BROKEN, "perplexity is infinite")
     judgements = set_verdicts(judgements, dict.fromkeys(destroyed_names, impossible))
     finite = [name for name in judgements if name in evidence and name not in infinite]
@@ -720,7 +720,7 @@ def find_broken_losses(losses: Mapping[str, CrossEntropy]) -> dict[str, Verdict]
 
     A loss near or below those of the neighbours does not reveal wrong weights, such as the weights of a neighbour, or
     of a later step under an early name. A training that diverged for good, three broken checkpoints in a row, and two
-    at the end, look like a sound training.
+    at the end, look like a good training.
     """
     defined_losses = {name: loss for name, loss in losses.items() if not math.isnan(loss.loss)}
     values = [loss.loss for loss in defined_losses.values()]

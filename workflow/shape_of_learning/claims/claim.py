@@ -153,10 +153,10 @@ class Claim:
         Names of entries, or a group of the run's models: ``decoders``, ``encoders``, ``all`` (both), ``fine_tunings``
         or ``twins``.
     checkpoints : {"last", "training"}
-        The checkpoints of each model that count: the last sound checkpoint, or all sound checkpoints with a step.
+        The checkpoints of each model that count: the last good checkpoint, or all good checkpoints with a step.
     seen : mapping
-        The part of a training that must be measured, in shares of the training: the run needs a sound step at or before
-        ``from``, and a sound step at or after ``to``. Steps before ``from_step``, step 0 and steps at which weights
+        The part of a training that must be measured, in shares of the training: the run needs a good step at or before
+        ``from``, and a good step at or after ``to``. Steps before ``from_step``, step 0 and steps at which weights
         have not moved yet do not count. A model without that part is outside the claim.
     matters : str
         The reason why a smaller effect would not matter.

@@ -1,4 +1,4 @@
-"""The values of sound checkpoints, and the selection of values for one claim."""
+"""The values of good checkpoints, and the selection of values for one claim."""
 
 import math
 from collections import defaultdict
@@ -113,7 +113,7 @@ class Evidence:
     models : mapping of str to EvidenceModel
         The models of the run.
     curves : mapping of (str, str) to LayerValues
-        Values of sound checkpoints, by model and estimator.
+        Values of good checkpoints, by model and estimator.
     tables : mapping of str to DataFrame
         Other tables, by their names under `reads` in paper.yaml, each with ``model`` and ``revision``.
     near_duplicate_limits : mapping of str to float or None
@@ -148,8 +148,8 @@ def read_evidence(
     jackknife : iterable of Path
         ``tables/jackknife/{model}.csv``.
     tables : sequence of Path
-        Further tables, ``tables/{kind}/{model}.csv``. Tables of the kind ``verdicts`` say which checkpoints are sound:
-        of a model with a table of verdicts, only sound checkpoints count, in all tables.
+        Further tables, ``tables/{kind}/{model}.csv``. Tables of the kind ``verdicts`` say which checkpoints are good:
+        of a model with a table of verdicts, only good checkpoints count, in all tables.
     controls : iterable of Path
         ``tables/controls/{model}.csv``.
     """
@@ -157,21 +157,21 @@ def read_evidence(
     for path in tables:
         paths_by_kind[path.parent.name.removeprefix("last_")].append(path)
     verdicts = read_tables(paths_by_kind["verdicts"])
-    sound_tables = {
-        kind: select_sound_rows(read_tables(paths), verdicts)
+    good_tables = {
+        kind: select_good_rows(read_tables(paths), verdicts)
         for kind, paths in paths_by_kind.items()
     }
-    values = select_sound_rows(read_tables(jackknife, ["layer"]), verdicts)
+    values = select_good_rows(read_tables(jackknife, ["layer"]), verdicts)
     models_by_name = {model.name: model for model in models}
     curves = group_curves(["model", "estimator"], values)
-    null_rows = select_sound_rows(read_tables(controls, ["layer"]), verdicts)
+    null_rows = select_good_rows(read_tables(controls, ["layer"]), verdicts)
     control_curves = {
         **group_curves(
             ["model", "estimator", "control"], _select_untrained(values, models_by_name)
         ),
         **group_curves(["model", "estimator", "control"], null_rows),
     }
-    return Evidence(models_by_name, curves, sound_tables, near_duplicate_limits, control_curves)
+    return Evidence(models_by_name, curves, good_tables, near_duplicate_limits, control_curves)
 
 
 def _select_untrained(values: pd.DataFrame, models: Mapping[str, EvidenceModel]) -> pd.DataFrame:
@@ -197,13 +197,13 @@ def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFram
     return pd.concat(filled_tables, ignore_index=True) if filled_tables else NO_ROWS
 
 
-def select_sound_rows(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of models without verdicts, and the rows of checkpoints whose verdict is sound."""
+def select_good_rows(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of models without verdicts, and the rows of checkpoints whose verdict is good."""
     judged_models = set(verdicts["model"])
-    sound_rows = verdicts[verdicts["shown"] == "yes"]
-    sound_checkpoints = set(zip(sound_rows["model"], sound_rows["revision"], strict=True))
+    good_rows = verdicts[verdicts["shown"] == "yes"]
+    good_checkpoints = set(zip(good_rows["model"], good_rows["revision"], strict=True))
     checkpoints = zip(rows["model"], rows["revision"], strict=True)
-    return rows.loc[[c[0] not in judged_models or c in sound_checkpoints for c in checkpoints]]
+    return rows.loc[[c[0] not in judged_models or c in good_checkpoints for c in checkpoints]]
 
 
 def group_curves(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], LayerValues]:
@@ -315,7 +315,7 @@ class ClaimData:
         measured_curves = {name: values for name, values in curves.items() if values}
         names = [self.substitutes.get(estimator, estimator) for estimator in estimators]
         is_last = self.claim.checkpoints == "last"
-        place = "a sound checkpoint" if is_last else "two or more sound steps of the training"
+        place = "a good checkpoint" if is_last else "two or more good steps of the training"
         self.require(measured_curves, f"{list_names(names)} at {place}")
         return measured_curves
 
@@ -490,7 +490,7 @@ class ClaimData:
         return has_moved & (curve.steps > 0) & (curve.steps >= first_step)  # false for NaN
 
     def _has_one_checkpoint(self, model: str) -> bool:
-        """Return whether a model has one sound checkpoint only."""
+        """Return whether a model has one good checkpoint only."""
         steps = (len(c.steps) for (name, *_), c in self.evidence.curves.items() if name == model)
         return max(steps) == 1
 
@@ -537,7 +537,7 @@ def describe_scope(claim: Claim) -> str:
     )
     end = f" and one after {100 * needed_part['to']:g} %" if "to" in needed_part else ""
     earlier = f"; steps before {first_step:,} do not count" if first_step else f"; {UNTRAINED}"
-    return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
+    return f"the claim needs a good checkpoint in {begin} of the training{end}{earlier}"
 
 
 def _repeat_control(control: LayerValues, curve: LayerValues) -> LayerValues:

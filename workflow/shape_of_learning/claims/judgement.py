@@ -172,7 +172,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     -------
     Judgement
         The judgement by the paper's estimators. If two estimators of the same quantity decide opposite verdicts, the
-        claim `depends on the estimator`. If too few values of the paper's estimators are sound, the other estimators
+        claim `depends on the estimator`. If too few values of the paper's estimators are free of suspicion, the other estimators
         decide; if they do not, the claim is undecided.
 
     Raises
@@ -185,11 +185,11 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
 
     def judge_estimators(names: Sequence[str]) -> Judgement:
         substitutes = dict(zip(claim.estimators, names, strict=True))
-        return _judge_sound_values(claim, evidence, substitutes)
+        return _judge_reliable_values(claim, evidence, substitutes)
 
     paper_judgement = judge_estimators(claim.estimators)
     if claim.on_estimators and paper_judgement.suspects:
-        paper_judgement = _require_sound_agreement(claim, evidence, paper_judgement)
+        paper_judgement = _require_reliable_agreement(claim, evidence, paper_judgement)
     other_judgements = {
         " and ".join(names): judge_estimators(names) for names in claim.other_estimators
     }
@@ -255,7 +255,7 @@ def _read_null_numbers(
     return numbers_by_control
 
 
-def _judge_sound_values(
+def _judge_reliable_values(
     claim: Claim, evidence: Evidence, substitutes: Mapping[str, str]
 ) -> Judgement:
     """Judge without suspect values; if too few values are left, with suspect values, which decide nothing."""
@@ -279,24 +279,26 @@ def _judge_sound_values(
     )
 
 
-def _require_sound_agreement(claim: Claim, evidence: Evidence, judgement: Judgement) -> Judgement:
+def _require_reliable_agreement(
+    claim: Claim, evidence: Evidence, judgement: Judgement
+) -> Judgement:
     """Make a verdict on agreement undecided unless estimators without suspect values give the same verdict."""
     if judgement.verdict not in DECIDED:
         return judgement
     data = ClaimData(claim, evidence)
     evaluate_statistic(claim, data)
-    sound_estimators = [
+    reliable_estimators = [
         name for name in claim.estimators if name not in {e for _, e in data.suspects}
     ]
     verdict = ClaimVerdict.UNDECIDED
-    if len(sound_estimators) > 1:
-        sound_claim = replace(claim, estimators=sound_estimators)
-        verdict = judge_data(sound_claim, ClaimData(sound_claim, evidence)).verdict
+    if len(reliable_estimators) > 1:
+        reliable_claim = replace(claim, estimators=reliable_estimators)
+        verdict = judge_data(reliable_claim, ClaimData(reliable_claim, evidence)).verdict
     if verdict == judgement.verdict:
         return judgement
     reason = (
         f"It is {judgement.verdict} with suspect values, which decide nothing alone, and not by "
-        f"{list_names(sound_estimators) or 'any other estimator'}. {judgement.because}"
+        f"{list_names(reliable_estimators) or 'any other estimator'}. {judgement.because}"
     )
     return replace(judgement, verdict=ClaimVerdict.UNDECIDED, because=reason, is_suspect=True)
 

@@ -13,7 +13,7 @@ from shape_of_learning.claims.evidence import (
     LayerValues,
     group_curves,
     read_tables,
-    select_sound_rows,
+    select_good_rows,
 )
 from shape_of_learning.claims.judgement import Judgement, judge
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
@@ -46,7 +46,7 @@ class MeasuredChoices:
     tables : iterable of Path
         Tables of the jobs that measured checkpoints.
     verdicts : iterable of Path
-        ``tables/verdicts/{model}.csv``; of a model with verdicts, only sound checkpoints count.
+        ``tables/verdicts/{model}.csv``; of a model with verdicts, only good checkpoints count.
     """
 
     def __init__(
@@ -59,9 +59,7 @@ class MeasuredChoices:
         self._models = {model.name: model for model in models}
         self._near_duplicate_limits = near_duplicate_limits
         keys = ["model", "estimator", *VALUE_CHOICES]
-        rows = select_sound_rows(
-            read_tables(tables, ["layer", *ROW_CHOICES]), read_tables(verdicts)
-        )
+        rows = select_good_rows(read_tables(tables, ["layer", *ROW_CHOICES]), read_tables(verdicts))
         if len(rows):
             # Only the last layer has a state before the final norm; the values of other layers hold for both.
             rows_before_norm = rows[rows["last_layer"] == AFTER].assign(last_layer=BEFORE)

@@ -166,9 +166,8 @@ def warn_of_unknown(tokenizer: Any, windows: Sequence[TokenisedWindow]) -> None:
     """Warn if the tokenizer does not know much of the text, since it may be another model's tokenizer."""
     unknown_token = getattr(tokenizer, "unk_token_id", None)
     ends = [getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")]
-    if (
-        unknown_token is None or unknown_token in ends
-    ):  # texts contain these tokens for other reasons
+    # Texts contain tokens that begin, end or pad for other reasons.
+    if unknown_token is None or unknown_token in ends:
         return
     tokens = np.concatenate([window.ids[~window.special] for window in windows])
     share = float((tokens == unknown_token).mean()) if len(tokens) else 0.0

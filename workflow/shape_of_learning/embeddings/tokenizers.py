@@ -118,9 +118,8 @@ def _refuse_growth(file: Path) -> None:
         content = step.get("content", step.get("prepend", ""))
         pattern = step.get("pattern")
         text = pattern.get("String") if isinstance(pattern, dict) else None
-        if (
-            step.get("type") == "ByteLevel"
-        ):  # writes a byte as a character, which may have two bytes
+        # `ByteLevel` writes a byte as a character, which may have two bytes.
+        if step.get("type") == "ByteLevel":
             growth *= 2
         elif isinstance(content, str):
             growth *= max(1.0, len(content) / max(1, len(text) if isinstance(text, str) else 1))

@@ -235,9 +235,8 @@ def measure_checkpoint(
         device=find_device(options.device),
         needs_memory=True,
     )
-    sample = replace(
-        sample, predicted_tokens=None, batch_size=options.batch_size
-    )  # no loss is needed
+    # No loss is needed.
+    sample = replace(sample, predicted_tokens=None, batch_size=options.batch_size)
     states = StatesInMemory(sample)
     protocol = MeasuringProtocol(
         shuffle_name or name, options.windows, options.seed, options.batch_vectors, NEIGHBOURS

@@ -305,17 +305,17 @@ class RunGrid:
             for rows, share in shares.items()
             if share != "1"
         ]
-        sound_checkpoints = {
+        good_checkpoints = {
             name: [
                 c.name
                 for c in self.run.list_checkpoints(name)
-                if c.name not in self.run.list_condemned(name)
+                if c.name not in self.run.list_bad_verdicts(name)
             ]
             for name in (grid.models if grid.claim.checkpoints == "training" else ())
         }
         if any(
             len(self._choose_checkpoints(grid.claim, name)) < len(checkpoints)
-            for name, checkpoints in sound_checkpoints.items()
+            for name, checkpoints in good_checkpoints.items()
         ):
             reductions.append(
                 f"{self.run.settings['choices']['checkpoints']} checkpoints of a model at most"
@@ -326,12 +326,12 @@ class RunGrid:
         """Choose the checkpoints of a model at which a claim is judged; of a long training, only some."""
         if claim.checkpoints == "last":
             return [self.run.find_last_checkpoint(model)]
-        bad = self.run.list_condemned(model)
-        sound_checkpoints = [
+        bad = self.run.list_bad_verdicts(model)
+        good_checkpoints = [
             c for c in self.run.list_checkpoints(model) if c.step is not None and c.name not in bad
         ]
         return (
-            thin_checkpoints(sound_checkpoints, self.run.settings["choices"]["checkpoints"])
-            if len(sound_checkpoints) > 1
+            thin_checkpoints(good_checkpoints, self.run.settings["choices"]["checkpoints"])
+            if len(good_checkpoints) > 1
             else []
         )

@@ -204,7 +204,7 @@ def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -
     for name in names:
         revision = run.find_last_checkpoint(name).name
         last = run.resolve_checkpoints(name).checkpoints[-1].name
-        bad = run.list_condemned(name)
+        bad = run.list_bad_verdicts(name)
         label = run.models[name].label
         if revision != last:
             reason = f"its last, {last}, is left out ({bad[last]})"

@@ -184,9 +184,9 @@ class Run:
         """List the models whose weights come from some kinds of sources."""
         return [name for name, model in self.models.items() if model.kind in kinds]
 
-    def list_condemned(self, model: str) -> dict[str, str]:
+    def list_bad_verdicts(self, model: str) -> dict[str, str]:
         """Return the verdicts on the bad checkpoints of a model, by name."""
-        return self.resolve_checkpoints(model).list_condemned()
+        return self.resolve_checkpoints(model).list_bad_verdicts()
 
     def list_checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
         """List the checkpoints of a model that are measured."""
@@ -196,7 +196,7 @@ class Run:
             remedy = "" if self.includes_flagged else ", or set key `bad_checkpoints` to `flag`"
             raise InputError(
                 f"model `{name}`: all {len(series.checkpoints)} of its revisions are bad: "
-                f"{series.format_condemned()}; correct the entry, or remove it from key `models`{remedy}"
+                f"{series.format_bad_checkpoints()}; correct the entry, or remove it from key `models`{remedy}"
             )
         return checkpoints
 
@@ -224,7 +224,7 @@ class Run:
         if missing := total - len(measured_checkpoints):
             self.say(
                 f"NOTE: model `{name}`: {missing} of {total} revisions are left out; bad ones are "
-                f"{series.format_condemned()}"
+                f"{series.format_bad_checkpoints()}"
             )
         if series.is_new:
             self.say(
@@ -233,7 +233,7 @@ class Run:
 
     def find_last_checkpoint(self, name: str) -> Checkpoint:
         """Find the last good checkpoint of a model; the last flagged checkpoint if none is good."""
-        checkpoints, bad = self.list_checkpoints(name), self.list_condemned(name)
+        checkpoints, bad = self.list_checkpoints(name), self.list_bad_verdicts(name)
         good = [checkpoint for checkpoint in checkpoints if checkpoint.name not in bad]
         return (good or checkpoints)[-1]
 
@@ -372,12 +372,12 @@ class Run:
         last = self.find_last_checkpoint(name)
         if not any(figure.draws_every_checkpoint for figure in control_figures):
             return [last]
-        sound_checkpoints = [
+        good_checkpoints = [
             checkpoint
             for checkpoint in self.list_checkpoints(name)
-            if checkpoint.name not in self.list_condemned(name)
+            if checkpoint.name not in self.list_bad_verdicts(name)
         ]
-        return thin_checkpoints(sound_checkpoints, self.settings["controls"]["checkpoints"]) or [
+        return thin_checkpoints(good_checkpoints, self.settings["controls"]["checkpoints"]) or [
             last
         ]
 
@@ -422,13 +422,11 @@ class Run:
         last = self.find_last_checkpoint(name)
         if kind == "last_weights":
             return [last]
-        sound_checkpoints = [
-            c for c in self.list_checkpoints(name) if c.name not in self.list_condemned(name)
+        good_checkpoints = [
+            c for c in self.list_checkpoints(name) if c.name not in self.list_bad_verdicts(name)
         ] or [last]
         return list(
-            dict.fromkeys(
-                [sound_checkpoints[0], sound_checkpoints[len(sound_checkpoints) // 2], last]
-            )
+            dict.fromkeys([good_checkpoints[0], good_checkpoints[len(good_checkpoints) // 2], last])
         )
 
     def make_matrix_protocol(self, model: str, revision: str) -> MatrixProtocol:

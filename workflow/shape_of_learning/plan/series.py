@@ -31,7 +31,7 @@ class CheckpointSeries:
     checkpoints : tuple of Checkpoint
     judgements : mapping of str to JudgedCheckpoint
         Name of a checkpoint -> its verdict by :func:`.judge_listing`. Without a listing from the Hub only published
-        reports condemn a checkpoint.
+        reports make a checkpoint bad.
     lock : Lock
         The commits and files of the revisions; empty for a model that is not from the Hub.
     is_new : bool
@@ -47,17 +47,19 @@ class CheckpointSeries:
     is_new: bool = False
     hub_failure: str = ""
 
-    def list_condemned(self) -> dict[str, str]:
+    def list_bad_verdicts(self) -> dict[str, str]:
         """Return the verdicts on the bad checkpoints, by name."""
         return {
             name: format_verdict(checkpoint.verdict)
             for name, checkpoint in self.judgements.items()
-            if checkpoint.is_condemned
+            if checkpoint.is_bad
         }
 
-    def format_condemned(self) -> str:
+    def format_bad_checkpoints(self) -> str:
         """Write the names of the bad checkpoints and their verdicts in a row."""
-        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.list_condemned().items())
+        return ", ".join(
+            f"`{name}` ({verdict})" for name, verdict in self.list_bad_verdicts().items()
+        )
 
     def list_measured_checkpoints(self, *, include_flagged: bool) -> tuple[Checkpoint, ...]:
         """List the checkpoints that a run measures: the good ones, and if `include_flagged` the readable bad ones."""
@@ -65,7 +67,7 @@ class CheckpointSeries:
         unusable = {
             name for name in self.judgements if name in revisions and revisions[name].problem
         }
-        bad = unusable if include_flagged else {*self.list_condemned()}
+        bad = unusable if include_flagged else {*self.list_bad_verdicts()}
         return tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.name not in bad)
 
     def make_listing_job(self) -> ListingJob:
