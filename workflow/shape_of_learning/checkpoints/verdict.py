@@ -635,9 +635,9 @@ def judge_measurements(
 
     Notes
     -----
-    An infinite loss counts first: the weights are broken, whatever their owner, and speak against no other checkpoint. Then
-    tensors of equal names, types and shapes decide. Without them losses decide: if they are equal to the last bit, the
-    weights are equal, also in a wider type; if they differ by more than 0.01, the weights differ. This evidence
+    An infinite loss counts first: the weights are broken, whatever their owner, and speak against no other checkpoint.
+    Then tensors of equal names, types and shapes decide. Without them losses decide: if they are equal to the last bit,
+    the weights are equal, also in a wider type; if they differ by more than 0.01, the weights differ. This evidence
     replaces a report that was not yet confirmed.
     """
     judgements = {checkpoint.name: checkpoint for checkpoint in checkpoints}

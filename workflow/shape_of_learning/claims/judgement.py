@@ -172,7 +172,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     -------
     Judgement
         The judgement by the paper's estimators. If two estimators of the same quantity decide opposite verdicts, the
-        claim `depends on the estimator`. If too few values of the paper's estimators are free of suspicion, the other estimators
+        claim `depends on the estimator`. If too many values of the paper's estimators are suspect, the other estimators
         decide; if they do not, the claim is undecided.
 
     Raises
