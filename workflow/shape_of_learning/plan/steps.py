@@ -28,7 +28,7 @@ def choose(step_choice: Any, available_steps: Iterable[int]) -> list[int]:
     step_choice : str, dict or list
         ``training.steps`` of an entry: ``"all"``; ``"log"``, one step per doubling; ``{"log": 12}`` or
         ``{"linear": 20}``, that number of steps with an even ratio or difference of neighbours; or a list.
-    offered : iterable of int
+    available_steps : iterable of int
 
     Returns
     -------
