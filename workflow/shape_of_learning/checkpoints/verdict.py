@@ -473,7 +473,7 @@ def list_signatures(listing: Listing) -> list[tuple[str, ...]]:
 
 
 def hash_shards(listing: Listing) -> dict[str, str]:
-    """Return the hashes of the shards in both formats, by their names without the number of shards."""
+    """Return the hashes of the shards in both formats, by their names without their number; a lone file is no shard."""
     hashes = {}
     for files in (listing.files, listing.other_format):
         if len(files) > 1:

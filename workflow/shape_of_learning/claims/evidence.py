@@ -87,6 +87,23 @@ class LayerValues:
         """Values at the last checkpoint, shape (..., layers, 17)."""
         return self.values[..., -1, :, :]
 
+    def keep_checkpoints(self, places: Sequence[int] | np.ndarray) -> "LayerValues":
+        """Return the values of the checkpoints at some places, in this order; a place may occur more than once."""
+
+        def select(shares: np.ndarray | None) -> np.ndarray | None:
+            return None if shares is None else shares[places]
+
+        return replace(
+            self,
+            revisions=[self.revisions[place] for place in places],
+            steps=self.steps[places],
+            values=self.values[..., places, :, :],
+            near_duplicates=self.near_duplicates[places],
+            same_token=select(self.same_token),
+            n=self.n[places],
+            few_windows=select(self.few_windows),
+        )
+
     def keep_layers(self, is_kept: np.ndarray) -> "LayerValues":
         """Return the values of the layers for which `is_kept`, (layers,) of bool, is true; all must be defined."""
 
@@ -392,77 +409,123 @@ class ClaimData:
 
     def _select_curve(self, model: str, estimator: str) -> LayerValues | None:
         """Select the checkpoints and layers that the claim is about; None if none is left."""
-        key = (model, estimator, self.control) if self.control else (model, estimator)
-        curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
+        curve = self._find_curve(model, estimator)
         if curve is None:
             return None
-        is_on_training = self.claim.checkpoints == "training"
-        if not is_on_training and (high_loss := self._describe_high_loss(model)):
-            self.outside[model] = high_loss
+        if reason := self._describe_exclusion(model):
+            self.outside[model] = reason
             return None
-        if is_on_training and not self.control and self._has_one_checkpoint(model):
-            self.outside[model] = "one checkpoint"
-            return None
-        model_curve = self.evidence.curves.get((model, estimator))
-        if is_on_training and self.control and len(curve.steps) == 1 and model_curve:
-            curve = _repeat_control(curve, model_curve)
-        is_suspect = self._find_suspects(model, estimator, curve)
         is_in_claim = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
-        is_left_out = is_suspect & (not self.counts_suspects)
-        has_many_suspects = is_left_out[:, is_in_claim].mean(axis=-1) > MAX_SHARE_LEFT_OUT
+        is_suspect = self._find_suspects(model, estimator, curve)
+        places = self._select_checkpoints(model, estimator, curve, is_suspect[:, is_in_claim])
+        if not len(places):
+            return None
+        curve = curve.keep_checkpoints(places)
+        return self._select_layers(model, estimator, curve, is_in_claim, is_suspect[places])
+
+    def _find_curve(self, model: str, estimator: str) -> LayerValues | None:
+        """Find the values of a model, or of its control at the same steps; None if there are none."""
+        model_curve = self.evidence.curves.get((model, estimator))
+        if not self.control:
+            return model_curve
+        curve = self.evidence.controls.get((model, estimator, self.control))
+        is_on_training = self.claim.checkpoints == "training"
+        if curve and model_curve and is_on_training and len(curve.steps) == 1:
+            return _repeat_control(curve, model_curve)
+        return curve
+
+    def _describe_exclusion(self, model: str) -> str:
+        """Say why the claim is not about a model: it is hardly trained, or has one checkpoint; empty otherwise."""
+        if self.claim.checkpoints != "training":
+            return self._describe_high_loss(model)
+        return "one checkpoint" if not self.control and self._has_one_checkpoint(model) else ""
+
+    def _select_checkpoints(
+        self, model: str, estimator: str, curve: LayerValues, is_suspect: np.ndarray
+    ) -> np.ndarray:
+        """Select the checkpoints that the claim is about, without those at which many layers are suspect.
+
+        Parameters
+        ----------
+        model, estimator : str
+        curve : LayerValues
+        is_suspect : ndarray of bool, shape (checkpoints, layers)
+            Of the layers that the claim is about.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            The places of the checkpoints on the axis of checkpoints; n is 0 if too few are left.
+        """
+        is_on_training = self.claim.checkpoints == "training"
         places = np.array([len(curve.steps) - 1])
         if is_on_training:
             places = np.flatnonzero(self._find_training_steps(model, curve))
-        if number := int(is_suspect[places][:, is_in_claim].sum()):
+        has_many_suspects = is_suspect.mean(axis=-1) > MAX_SHARE_LEFT_OUT
+        has_many_suspects &= not self.counts_suspects
+        if number := int(is_suspect[places].sum()):
             left_out = ", left out" if has_many_suspects[places].any() else ""
-            self.suspects[model, estimator] = (
-                f"{number:,} of {is_suspect[places][:, is_in_claim].size:,}{left_out}"
-            )
+            self.suspects[model, estimator] = f"{number:,} of {is_suspect[places].size:,}{left_out}"
         places = places[~has_many_suspects[places]]
-        if not len(places):
-            return None
-        if is_on_training:
-            if (
-                unseen_part := self._describe_unseen(model, curve.steps[places])
-            ) and not self.control:
-                self.outside[model] = unseen_part
-                return None
-            if len(places) < 2:
-                return None
-        values = curve.values[..., places, :, :]
-        is_undefined = np.isnan(values[..., 0]).any(axis=tuple(range(values.ndim - 2)))
-        is_doubtful = is_in_claim & is_left_out[places].any(axis=0)
+        if not is_on_training or not len(places):
+            return places
+        unseen_part = self._describe_unseen(model, curve.steps[places])
+        if unseen_part and not self.control:
+            self.outside[model] = unseen_part
+            return places[:0]
+        return places if len(places) > 1 else places[:0]
+
+    def _select_layers(
+        self,
+        model: str,
+        estimator: str,
+        curve: LayerValues,
+        is_in_claim: np.ndarray,
+        is_suspect: np.ndarray,
+    ) -> LayerValues | None:
+        """Select the layers that the claim is about, and that are defined and not suspect at all checkpoints.
+
+        Parameters
+        ----------
+        model, estimator : str
+        curve : LayerValues
+            The values at the selected checkpoints.
+        is_in_claim : ndarray of bool, shape (layers,)
+        is_suspect : ndarray of bool, shape (checkpoints, layers)
+
+        Returns
+        -------
+        LayerValues or None
+            None if many layers are suspect, or none is defined.
+        """
+        is_doubtful = is_in_claim & is_suspect.any(axis=0) & (not self.counts_suspects)
         if is_doubtful.sum() > MAX_SHARE_LEFT_OUT * is_in_claim.sum():
             return None
-        is_in_claim &= ~is_doubtful  # a layer that is suspect at one step is left out at all steps
+        is_in_claim = is_in_claim & ~is_doubtful
+        estimates = curve.values[..., 0]
+        is_undefined = np.isnan(estimates).any(axis=tuple(range(estimates.ndim - 1)))
         is_kept = is_in_claim & ~is_undefined
         if not is_kept.any():
             return None
-        values = values[..., is_kept, :]
-        few_windows = None if curve.few_windows is None else curve.few_windows[places][:, is_kept]
-        if (is_in_claim & ~is_kept).sum() > MAX_SHARE_LEFT_OUT * is_in_claim.sum():
-            values = np.where(np.arange(values.shape[-1]) > 0, np.nan, values)
-            undefined_share = f"{is_in_claim.sum() - is_kept.sum()} of {is_in_claim.sum()} layers"
-            self.withheld[model, estimator] = undefined_share, MANY_UNDEFINED
-        elif (lacks_interval := np.isnan(values).any(axis=(*range(values.ndim - 3), -1))).any():
+        layers = int(is_in_claim.sum())
+        undefined_layers = layers - int(is_kept.sum())
+        curve = replace(curve.keep_layers(is_kept), undefined_layers=undefined_layers)
+        values, few_windows = curve.values, curve.few_windows
+        if undefined_layers > MAX_SHARE_LEFT_OUT * layers:
+            is_jackknife_value = np.arange(values.shape[-1]) > 0
+            self.withheld[model, estimator] = (
+                f"{undefined_layers} of {layers} layers",
+                MANY_UNDEFINED,
+            )
+            return replace(curve, values=np.where(is_jackknife_value, np.nan, values))
+        lacks_interval = np.isnan(values).any(axis=(*range(values.ndim - 3), -1))
+        if lacks_interval.any():
             is_few = few_windows is not None and few_windows[lacks_interval].all()
-            reason = FEW_WINDOWS_DECIDE if is_few else LACKING_GROUPS
             self.withheld[model, estimator] = (
                 f"{lacks_interval.sum():,} of {lacks_interval.size:,} values",
-                reason,
+                FEW_WINDOWS_DECIDE if is_few else LACKING_GROUPS,
             )
-        return replace(
-            curve,
-            revisions=[curve.revisions[place] for place in places],
-            steps=curve.steps[places],
-            layers=curve.layers[is_kept],
-            values=values,
-            near_duplicates=curve.near_duplicates[places][:, is_kept],
-            same_token=None if curve.same_token is None else curve.same_token[places][:, is_kept],
-            n=curve.n[places],
-            undefined_layers=int(is_in_claim.sum() - is_kept.sum()),
-            few_windows=few_windows,
-        )
+        return curve
 
     def _find_suspects(self, model: str, estimator: str, curve: LayerValues) -> np.ndarray:
         """Return which values are suspect by copies or by the width, as in figures, (checkpoints, layers) of bool."""
@@ -542,17 +605,8 @@ def describe_scope(claim: Claim) -> str:
 
 def _repeat_control(control: LayerValues, curve: LayerValues) -> LayerValues:
     """Repeat a control of one checkpoint, such as untrained weights, at all steps of a curve."""
-    places = [0] * len(curve.steps)
-    return replace(
-        control,
-        revisions=curve.revisions,
-        steps=curve.steps,
-        values=control.values[..., places, :, :],
-        near_duplicates=control.near_duplicates[places],
-        same_token=None if control.same_token is None else control.same_token[places],
-        n=control.n[places],
-        few_windows=None if control.few_windows is None else control.few_windows[places],
-    )
+    repeated_control = control.keep_checkpoints([0] * len(curve.steps))
+    return replace(repeated_control, revisions=curve.revisions, steps=curve.steps)
 
 
 def _average_draws(curve: LayerValues) -> np.ndarray:

@@ -430,8 +430,9 @@ class Settings(Section):
         names of entries of `models/*.yaml`; a gated model is left out with a note, unless there is a Hugging Face
         token whose account has accepted the licence
     bad_checkpoints
-        the treatment of revisions whose weights do not belong to their names: `skip` them and name them under the
-        figure, or `flag` them (measure them, and draw them as open diamonds)
+        the treatment of revisions whose weights do not belong to their names: `skip` them (figures name them below,
+        and those that hashes or reports show are not downloaded), or `flag` them (figures draw them as open
+        diamonds). Claims use neither
     keep_checkpoints
         keep downloaded and fine-tuned weights after they are measured
     training_steps
