@@ -19,7 +19,7 @@ from shape_of_learning.claims.claim import ClaimsJob, SpecificationsJob
 from shape_of_learning.embeddings.protocol import ChoicesJob
 from shape_of_learning.metrics.measure_entry import drop_labels_and_rules
 from shape_of_learning.plan.choices import RunGrid
-from shape_of_learning.plan.jobs import describe_sample
+from shape_of_learning.plan.jobs import describe_sampling
 
 CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
@@ -205,7 +205,7 @@ def make_specifications_job(claim):
         grid=choices.make_grid(claim),
         models=RUN.list_evidence_models(),
         near_duplicate_limits=collect_near_duplicate_limits(choices.measures),
-        sample=describe_sample([RUN.models[name] for name in choices.models], SETTINGS),
+        sample=describe_sampling([RUN.models[name] for name in choices.models], SETTINGS),
     )
 
 

@@ -136,13 +136,13 @@ def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
     job = ExplorerJob(
         models=tuple(ShownModel(name, name) for name in last_revisions),
         measures=make_shown_measures(find_measure(name).configure(name, {}) for name in names),
-        sample=_describe_sample(objects, text),
+        sample=_describe_windows(objects, text),
     )
     table = [dict(zip(ESTIMATE_COLUMNS, format_row(row), strict=True)) for row in rows]
     return write_page(read_content(job, table, find_all_sentences(objects, checkpoints)))
 
 
-def _describe_sample(rows: Sequence[Row], text: str) -> str:
+def _describe_windows(rows: Sequence[Row], text: str) -> str:
     """Describe the sample by its number of windows and, if known, its text."""
     numbers = [int(float(row["windows"])) for row in rows if row["windows"] not in ("", None)]
     if not numbers:

@@ -135,7 +135,7 @@ def describe_protocol(run: Run) -> list[str]:
         tokens += f" One vector is measured of each window: {vector}."
     exception = ", or all that massive tokens leave" * (measurement["massive_tokens"] == "drop")
     return [
-        f"{describe_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
+        f"{describe_sampling(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         "n is the number of vectors of a batch, a mean over batches. They hold at least "
         f"{measurement['batch_vectors']:,}{exception}; fewer than twice as many vectors are one batch. Intervals are "
         f"of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over "
@@ -149,7 +149,7 @@ def describe_protocol(run: Run) -> list[str]:
     ]
 
 
-def describe_sample(models: Iterable[Entry], settings: Mapping[str, Any]) -> str:
+def describe_sampling(models: Iterable[Entry], settings: Mapping[str, Any]) -> str:
     """Describe the number, the length and the text of the windows."""
     sampling = settings["sampling"]
     numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
@@ -189,7 +189,7 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
         options={**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
         caption=write_opening(figure, models, measures, run.settings),
         note=_describe_checkpoints(run, figure, names),
-        sample=sample or describe_sample(models, run.settings),
+        sample=sample or describe_sampling(models, run.settings),
         protocol=describe_measures(
             measure for measure in measures if measure.family == "dimension"
         ),
@@ -248,7 +248,7 @@ def make_explorer_job(run: Run) -> ExplorerJob:
             for m in models
         ),
         measures=make_shown_measures(run.all_measures.values()),
-        sample=describe_sample(models, run.settings),
+        sample=describe_sampling(models, run.settings),
         papers=tuple(
             _describe_paper(run, paper)
             for paper in main_paper_first
