@@ -10,9 +10,9 @@ OUTPUTS:
     <results>/pretrained/{model}/step{N}/         the same files of a pretraining, one folder per saved step
     <results>/finetuned/{model}/step{N}/          the same files of a fine-tuning; 16 steps are an epoch
     <results>/tables/training/{model}.csv         held-out losses and scores of the steps of a training
-STEPS: the plan of a run asks the Hub for revisions that no lock holds, and leaves out bad revisions. The start of the
-run writes the locks. fetch_checkpoint runs for each good revision, pretrain_model or finetune_model once per model, and
-judge_checkpoints after all checkpoints have been measured.
+STEPS: the plan of a run asks the Hub for revisions and main branches that no lock holds. The start of the run writes the
+locks. fetch_checkpoint runs for each good revision, and with `bad_checkpoints: flag` for each bad one that can be read;
+pretrain_model or finetune_model runs once per model, and judge_checkpoints after all checkpoints have been measured.
 """
 
 

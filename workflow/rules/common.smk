@@ -1,10 +1,13 @@
-"""The run that the configuration describes, and the functions by which all rules ask it.
+"""The run that the configuration describes, and the functions by which rules ask it.
 
 RUN (shape_of_learning/plan/run.py) has the models with their checkpoints and measures, and the tables that figures and
-claims read. Rules ask RUN by `ask_plan`, which calls a function with the values of wildcards.
+claims read. Many rules ask RUN by `ask_plan`, which calls a function with the values of wildcards and ends Snakemake
+with one sentence if the function raises an InputError. Other rules ask RUN in functions of their own.
 
-Rules nearer to a figure have a higher `priority`, so that the first figures are finished long before the last
-checkpoint is measured, and so that weights and hidden states are measured and removed before the next are written.
+The `priority` of a rule is 1 for a forward pass, 2 for measures of hidden states and null models, and 3 for gathered
+tables, verdicts on checkpoints, and figures. So the first figures are finished long before the last checkpoint is
+measured, and weights and hidden states are measured and removed before the next are written. Trainings and tasks have
+10, since many jobs wait for them. The other rules have none.
 """
 
 import hashlib
@@ -199,7 +202,10 @@ def list_weights_input(model, revision):
 
 
 def find_weights_folder(model, revision, inputs):
-    """Find the folder of a checkpoint, which is a resource and no parameter, since no number depends on it."""
+    """Find the folder of a checkpoint.
+
+    Rules pass it as a resource, not as a parameter: results do not depend on where the folder lies.
+    """
     entry = MODELS[model]
     if isinstance(entry, FolderEntry):
         return entry.local_folders[revision]
@@ -290,6 +296,7 @@ def make_measuring_protocol(model):
 
 # The measures of the matrices of a checkpoint.
 WEIGHT_MEASURES = [RUN.all_measures[name] for name in RUN.weight_measures]
+# All tables on the matrices and massive tokens of a checkpoint, or none.
 CHECKPOINT_TABLE_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
     for folder in dict.fromkeys(CHECKPOINT_TABLES.values())

@@ -3,7 +3,8 @@
 REQUIRED INPUTS: the table of estimates, other tables with curves, the verdicts on checkpoints and on claims; and, if
 choices of the analysis are judged, the choices that flip verdicts and the specification curves of all claims.
 OUTPUTS:
-    <results>/findings.txt      findings on the models that were not trained here, a sentence per line
+    <results>/findings.txt      findings on the models that were not trained here, or else on all models, a sentence
+                                per line
     <results>/explorer.html     the page, one file for a browser
 STEPS: write_findings, draw_explorer, and the target `explorer`.
 """

@@ -1,6 +1,6 @@
 """The tables that figures and readers use, from small files per checkpoint.
 
-REQUIRED INPUTS: the tidy tables of all checkpoints, and the measures of their matrices.
+REQUIRED INPUTS: the tidy tables of all checkpoints, the measures of their matrices, and their massive tokens.
 OUTPUTS:
     <results>/tables/{table}/{model}.csv  everything of one model: measurements (one row per batch), estimates (one
                                           row per value, with its interval), changes (between checkpoints) and
@@ -104,7 +104,7 @@ rule gather_model:
 
 
 rule gather_weights:
-    """Gather the measures of the matrices of one model over its checkpoints."""
+    """Gather the measures of the matrices of one model, or its massive tokens, over its checkpoints."""
     input:
         ask_plan(list_matrix_files, "kind", "model"),
     output:

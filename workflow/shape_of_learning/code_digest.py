@@ -23,7 +23,8 @@ def digest_code(script: str, *modules: str) -> str:
         ``"papers.linear.edit_blocks"``.
     *modules : str
         Modules that the script chooses at run time, such as ``"shape_of_learning.estimators.dimension"`` or
-        ``"papers.linear.figures"``. Of another package's module all files beside and below it count.
+        ``"papers.linear.figures"``. If a module belongs to another package, all Python files beside and below it
+        count; if it is a file outside of a package, that file alone counts.
 
     Returns
     -------

@@ -1,4 +1,7 @@
-"""The audit of a training: a verdict on each revision, by the hashes of files, or on request by tensors."""
+"""The audit of a training: a verdict on each revision or folder.
+
+The verdict rests on the hashes of files, on reports, on the manifests in folders, and on request on tensors.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +74,8 @@ def audit_series(
     """
     repositories = {checkpoint.repository for checkpoint in series.checkpoints}
     reports = [*series.known_bad, *list_reported_mistakes(repositories, series.last_step)]
-    # Hashes show that weights are equal, but only a report tells the step to which they belong.
+    # Of the atlas's reports, use only those that name the owner of weights, since hashes do not tell it. The audit
+    # checks the other faults itself. All reports of the entry are kept.
     reports = [
         report for report in reports if report.same_as is not None or report in series.known_bad
     ]

@@ -8,10 +8,12 @@ by :math:`u g` from a neighbour. Weights that moved as far would print the same 
 
 Four rules keep the product of these chances on the safe side:
 
-- The neighbour that differs least decides, of ``NEIGHBOURS`` on each side. If the training had other results between
-  the two steps, one of the two came back by chance, so the step with the larger differences decides.
-- A step right after its equal may have moved ``SLOWDOWN`` times less than its neighbours, and at the end of training
-  ``SLOWDOWN_AT_END`` times less, because a learning rate may fall to almost 0; and less by the ratio of the distances.
+- Each of the two steps is compared with up to ``NEIGHBOURS`` steps on each side, and the neighbour that differs least
+  decides. Of the two results, the smaller number of digits counts. If the training had other results between the two
+  steps, the larger number counts, because then one of the two came back by chance.
+- If no other result lies between the two steps, they may have moved ``SLOWDOWN`` times less than their neighbours, and
+  ``SLOWDOWN_AT_END`` times less at the end of training, because a learning rate may fall to almost 0. If a neighbour is
+  farther away than the two steps are from each other, its difference is reduced by the ratio of these distances.
 - Only the number that differs most counts for a task, since all numbers of a task come from the same answers.
 - Tasks move together, so that ``DEPENDENT_TASKS`` of them count as one.
 

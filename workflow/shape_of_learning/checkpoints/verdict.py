@@ -1,10 +1,11 @@
 """Which checkpoints of a training are what their names say, by their files, tensors and losses.
 
-Training changes weights. If several steps hold the same weights, at most one of them is what its name says, and a
-shard or tensor that a second step holds, too, is in the wrong place. Hashes do not tell the owner of equal weights. The
-last step of training and the published model, the main branch, own their weights, and a report in the model's entry
-may name another owner. Without a known owner no step of a group is ok. Only at the very start equal steps are right: a
-first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
+Training changes weights. Equal steps are right only at the very start, since a first update at learning rate 0 moves
+nothing (EleutherAI/gpt-neox#1373). Otherwise at most one of several steps with equal weights is what its name says.
+Hashes do not tell the owner of equal weights. The last step of training and the published model, the main branch, own
+their weights, and a report in the model's entry may name another owner. Without a known owner no step of a group is ok.
+A shard or tensor that several steps share is in the wrong place, unless it rarely or never changes, has not moved yet,
+or has stopped moving.
 
 Files of the same weights may differ, but their tensors do not. While a model trains its loss falls, apart from a slow
 start, ripples and spikes. A checkpoint with a loss far above its neighbours is broken; with a loss a little above them
@@ -291,9 +292,10 @@ def judge_listing(
 
     Notes
     -----
-    The main branch of a repository is the end of training if the repository holds the last step, or if the last step is
-    not among the checkpoints; if the last step is unknown, that of the repository with the latest checkpoint is. No
-    step but the last may hold the weights of such a branch.
+    Some main branches are the end of training. If the last step is among the checkpoints, it is the main branch of its
+    repository. If the last step is known but not among them, it is that of each repository. If the last step is
+    unknown, it is that of the repository with the latest checkpoint. No step but the last may hold the weights of such
+    a branch.
     """
     ordered_checkpoints = sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
     last = _find_last_of_training(ordered_checkpoints, listings, mains, last_step)
@@ -421,7 +423,9 @@ def set_verdicts(
 def judge_same_weights(
     members: Sequence[JudgedCheckpoint], ordered_names: Sequence[str], *, has_main: bool = False
 ) -> dict[str, Verdict]:
-    """Judge several checkpoints with the same weights: the owner keeps its verdict, the copies are not ok.
+    """Judge several checkpoints with the same weights: the owner keeps its verdict, the others are its copies.
+
+    At the start of training they are no copies: the first is ok, and the others have not moved yet.
 
     Parameters
     ----------

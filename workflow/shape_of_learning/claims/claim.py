@@ -145,7 +145,7 @@ class Claim:
         The rules for each verdict; see :mod:`shape_of_learning.claims.criteria`.
     numbers : mapping of str to str
         Words for each number of the statistic, ``NAME: DEFINITION`` or a name alone. If the statistic has only one
-        number, its key is ``value``.
+        number, criteria may leave out its name, and its key may be ``value``.
     conclusion : mapping
         The conclusion if the claim is `supported` or `contradicted`, as the end of a sentence that begins with the
         numbers; or a conclusion for each number that may contradict the claim.

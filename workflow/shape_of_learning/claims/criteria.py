@@ -7,8 +7,8 @@ A statistic returns *units*, such as models, each with named numbers that have b
 ``{number: NAME, not_above: X}``
     Also `not_below`: the interval does not lie beyond X. This criterion restricts others and shows nothing alone.
 
-A *rule* is a single criterion, a list of criteria that must all hold in the same unit (`all_of`), or a list of which at
-least one criterion must hold (`any_of`). Its key `in` says in how many units the rule must hold:
+A *rule* has one criterion or a list of criteria. All criteria of a list `all_of` must hold in the same unit. Of a list
+`any_of`, at least one must hold. The key `in` states the number of units in which the rule must hold:
 
     `all` (the default), `any`, a number of units, or a share of the units: `most` (more than half) or a number such as
     0.75. A share counts families, and the members of a family share its weight equally: five models of one suite are

@@ -78,10 +78,10 @@ class Judgement:
     cases : int
         The number of units: models, pairs of models, or all seeds of a training.
     estimate, low, high : float
-        The number that decides whether the claim is supported, over all units, with its 95 % interval. If all bounds
-        of `supported` are equal, this number must lie beyond the bound. Otherwise it is the least distance to a bound,
-        positive if the condition is met. Criteria with `not_above` and `not_below` do not count. NaN if nothing is
-        measured.
+        The number that decides whether the claim is supported, over all units, with its 95 % interval. If the criteria
+        of `supported` share one direction and one bound, it is compared with this bound. Otherwise it is the margin of
+        the condition, positive if the condition is met. Criteria with `not_above` and `not_below` do not count. NaN if
+        nothing is measured.
     smallest_visible : float
         The least distance at which the interval of an estimate excludes the bound.
     models, revisions, n, selections : tuple of str

@@ -43,14 +43,15 @@ HOW_TO_READ = (
     "A bound counts as passed only if the whole 95 % interval lies beyond it; a number without an interval is compared "
     "as it is. The interval of a model covers the choice of windows, that of several seeds the choice of seeds and "
     "windows, that of twins and fine-tunings the choice of seeds.",
-    "*Met* uses an interval that is widened for every model, layer, step or alternative that the criteria could pick. "
-    "So a criterion may not be met although the number's own interval lies beyond the bound.",
+    "*Met* is decided by a wider interval than the one shown, because the criteria may pick the best of several "
+    "models, layers, steps or alternatives. So a criterion may not be met although the interval shown lies beyond the "
+    "bound.",
     "A case is a model, a pair of models, or all seeds of one training; a family is one or several cases, such as the "
     "sizes of one suite.",
     "p is the chance that newly drawn windows or seeds give this verdict although the truth lies at the bound. Of "
     "many verdicts some have a small p by chance: `family.md` says how many of all verdicts of the run may be false.",
-    "*Support over all cases* is the number on which a supported claim rests: the quantity itself if all bounds are "
-    "equal, otherwise its least distance to a bound, which is positive if the bound is met.",
+    "*Support over all cases* is the number on which a supported claim rests: the quantity itself if all criteria "
+    "share one bound and one direction, otherwise the margin by which the criteria are met, negative if they are not.",
     "A verdict in brackets uses another score, or leaves out some tokens.",
     "A claim is *beyond* a null model, such as *untrained* weights, if the model meets the claim by more than the null "
     "model does. *No*: the null model meets the claim by itself, or by as much. *Not told*: the interval of the "

@@ -192,8 +192,8 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with a cell per layer and training step.
 
     Steps are on a logarithmic axis. The models of a row share their colours, which span the values of the blocks. The
-    embedding output has cells if its values hardly widen this span. Suspect values do not decide the colours, unless
-    all are suspect; colours then begin at 0.
+    embedding output has cells if its values hardly widen this span. Colours are logarithmic if this span is wide.
+    Suspect values do not decide the colours, unless all are suspect. Linear colours then begin at 0.
     """
     table = select_layers(inputs)
     models = dict(list(table.groupby("label", sort=False)))
@@ -246,9 +246,9 @@ def _select_cells(table: pd.DataFrame, measure: DrawnMeasure) -> pd.DataFrame:
 
 
 def _choose_norm(cells: pd.DataFrame) -> Normalize:
-    """Return a norm that spans the values that are not suspect; if all are suspect, it begins at 0.
+    """Return a norm that spans the values that are not suspect, logarithmic if they span a wide range.
 
-    The colours of suspect values then differ little.
+    If all values are suspect, a linear norm begins at 0, so that their colours differ little.
     """
     finite = cells[np.isfinite(cells["value"])]
     values = select_trusted(finite)

@@ -19,8 +19,8 @@ class HiddenStates(Protocol):
     Attributes
     ----------
     layers : int
-        Hidden states are 0, the embedding output, to `layers`. If the model has a final norm, the number after
-        `layers` is the last hidden state before it.
+        Hidden states are 0, the embedding output, to `layers`. With `last_layer` ``"both"``, the number after `layers`
+        is the last hidden state before the final norm; without a final norm it equals the last hidden state.
     rows : mapping of str to ndarray, shape (tokens,)
         ``token_ids``, ``positions``, ``windows`` and ``special`` of the rows.
     """

@@ -115,7 +115,8 @@ def measure(  # noqa: PLR0913 (keywords)
     window_tokens : int, optional
         Split texts into windows of this many tokens. By default a text longer than the model's context is an error.
     name, step : str, int
-        Cells of the columns ``model`` and ``step``; the name decides which vectors share a batch.
+        Cells of the columns ``model`` and ``step``. The name also seeds the shuffle that forms the batches for
+        dimensions, so another name gives slightly different dimensions.
     seed : int
         As in the configuration.
     batch_vectors : int

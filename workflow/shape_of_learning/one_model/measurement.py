@@ -212,7 +212,8 @@ def measure_checkpoint(
     name, revision : str
         The name and revision in the workflow's entry for this model.
     shuffle_name : str
-        The name that decides the batches of rows; with another model's name, the two are compared batch by batch.
+        The name that decides the batches for dimensions. With another model's name, the two are compared batch by
+        batch.
     progress : callable, optional
         Called with ``"windows"`` or ``"layers"``, the number of them that are done, and their total.
 
@@ -311,7 +312,7 @@ def measure_states(
     measures : sequence of Measure
     protocol : MeasuringProtocol
     checkpoint : CheckpointName
-        Its model may differ from the protocol's model, which decides the batches.
+        Its model may differ from the protocol's model, whose name decides the batches for dimensions.
     places : sequence of (int, str)
         Layers, and the state of the last one, as in :func:`.measure_layers`; by default all layers.
     threads : int, optional

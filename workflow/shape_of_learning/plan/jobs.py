@@ -1,4 +1,7 @@
-"""Make the parameters of jobs that draw and describe: figures, tables, the explorer, findings and reports."""
+"""Make the parameters of jobs that draw and describe: figures, tables, the explorer, findings and reports.
+
+rules/figures.smk makes the paths of a figure's inputs from :func:`list_models_by_table`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace

@@ -96,7 +96,7 @@ def resolve_checkpoints(
     ----------
     model : Entry
     lock_file : Path
-        The Hub is asked only for revisions that this file lacks.
+        The Hub is asked only for revisions and main branches that this file lacks.
     known_failure : str
         The reason why an earlier question to the Hub failed, so that it is not asked again.
     say : callable

@@ -444,7 +444,8 @@ class Settings(Section):
         labelled texts by name, made only if a fine-tuning needs them; see below
     figures
         a section. The name of a figure or table of `workflow/papers/*/paper.yaml` can be a further key, with a
-        list of the models that it shows, if `models` has them; or with `all`, the default
+        list of the models that it shows, or with `all`. Without this key, or if `models` has no model of the list,
+        it shows all models that it can, or as many as fit
     """
 
     run: Annotated[

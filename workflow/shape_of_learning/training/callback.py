@@ -387,7 +387,7 @@ class ShapeCallback(TrainerCallback):
     texts, **options
         Arguments of :class:`ShapeProbe`; the tokenizer is the trainer's if it has one.
     every : int
-        Steps between two measurements; the first is before training.
+        Steps between two measurements. A training that does not resume is also measured before its first step.
     manifest : bool
         Whether to write ``tensor_manifest.json``, with the digest of each tensor, into each saved checkpoint;
         ``shape-of-learning audit FOLDER`` compares the digests later.
