@@ -1,4 +1,4 @@
-"""Null models of the models in figures that draw them, which show a curve without training or without word order.
+"""Null models for the models of some figures. They show a curve without training or without word order.
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:

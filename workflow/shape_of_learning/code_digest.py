@@ -1,4 +1,4 @@
-"""A digest of the code that a job runs, so that an edited formula reruns what uses it, and a comment reruns nothing."""
+"""A digest of the code that a job imports, so that edited code reruns the job, and an edited comment reruns nothing."""
 
 import ast
 import hashlib

@@ -75,7 +75,7 @@ def describe_job(rule: str, wildcards: Mapping[str, str]) -> str:
 
 
 def describe_outputs(words: str, outputs: Iterable[str]) -> str:
-    """Describe a finished job by its words; if it measured layers, by the measures and layers in its tables."""
+    """Describe a finished job by its words, or by the measures and layers in its tables if it measured layers."""
     files = [file for output in map(Path, outputs) for file in [output, *output.rglob("*.csv")]]
     layers = {file: int(file.stem[6:]) for file in files if re.fullmatch(r"layer_\d+", file.stem)}
     rows = [row for file in layers for row in file.read_text(encoding="utf-8").splitlines()[1:]]

@@ -137,7 +137,7 @@ class Adjustment:
 
 
 def find_nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return for each row (n, d) the number of its nearest centre (c, d), int64 (n,); of equal centres the first."""
+    """Return the number of the nearest centre (c, d) of each row (n, d), int64 (n,); the first of equally near ones."""
     middle = centres.mean(axis=0)
     centres = centres - middle
     # These are squared distances less the squared length of the row, which is the same for all centres.

@@ -13,7 +13,7 @@ class TaskJob(NamedTuple):
     ----------
     model : str
     checkpoints : tuple of (str, int or None)
-        The revision of each checkpoint, which is also the name of its folder, and its step.
+        The revision of each checkpoint and its step. The folder of a checkpoint has the name of the revision.
     shape : Shape
     sampling : SamplingProtocol
         The seed, the precision and the last layer. Its number and length of windows are 0, since the texts are those

@@ -114,8 +114,8 @@ def correlation_with_loss(data: ClaimData, estimators: tuple[str], first_step: i
     Units
         Of each model, ``correlation``, the correlation of the residuals of both fits; ``isotropy_turns`` and
         ``quality_turns``, the largest distance of a step above both ends or below both ends of the curve, in standard
-        deviations of the fluctuation from step to step, which is estimated from second differences. If a curve only
-        rises, or only falls, this number is 0.
+        deviations of the fluctuation from step to step. This deviation is estimated from second differences. If a curve
+        only rises, or only falls, the number is 0.
     """
     losses = pd.concat(data.select_rows("verdicts").values())[["model", "revision", "loss"]]
     units = {}

@@ -107,7 +107,7 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
 
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str, y: str) -> list[Line2D]:
-    """Draw a line per kind of change, along the number of changed blocks; for order "alone" along the block."""
+    """Draw a line per kind of change against the number of changed blocks, or against the block for order "alone"."""
     scales.set_whole_ticks(axes.xaxis)
     x = table["blocks"].astype("int64") if order == "alone" else table["k"]
     table = table.assign(x=x).sort_values("x", kind="stable")

@@ -217,7 +217,7 @@ def choose_blocks(
     ----------
     order : str
     blocks : sequence of FittedBlock
-        The blocks, whose linearity or norm ratio decides the order; of equal blocks the earlier is first.
+        The blocks, whose linearity or norm ratio decides the order. If two are equal, the earlier block is first.
     most_blocks : int
         The largest number of changed blocks.
     """

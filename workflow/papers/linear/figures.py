@@ -278,7 +278,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
 def _tabulate_twins(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame:
     """Make a table with a row per twin and quantity: the values of the original and the twin, and their difference."""
     training = inputs.tables["training"]
-    # `last()` of pandas would skip a missing last loss, which is that of a training that diverged.
+    # `last()` of pandas would skip a missing last loss. A training that diverged has one.
     last = training.sort_values("step").groupby("model").tail(1).set_index("model")
     layer_means = means.set_index(["estimator", "model"])["value"]
     values = pd.concat([layer_means, pd.concat({"held_out_loss": last["held_out_loss"]})])

@@ -334,7 +334,7 @@ def concordance(data: ClaimData, estimators: Sequence[str]) -> Units:
         Of each model, ``direction``, the lesser of two agreed changes, from the first step to the middle step and from
         the middle step to the last; ``rank``, the agreed change that three quarters of the pairs of up to eight steps
         reach; ``shared``, the largest agreed change of a pair; and ``agreement``, the sum of the agreed changes of all
-        pairs over the sum of the mean sizes of the changes, which is 1 if the curves are proportional.
+        pairs over the sum of the mean sizes of the changes. If the curves are proportional, ``agreement`` is 1.
     """
     units = {}
     for name, (steps, curves, _) in _select_curves(data, *estimators).items():
@@ -374,8 +374,8 @@ def peak(
     Returns
     -------
     dict of str to BoundedNumber
-        ``height``; and ``one_peak``, the height less the deepest dip divided by `dip`, which is above zero if every
-        fall before the peak and every rise after it is smaller than its largest share of the height.
+        ``height``; and ``one_peak``, the height less the deepest dip divided by `dip`. ``one_peak`` is above zero if
+        every fall before the peak and every rise after it is smaller than its largest share of the height.
     """
     heights = []
     excesses = []
@@ -455,7 +455,7 @@ def _bound_rise_and_fall(
 
 
 def _find_end(data: ClaimData, model: str, steps: Sequence[float]) -> float:
-    """Return the last step of a training; if it is unknown, the last measured step."""
+    """Return the last step of a training, or the last measured step if it is unknown."""
     return max(data.models[model].last_step or 0, steps[-1])
 
 

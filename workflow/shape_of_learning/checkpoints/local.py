@@ -21,8 +21,8 @@ def find_local_checkpoint(path: str) -> Path:
     Parameters
     ----------
     path : str
-        The path of a folder, in which ``~`` is the user's home; or of a GGUF file, which is unpacked once into the
-        cache of the Hub's client. ``package:NAME/PATH`` is a path inside an installed package.
+        The path of a folder or of a GGUF file; ``~`` is the user's home. A GGUF file is unpacked once into the cache of
+        the Hub's client. ``package:NAME/PATH`` is a path inside an installed package.
 
     Raises
     ------

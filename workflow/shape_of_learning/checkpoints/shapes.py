@@ -154,7 +154,8 @@ def parse_shape(config: Mapping[str, Any], where: str) -> Shape:
     Returns
     -------
     Shape
-        The shape of the text model, if the model also reads images; of the encoder, if it is an encoder-decoder.
+        The shape of the model. If it also reads images, the shape of its text model; if it is an encoder-decoder, that
+        of its encoder.
 
     Raises
     ------

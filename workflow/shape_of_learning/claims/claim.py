@@ -343,8 +343,8 @@ class ClaimGrid:
     measures : mapping of str to Measure
         All measures of these models, by their names in tables.
     less : str
-        The difference between the first specification and the verdict on the claim's page, which has more data; empty
-        if both have the same.
+        The data that the verdict on the claim's page has, but the first specification lacks; empty if both have the
+        same.
     """
 
     claim: Claim

@@ -258,7 +258,7 @@ def _read_null_numbers(
 def _judge_reliable_values(
     claim: Claim, evidence: Evidence, substitutes: Mapping[str, str]
 ) -> Judgement:
-    """Judge without suspect values; if too few values are left, with suspect values, which decide nothing."""
+    """Judge without suspect values; if too few are left, use them for the numbers, and leave the claim undecided."""
     data = ClaimData(claim, evidence, substitutes)
     judgement = judge_data(claim, data)
     if not data.suspects or judgement.verdict not in UNJUDGED:
@@ -614,7 +614,7 @@ def _estimate_margin(
 
 
 def _explain_verdict(claim: Claim, verdict: ClaimVerdict, units: Units, families: Families) -> str:
-    """Describe in how many units criteria are met; without a verdict, describe the criteria that are not met."""
+    """Describe in how many units criteria are met, or which criteria are not met if there is no verdict."""
 
     def explain(condition_verdict: ClaimVerdict, *, lacking: bool) -> str:
         condition = claim.find_condition(condition_verdict)

@@ -375,7 +375,7 @@ def _describe_training(curve: LayerValues) -> str:
 
 
 def _describe_numbers(claim: Claim, judgement: Judgement) -> str:
-    """Describe the numbers that criteria use; for several units, their range."""
+    """Describe the numbers that criteria use, or their ranges over several units."""
     results = [result for result in judgement.results if not isnan(result.number.estimate)]
     if judgement.verdict == ClaimVerdict.CONTRADICTED:
         results = [r for r in results if r.is_met and _has_decided(judgement, r)]

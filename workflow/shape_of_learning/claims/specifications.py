@@ -46,7 +46,7 @@ class MeasuredChoices:
     tables : iterable of Path
         Tables of the jobs that measured checkpoints.
     verdicts : iterable of Path
-        ``tables/verdicts/{model}.csv``; of a model with verdicts, only good checkpoints count.
+        ``tables/verdicts/{model}.csv``. If a model has verdicts, only its good checkpoints count.
     """
 
     def __init__(

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from mwparserfromhell.definitions import URI_SCHEMES, is_parsable, is_single
 
 # At an unclosed mark the parser reads to the end, and then once more without the mark. Its time grows with the
-# characters that it reads twice; with this number a page takes seconds.
+# characters that it reads twice. A page with this number takes seconds.
 MOST_CHARACTERS_READ_TWICE = 3_000_000
 # On deeper levels the parser takes most marks for text, but follows braces until Python's stack is full.
 DEEPEST = 35
-# Marks in a line; with more of them, the parser's time grows with the square of their number.
+# Marks in a line. If there are more, the parser's time grows with the square of their number.
 MOST_QUOTES = 300
 MOST_LIST_MARKS = 40
 

@@ -56,7 +56,8 @@ class ForwardPass:
         Whether a pass leaves something in the model, such as the last states of RecurrentGemma, so that two threads
         would mix their states. :meth:`needs_windows_alone` finds it out.
     has_last_state : bool
-        Whether the latest pass returned a last hidden state; if not, the output of the last block takes its place.
+        Whether the latest pass returned a last hidden state. If it did not, the output of the last block takes its
+        place.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class ForwardPass:
         """Return whether padding or other windows of a batch change a window's hidden states.
 
         They do in architectures without a mask (FNet), or with convolutions or approximations that ignore it. Once per
-        model, the longest and the shortest window are run alone and together; if all windows have the same length, half
+        model, the longest and the shortest window are run alone and together. If all windows have the same length, half
         of one is the shortest. A difference beyond half of the digits of the model's precision is no rounding: most
         architectures differ by less than 1e-5 in float32, FNet by .1 or more.
 

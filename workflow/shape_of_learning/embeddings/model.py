@@ -98,7 +98,7 @@ def load_model(
     Returns
     -------
     base : transformers.PreTrainedModel
-        In evaluation mode; for an encoder-decoder, its encoder.
+        The model in evaluation mode, or the encoder of an encoder-decoder.
     head : LanguageModelHead or None
         None, with a line in the log, if the library has no head for the architecture, if the checkpoint lacks weights
         of the head, or if the model sees the next token before it predicts it.

@@ -98,7 +98,7 @@ def anisotropy_jackknife(
     -------
     value : float
     jackknife_values : ndarray of float64, shape (parts,)
-        NaN where undefined; with errors of at most a millionth of their standard deviation, or 1e-12.
+        NaN where undefined. Their errors are at most a millionth of their standard deviation, or 1e-12.
 
     Notes
     -----

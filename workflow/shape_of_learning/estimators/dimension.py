@@ -168,7 +168,7 @@ def gride(distances: ArrayLike, n1: int) -> float:
     distances : array_like or torch.Tensor, shape (m, at least 2 n1)
         From :func:`shape_of_learning.nearest_distances`, or vectors.
     n1 : int
-        Rank of the nearer neighbour, at least 1. It sets the scale; with 1, the ratios are those of
+        Rank of the nearer neighbour, at least 1. It sets the scale. If it is 1, the ratios are those of
         :func:`shape_of_learning.two_nn`, and d is m over the sum of their logarithms.
 
     Returns
@@ -316,8 +316,8 @@ def mle(distances: ArrayLike, k: int = 20, combine: str = "harmonic") -> float:
 
     Notes
     -----
-    Levina and Bickel average d(x), which in the exact model at k = 20 is 5.6 % too large. MacKay and Ghahramani average
-    its inverse, the maximum likelihood of all points together, which has no bias there.
+    Levina and Bickel average d(x). In the exact model at k = 20, this mean is 5.6 % too large. MacKay and Ghahramani
+    average the inverse of d(x). The result is the maximum likelihood of all points together, and has no bias there.
 
     References
     ----------

@@ -2,8 +2,8 @@ r"""Measures of a block, of the hidden states before it (X) and after it (Y), bo
 
 .. math:: \text{linearity}(X, Y) = 1 - \min_A \frac{\|\tilde X A - \tilde Y\|_F^2}{\|\tilde Y\|_F^2}
 
-with the centred matrices, which is the share of the variance of Y that least squares explains. The increment is Y - X,
-which the block adds to its input; its linearity is that of X -> Y - X. Further measures are the length of the
+with the centred matrices. It is the share of the variance of Y that least squares explains. The increment Y - X is what
+the block adds to its input, and its linearity is that of X -> Y - X. Further measures are the length of the
 increment, and the error of the linear fit for each token.
 
 Functions of X and Y raise ValueError if a matrix is not two-dimensional or holds NaN or infinity, or if their lengths
@@ -59,7 +59,7 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     Returns
     -------
     float
-        In [0, 1]; for noise, about r/(n-1) with the rank r of X. NaN if Y does not vary, or if n - 1 <= r, since any Y
+        In [0, 1]. Noise has about r/(n-1), with the rank r of X. NaN if Y does not vary, or if n - 1 <= r, since any Y
         is then an affine map of X.
 
     Notes
@@ -110,7 +110,7 @@ def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = N
     -----
     For independent vectors, :math:`a = 1 - (1 - s) (n - 1) / (n - 1 - r)` has no bias, with the score s and the rank r
     of X. Tokens of a window are alike, so that n counts for less, and a keeps a bias of about 1/n. With windows, the
-    value is :math:`2 a_n - a_{n/2}`, which has lost this bias (Quenouille, Biometrika 43, 1956). Here :math:`a_{n/2}`
+    value is :math:`2 a_n - a_{n/2}`, without this bias (Quenouille, Biometrika 43, 1956). Here :math:`a_{n/2}`
     is the mean of two values of a: of every second window, and of the other windows.
     """
     pair = Pair(X, Y, None if windows is None else read_windows(windows, np.shape(X)[0]))

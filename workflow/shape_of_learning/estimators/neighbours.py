@@ -17,8 +17,8 @@ from shape_of_learning.estimators.arrays import copy_to_host, namespace
 # Largest relative error of squared distances. It is 0.95e-9 for a distance, which leaves a part of the promised 1e-9 to
 # differences and square roots.
 ACCURACY = 1.9e-9
-# Products of up to 5792 vectors are computed at once, which needs half of the operations, since they are symmetric, and
-# then read in parts that fit into the cache. Products of more vectors are computed block by block.
+# Products of up to 5792 vectors are computed at once, with half of the operations, since they are symmetric, and then
+# read in parts that fit into the cache. Products of more vectors are computed block by block.
 ALL_BYTES = 2**28
 CACHE_BYTES = 2**20
 BLOCK_BYTES = 2**24

@@ -171,7 +171,7 @@ def isoscore(X: ArrayLike) -> float:
     Returns
     -------
     float
-        In [0, 1]; with n vectors at most (n - 2) / (d - 1). NaN also if d is 1.
+        In [0, 1], and at most (n - 2) / (d - 1) for n vectors. NaN also if d is 1.
 
     Notes
     -----

@@ -133,14 +133,14 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
         Whether to subtract the mean vector first.
     signs : {"one", "both"}
         An eigenvector's sign is arbitrary, but F(c) differs from F(-c). "one": the sign makes the projection on the
-        mean vector positive; if the projection is zero, as always after centring, the sign gives the larger F. "both":
+        mean vector positive. If the projection is zero, as always after centring, the sign gives the larger F. "both":
         c and -c both count. With a common offset "both" gives about twice the value of "one", so never compare the two.
 
     Returns
     -------
     float
-        At most 0, which is perfect isotropy. It depends on the scale of the vectors and, if eigenvalues are equal, on
-        the choice of the eigenvectors, which are then not unique.
+        At most 0, for perfect isotropy. It depends on the scale of the vectors. If eigenvalues are equal, eigenvectors
+        are not unique, and it depends on their choice.
 
     Raises
     ------

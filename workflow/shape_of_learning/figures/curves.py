@@ -30,7 +30,7 @@ MOST_SPAN = (
     2  # layer 0 has no colour if it would widen the span of the blocks by more than this factor
 )
 WIDE = 10  # values whose ratio is larger have a logarithmic scale
-LIGHT = 0.6  # marks are dark on cells above this share of the colours, which are light
+LIGHT = 0.6  # colours above this share are light, so marks on them are dark
 NO_VALUE = "0.9"  # a grey level
 GAP = 3  # points between step 0 and the others
 CELL_SHARE = 0.6  # the size of a mark over the smaller side of its cell

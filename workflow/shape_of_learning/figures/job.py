@@ -20,7 +20,7 @@ class DrawnModel:
     name : str
         The name in tables.
     label, family, role : str
-        The printed name, the family, which decides the colour, and ``decoder`` or ``encoder``.
+        The printed name; the family, by which its colour is chosen; and ``decoder`` or ``encoder``.
     revision : str or None
         The checkpoint that is drawn; None if the figure shows all checkpoints that the verdicts allow.
     width : int

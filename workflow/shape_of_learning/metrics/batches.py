@@ -33,7 +33,7 @@ class Batch:
     group_of : ndarray of int64, shape (n,)
         The group of each vector's window, from 0 to 15; -1 if there are no jackknife values.
     n_unique : int
-        Number of distinct vectors; for a block, of distinct inputs.
+        Number of distinct vectors, or of distinct inputs of a block.
     content : tuple, Pair, list of ndarray, NeighbourLists or None
         The arguments of the measures: the vectors, with or without their windows; the input and output of a block; the
         spectra of all vectors and of the vectors without each group; or neighbours. None if the hidden states hold

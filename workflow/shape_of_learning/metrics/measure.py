@@ -293,7 +293,7 @@ class Part:
 
 
 def choose_windows(variants: Iterable[SampleVariant], protocol: MeasuringProtocol) -> np.ndarray:
-    """Return the numbers, ascending, of all windows that a variant uses; without variants, of all windows."""
+    """Return the ascending numbers of the windows that variants use, or of all windows if there are no variants."""
     shares = (float(variant.windows_share) for variant in variants)
     groups = group_windows(protocol.windows, protocol.seed)
     return choose_first_windows(groups, max(shares, default=1.0))

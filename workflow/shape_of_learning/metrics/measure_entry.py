@@ -133,13 +133,13 @@ class Measure:
         all n vectors to their two nearest neighbours, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     has_interval : bool
-        Whether 95 % intervals of this measure are known to cover (docs/explanation/statistics.md); if not, tables have
-        no intervals.
+        Whether 95 % intervals of this measure are known to cover (docs/explanation/statistics.md). Tables have no
+        intervals of other measures.
     shrinks_jackknife : bool
-        Whether :func:`.combine_jackknife_values` shrinks the jackknife values of a measure of neighbours; if not, the
-        neighbours are recomputed and standard errors are upper bounds in the mean.
+        Whether :func:`.combine_jackknife_values` shrinks the jackknife values of a measure of neighbours. If it does
+        not, the neighbours are recomputed, and standard errors are upper bounds in the mean.
     has_jackknife : bool
-        Whether there are jackknife values; if not, there are no intervals.
+        Whether there are jackknife values, without which there are no intervals.
     moments : {"", "vectors", "increments"}
         The vectors whose second moments decide the measure: the hidden states (of a block, its outputs), or the
         increments of a block. There are no intervals if a few windows hold the variance in the leading direction of

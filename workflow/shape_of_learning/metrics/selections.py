@@ -65,7 +65,7 @@ def choose_rows(
     Returns
     -------
     ndarray of int64, shape (m,)
-        Ascending numbers of the chosen tokens; for means of windows, of the tokens in the means.
+        Ascending numbers of the chosen tokens, or of the tokens in the means of windows.
 
     Examples
     --------

@@ -323,7 +323,7 @@ class RunGrid:
         return " and ".join(reductions)
 
     def _choose_checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
-        """Choose the checkpoints of a model at which a claim is judged; of a long training, only some."""
+        """Choose the checkpoints of a model at which a claim is judged: all, or some of a long training."""
         if claim.checkpoints == "last":
             return [self.run.find_last_checkpoint(model)]
         bad = self.run.list_bad_verdicts(model)

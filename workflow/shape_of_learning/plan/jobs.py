@@ -200,7 +200,7 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
 
 
 def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -> str:
-    """Write the notes of models for a figure by step; for others, on models whose last checkpoint is bad."""
+    """Write the notes of models for a figure by step, or notes on bad last checkpoints for another figure."""
     if figure.draws_every_checkpoint:  # many models may have the same note
         return " ".join(filter(None, dict.fromkeys(run.models[name].note for name in names)))
     sentences = []

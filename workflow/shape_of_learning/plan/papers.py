@@ -318,7 +318,7 @@ class FigureEntry(TargetEntry):
 
 
 class TableEntry(TargetEntry):
-    """A table. Key `write` names a function as `draw` does; without `reads` the table shows entries with `table_1`."""
+    """A table. Key `write` names a function as `draw` does. A table without `reads` shows entries with `table_1`."""
 
     write: str
 

@@ -328,7 +328,7 @@ class Run:
         return self._estimators[model]
 
     def list_measures(self, model: str, revision: str, family: str = "") -> list[Measure]:
-        """List the measures of a checkpoint; of one family, or of all if `family` is empty."""
+        """List the measures of a checkpoint: those of one family, or all if `family` is empty."""
         measures = [
             self.measures[name] for name in self.list_estimators_by_checkpoint(model)[revision]
         ]

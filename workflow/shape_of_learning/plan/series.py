@@ -27,7 +27,7 @@ class CheckpointSeries:
     Attributes
     ----------
     model : Entry
-        With the whole shape, from the entry, the lock or the Hub; with the entry's shape if no revision is usable.
+        Its shape is completed from the lock or the Hub, unless no revision is usable.
     checkpoints : tuple of Checkpoint
     judgements : mapping of str to JudgedCheckpoint
         Name of a checkpoint -> its verdict by :func:`.judge_listing`. Without a listing from the Hub only published
@@ -266,7 +266,7 @@ def _list_main_branches(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[st
 
 
 def _judge_model(model: Entry, lock: Lock) -> CheckpointSeries:
-    """Judge the checkpoints of a model by a lock; by reports alone if the lock is empty."""
+    """Judge the checkpoints of a model by a lock, or by reports alone if the lock is empty."""
     checkpoints = list_checkpoints(model, lock) or list(model.checkpoints)
     last = model.last_step
     if (

@@ -33,9 +33,9 @@ def choose(step_choice: Any, available_steps: Iterable[int]) -> list[int]:
     Returns
     -------
     list of int
-        Ascending. Of a list, its available steps; with ``"all"``, every available step; otherwise the first and the
-        last available step, and between them the steps nearest to even spacing, each once. Step 0 has no logarithm:
-        ``"log"`` adds it to the evenly spaced steps, but ``{"log": 12}`` counts it.
+        Ascending. A list chooses its available steps, and ``"all"`` chooses every available step. Other values choose
+        the first and the last available step, and between them the steps nearest to even spacing, each once. Step 0 has
+        no logarithm: ``"log"`` adds it to the evenly spaced steps, but ``{"log": 12}`` counts it.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class OfferedSteps:
     def name_steps(
         self, checkpoints: Iterable[Checkpoint], branches: Iterable[str]
     ) -> list[Checkpoint]:
-        """Replace the names of checkpoints by those of their branches; without a branch a name stays."""
+        """Replace the names of checkpoints by those of their branches; keep the names of those without a branch."""
         branches_by_step = self._find_branches(branches)
         return [
             self.make_checkpoint(branches_by_step[checkpoint.step])
@@ -230,7 +230,7 @@ class OfferedSteps:
         return {*self.step_choice} <= self._find_branches(branches).keys()
 
     def _find_branches(self, branches: Iterable[str]) -> dict[int, str]:
-        """Find the branch of each step; of several branches, the one without leading zeros, or the first."""
+        """Find the branch of each step: the one without leading zeros if there are several, or else the first."""
         branches_by_step: dict[int, str] = {}
         for name in sorted(branches):
             step_and_tokens = self.template.read(name, self.tokens_per_step)
