@@ -133,7 +133,7 @@ def test_numbers_with_an_exponent_are_numbers(tmp_path):
     changes = {"models": ["mine"], "sampling": {"vectors_per_dimension": "2E-5"}}
     run = make_run(changes, tmp_path, {"mine": {**SIZE, "pretraining": recipe}})
     assert run.models["mine"].recipe["learning_rate"] == 1e-4
-    assert run.settings["sampling"]["vectors_per_dimension"] == 2e-5
+    assert run.settings.sampling.vectors_per_dimension == 2e-5
 
 
 def test_a_folder_with_too_large_a_step_is_refused(tmp_path):

@@ -211,14 +211,14 @@ def prepare_figure(target):
     inputs = FigureInputs(
         make_drawn_models(models, revisions),
         make_drawn_measures(measures),
-        write_opening(figure, models, measures, DEMO),
+        write_opening(figure, models, measures, RUN.settings),
         tables,
         sample=SAMPLE,
     )
     return (
         figure.draw,
         inputs,
-        {**figure.options, **{k: DEMO["figures"][k] for k in figure.settings}},
+        {**figure.options, **{k: getattr(RUN.settings.figures, k) for k in figure.settings}},
     )
 
 

@@ -21,12 +21,12 @@ from shape_of_learning.metrics.measure import (
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
 from shape_of_learning.metrics.protocol import MeasuringProtocol, Selection
 from shape_of_learning.metrics.selections import choose_measured_rows, divide_shuffled
-from shape_of_learning.plan.settings import choose_measures
+from shape_of_learning.plan.settings import Measurement, choose_measures
 from shape_of_learning.random_streams import random_stream
 
 WINDOWS, LENGTH = 48, 10
 PROTOCOL = MeasuringProtocol("m", windows=WINDOWS, seed=3, batch_vectors=100, neighbours=12)
-MEASUREMENT = {"parameters": {}, "batch_vectors": 100, "neighbours": 12}
+MEASUREMENT = Measurement(batch_vectors=100, neighbours=12)
 NAMES = ["anisotropy", "two_nn", "linearity", "linearity_without_first_token"]
 MEASURES = list(choose_measures(MEASUREMENT, NAMES).values())
 KEEP = ("keep", "drop")
@@ -168,8 +168,8 @@ def test_too_few_neighbours_in_other_windows_leave_a_measure_undefined():
     rows = {"windows": windows, "positions": np.arange(30), "token_ids": np.arange(30)}
     rows["special"] = np.zeros(30, bool)
     protocol = replace(PROTOCOL, windows=2, batch_vectors=30)
-    settings = MEASUREMENT | {"parameters": {"mom": {"k": 12}}}
-    measures = list(choose_measures(settings, ["mom", "two_nn"]).values())
+    measurement = MEASUREMENT.model_copy(update={"parameters": {"mom": {"k": 12}}})
+    measures = list(choose_measures(measurement, ["mom", "two_nn"]).values())
     parts = divide_sample(rows, [SampleVariant(same_window="drop")], measures, protocol)
     values = {
         row.estimator: row.value

@@ -9,11 +9,11 @@ from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import MEASURES, find_registered_measures
-from shape_of_learning.plan.settings import choose_measures
+from shape_of_learning.plan.settings import Measurement, choose_measures
 
 
 def choose_registered(*names, last_layer="both", **parameters):
-    measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": parameters}
+    measurement = Measurement(parameters=parameters)
     return choose_measures(measurement, names, last_layer)
 
 

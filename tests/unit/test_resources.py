@@ -7,9 +7,10 @@ import pytest
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.entries import Entry, read_entries, read_models
+from shape_of_learning.plan.settings import Sampling, Settings
 
 REPOSITORY = Path(__file__).parents[2]
-SETTINGS = read_yaml(REPOSITORY / "config/config.yaml")
+SETTINGS = Settings.model_validate(read_yaml(REPOSITORY / "config/config.yaml"))
 ENTRIES = read_entries(REPOSITORY / "config/models")
 RECIPE = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "seed": 0, "threads": 8}
 ENTRIES["tuned"] = "", {"finetuning": {"of": "llama-2-7b@main", "task": "sst2", **RECIPE}}
@@ -41,11 +42,11 @@ def test_requested_resources_grow_with_the_width(job):
 
 
 def test_vectors_per_dimension_give_a_wide_model_more_windows():
-    sampling = {"windows": 128, "window_characters": 512, "vectors_per_dimension": 16}
+    sampling = Sampling(windows=128, window_characters=512, vectors_per_dimension=16)
     for width, windows in ((512, 128), (768, 128), (4096, 640), (4097, 641)):
-        assert change_shape(MODEL, hidden_size=width).count_windows(sampling) == windows
-    assert MODEL.count_windows(SETTINGS["sampling"]) == 128  # as in the first paper
-    linear = {**SETTINGS, "sampling": sampling}
+        assert sampling.count_windows(width) == windows
+    assert SETTINGS.sampling.count_windows(4096) == 128  # as in the first paper
+    linear = SETTINGS.model_copy(update={"sampling": sampling})
     assert (
         needs.Work.make_work(MODEL, linear).tokens
         == 5 * needs.Work.make_work(MODEL, SETTINGS).tokens

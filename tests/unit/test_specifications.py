@@ -33,7 +33,7 @@ from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, SampleVariant
 from shape_of_learning.plan.choices import RunGrid, SpecificationGrid, thin_checkpoints
 from shape_of_learning.plan.run import add_defaults
-from shape_of_learning.plan.settings import choose_measures
+from shape_of_learning.plan.settings import Settings, choose_measures
 
 LAYERS = 4
 MODELS = {
@@ -68,7 +68,8 @@ def read_settings(**choices):
 
 def choose_for_claim(settings, *estimators):
     """Return the choices of a claim on some estimators."""
-    measures = choose_measures(settings["measurement"], estimators, "both")
+    settings = Settings.model_validate(settings)
+    measures = choose_measures(settings.measurement, estimators, "both")
     return SpecificationGrid(settings).make_claim_grid(
         replace(CLAIM, estimators=estimators), measures
     )
@@ -115,7 +116,7 @@ def test_the_settings_of_the_run_are_the_reference_and_listed_once():
 def test_estimators_that_need_more_neighbours_than_are_searched_are_left_out():
     settings = read_settings()
     settings["measurement"] |= {"neighbours": 20, "batch_vectors": 100}
-    grid = SpecificationGrid(settings)
+    grid = SpecificationGrid(Settings.model_validate(settings))
     assert set(grid.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
     # Names an estimator with 100 neighbours.
     assert grid.plan_claim(CLAIMS["estimators_agree"], MODELS) is None
@@ -125,7 +126,7 @@ def test_estimators_that_need_more_neighbours_than_are_searched_are_left_out():
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
-    grid = SpecificationGrid(read_settings())
+    grid = SpecificationGrid(Settings.model_validate(read_settings()))
     dimension_claim = replace(CLAIM, estimators=["two_nn"], min_models=1)
     twins = replace(CLAIM, models="twins")
     claim_on_models = replace(dimension_claim, models=["d", "missing"])
@@ -155,8 +156,9 @@ def test_a_long_training_is_thinned_evenly():
     ],
 )  # fmt: skip
 def test_unknown_names_in_choices_are_refused_with_their_key(choices, message):
+    settings = Settings.model_validate(read_settings(**choices))
     with pytest.raises(InputError, match=message):
-        RunGrid(SimpleNamespace(settings=read_settings(**choices), papers=PAPERS))
+        RunGrid(SimpleNamespace(settings=settings, papers=PAPERS))
 
 
 def compute_value(rows, estimator, layer, last_layer):

@@ -18,7 +18,7 @@ pretrain_model or finetune_model runs once per model, and judge_checkpoints afte
 
 def name_download(model, revision):
     """Name the place of a download that is kept, by a digest of the pinned hashes, so that no other run changes it."""
-    if not SETTINGS["keep_checkpoints"]:
+    if not SETTINGS.keep_checkpoints:
         return ""
     return name_shared_place(
         "checkpoints", f"{model}/{revision}", RUN.identify_weights(model, revision)
@@ -84,9 +84,7 @@ rule fetch_checkpoint:
     parameter, since the pinned hashes admit no other bytes.
     """
     output:
-        mark_temporary(
-            directory(f"{DOWNLOADS}/{{model}}/{{revision}}"), SETTINGS["keep_checkpoints"]
-        ),
+        mark_temporary(directory(f"{DOWNLOADS}/{{model}}/{{revision}}"), SETTINGS.keep_checkpoints),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
@@ -147,7 +145,7 @@ rule finetune_model:
         task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
         description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
-        steps=mark_temporary(directory("<results>/finetuned/{model}"), SETTINGS["keep_checkpoints"]),
+        steps=mark_temporary(directory("<results>/finetuned/{model}"), SETTINGS.keep_checkpoints),
         table="<results>/tables/training/{model}.csv",
     log:
         "<logs>/finetuned/{model}.log",

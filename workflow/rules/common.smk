@@ -79,12 +79,12 @@ hide_bars()  # the plan may import libraries that show progress bars
 RUN: Run = exit_on_input_error(plan_run, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
-SEED = SETTINGS["seed"]
+SEED = SETTINGS.seed
 
 
 # All results lie under results/, or in a folder of the run there.
 pathvars:
-    results=f"results/{SETTINGS['run']}" if SETTINGS["run"] else "results",
+    results=f"results/{SETTINGS.run}" if SETTINGS.run else "results",
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 
@@ -122,7 +122,7 @@ def match_any(names):
 
 
 wildcard_constraints:
-    source=match_any(SETTINGS["corpus"]["sources"]),
+    source=match_any(SETTINGS.corpus.sources),
     model=match_any(MODELS),
     revision=r"[^/]+",
     layer=r"\d+",
@@ -174,7 +174,7 @@ def explain_target(record):
 
 # --- The text ---------------------------------------------------------------------------------------
 
-_CORPUS = f"<results>/corpus/{SETTINGS['corpus']['source']}"
+_CORPUS = f"<results>/corpus/{SETTINGS.corpus.source}"
 CLEAN_CORPUS = {"text": f"{_CORPUS}/text.txt", "alphabet": f"{_CORPUS}/alphabet.json"}
 
 
@@ -221,11 +221,11 @@ def find_tokenizer_folder(model, weights):
 def make_sampling_protocol(model):
     """Make the protocol by which windows are drawn and run through a model."""
     return SamplingProtocol(
-        windows=MODELS[model].count_windows(SETTINGS["sampling"]),
-        window_characters=SETTINGS["sampling"]["window_characters"],
+        windows=SETTINGS.sampling.count_windows(MODELS[model].shape.hidden_size),
+        window_characters=SETTINGS.sampling.window_characters,
         seed=SEED,
-        precision=MODELS[model].precision or SETTINGS["forward"]["precision"],
-        last_layer=SETTINGS["forward"]["last_layer"],
+        precision=MODELS[model].precision or SETTINGS.forward.precision,
+        last_layer=SETTINGS.forward.last_layer,
     )
 
 
@@ -233,7 +233,7 @@ def count_forward_threads(wildcards):
     """Return the number of cores of a forward pass: one for a small model, which more cores would not make faster."""
     shape = MODELS[wildcards.model].shape
     is_large = 12 * shape.layers * shape.hidden_size**2 > 50_000_000
-    return SETTINGS["forward"]["threads"] if is_large else 1
+    return SETTINGS.forward.threads if is_large else 1
 
 
 # --- Resources of jobs ------------------------------------------------------------------------------
@@ -276,20 +276,20 @@ RUNTIME_PARAMS = {
 
 def make_measuring_protocol(model):
     """Make the protocol by which the hidden states of a model are measured."""
-    measurement = SETTINGS["measurement"]
+    measurement = SETTINGS.measurement
     return MeasuringProtocol(
         model=model,
-        windows=MODELS[model].count_windows(SETTINGS["sampling"]),
+        windows=SETTINGS.sampling.count_windows(MODELS[model].shape.hidden_size),
         seed=SEED,
-        batch_vectors=measurement["batch_vectors"],
-        neighbours=measurement["neighbours"],
+        batch_vectors=measurement.batch_vectors,
+        neighbours=measurement.neighbours,
         selection=Selection(
-            special_tokens=measurement["special_tokens"],
-            first_token=measurement["first_token"],
-            token_types=measurement["token_types"],
-            massive_tokens=measurement["massive_tokens"],
-            same_window=measurement["same_window"],
-            sequence=measurement["sequence"],
+            special_tokens=measurement.special_tokens,
+            first_token=measurement.first_token,
+            token_types=measurement.token_types,
+            massive_tokens=measurement.massive_tokens,
+            same_window=measurement.same_window,
+            sequence=measurement.sequence,
         ),
     )
 

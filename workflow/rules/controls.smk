@@ -15,7 +15,7 @@ from shape_of_learning.metrics.series import TablesJob
 def list_control_kinds(model, revision):
     """List the null models of a checkpoint; untrained weights are the same at all steps, so only the last has them."""
     last = RUN.list_control_checkpoints(model)[-1].name
-    kinds = SETTINGS["controls"]["kinds"]
+    kinds = SETTINGS.controls.kinds
     return tuple(kind for kind in kinds if kind != "untrained" or revision == last)
 
 

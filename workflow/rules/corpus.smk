@@ -12,34 +12,34 @@ STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 from shape_of_learning.corpus.fetch import find_local_file
 from shape_of_learning.corpus.job import CleaningJob, SourceJob
 
-SOURCES = SETTINGS["corpus"]["sources"]
+SOURCES = SETTINGS.corpus.sources
 
 
 def find_source_file(wildcards):
     """List the first address of a source as an input if it is a file here, so that a changed file is fetched again."""
-    file = find_local_file(SOURCES[wildcards.source]["urls"][0])
+    file = find_local_file(SOURCES[wildcards.source].urls[0])
     return [file] if file is not None and file.is_file() else []
 
 
 def name_pinned_source(wildcards):
     """Name the shared place of a source whose hash is configured; a source without a hash may differ between runs."""
     entry = SOURCES[wildcards.source]
-    pin = entry.get("sha256") or entry.get("git_blob") or ""
+    pin = entry.sha256 or entry.git_blob or ""
     return f"{name_shared_place('corpus', wildcards.source, pin)}.raw" if pin else ""
 
 
 def make_source_job(source):
     entry = SOURCES[source]
-    return SourceJob(source, entry.get("member"), entry.get("sha256"), entry.get("git_blob"))
+    return SourceJob(source, entry.member, entry.sha256, entry.git_blob)
 
 
 def make_cleaning_job(source):
     entry = SOURCES[source]
-    corpus = SETTINGS["corpus"]
+    corpus = SETTINGS.corpus
     return CleaningJob(
-        entry["format"],
-        alphabet_size=corpus["alphabet_size"] or entry.get("alphabet_size"),
-        first_bytes=corpus["first_bytes"],
+        entry.format,
+        alphabet_size=corpus.alphabet_size or entry.alphabet_size,
+        first_bytes=corpus.first_bytes,
     )
 
 
@@ -57,13 +57,13 @@ rule fetch_corpus:
     benchmark:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
-        source=match_any(name for name, entry in SOURCES.items() if "urls" in entry),
+        source=match_any(name for name, entry in SOURCES.items() if entry.urls),
     retries: 0  # the script itself tries again after temporary faults
     localrule: True
     conda:
         "../../envs/corpus.yaml"
     resources:
-        urls=lambda wildcards: "\n".join(SOURCES[wildcards.source]["urls"]),
+        urls=lambda wildcards: "\n".join(SOURCES[wildcards.source].urls),
         shared=name_pinned_source,
     params:
         job=ask_job(make_source_job, "source"),
@@ -80,7 +80,7 @@ rule write_python_topics:
     benchmark:
         "<benchmarks>/corpus/write_{source}.tsv"
     wildcard_constraints:
-        source=match_any(name for name, entry in SOURCES.items() if "builtin" in entry),
+        source=match_any(name for name, entry in SOURCES.items() if entry.builtin),
     localrule: True
     conda:
         "../../envs/corpus.yaml"
@@ -109,7 +109,7 @@ rule clean_corpus:
         runtime=lambda wildcards, threads, attempt: needs.estimate_cleaning(threads).runtime(
             attempt
         ),
-        origin=lambda wildcards: SOURCES[wildcards.source].get("urls", [wildcards.source])[0],
+        origin=lambda wildcards: (SOURCES[wildcards.source].urls or [wildcards.source])[0],
     params:
         code=lambda wildcards: digest_code("clean_corpus"),
         job=ask_job(make_cleaning_job, "source"),

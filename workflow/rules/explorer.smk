@@ -27,7 +27,7 @@ def list_further_tables():
 
 def list_choice_tables():
     """List the table of flipped verdicts and the specification curves of claims; empty if choices are not judged."""
-    if not SETTINGS["choices"]["judged"]:
+    if not SETTINGS.choices.judged:
         return []
     claims = plan_choices().claims
     curves = expand("<results>/figures/specification_{claim}.csv", claim=claims)

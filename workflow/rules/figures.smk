@@ -63,7 +63,7 @@ rule draw_figure:
     conda:
         "../../envs/figures.yaml"
     resources:
-        text=SETTINGS["corpus"]["source"],
+        text=SETTINGS.corpus.source,
     params:
         code=lambda wildcards: digest_code(
             "draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]

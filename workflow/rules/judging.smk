@@ -131,10 +131,10 @@ def name_specification(claim):
 def list_texts():
     """List the file of each text; a text that is no source of the corpus is read from the corpus of the run."""
     plan_choices()  # this refuses an unknown text
-    sources = SETTINGS["corpus"]["sources"]
+    sources = SETTINGS.corpus.sources
     return [
         f"<results>/corpus/{text}/text.txt" if text in sources else CLEAN_CORPUS["text"]
-        for text in dict.fromkeys(SETTINGS["choices"]["text"])
+        for text in dict.fromkeys(SETTINGS.choices.text)
     ]
 
 
@@ -153,7 +153,7 @@ def make_choices_job(model, revision):
     return ChoicesJob(
         RUN.find_weights(model, revision),
         RUN.find_checkpoint(model, revision).step,
-        texts=tuple(dict.fromkeys(SETTINGS["choices"]["text"])),
+        texts=tuple(dict.fromkeys(SETTINGS.choices.text)),
         sampling=replace(sampling, last_layer="both"),
         measures=drop_labels_and_rules(plan_choices().list_measures(model, revision)),
         protocol=make_measuring_protocol(model),

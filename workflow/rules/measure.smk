@@ -59,7 +59,7 @@ def digest_checkpoint(model, revision):
     return digest_measures("measure_checkpoint", measures)
 
 
-if SETTINGS["embeddings"]["dump"]:
+if SETTINGS.embeddings.dump:
 
     rule dump_embeddings:
         """Run the sampled windows through one checkpoint, store every layer and measure its loss.
@@ -73,7 +73,7 @@ if SETTINGS["embeddings"]["dump"]:
             **CHECKPOINT_TABLE_FILES,
             embeddings=mark_temporary(
                 directory("<results>/embeddings/{model}/{revision}"),
-                SETTINGS["embeddings"]["keep"],
+                SETTINGS.embeddings.keep,
             ),
             loss="<results>/losses/{model}/{revision}.csv",
             tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",

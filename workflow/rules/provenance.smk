@@ -27,7 +27,7 @@ def list_results(wildcards):
             for file in list_target_files(target)
         ),
         *all_claims,
-        *(exit_on_input_error(list_choice_results) if SETTINGS["choices"]["judged"] else []),
+        *(exit_on_input_error(list_choice_results) if SETTINGS.choices.judged else []),
         EXPLORER,
         FINDINGS,
     ]
@@ -40,7 +40,7 @@ def title_results():
         *(("tables", name) for name in WRITTEN_TABLES),
     ]
     titles = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
-    for claim in plan_choices().claims if SETTINGS["choices"]["judged"] else []:
+    for claim in plan_choices().claims if SETTINGS.choices.judged else []:
         titles[f"figures/specification_{claim}"] = name_specification(claim)
     for folder, name in targets:
         titles[f"{folder}/{name}"] = f"{RUN.name_in_paper(name)} of {RUN.find_paper(name).title}"
@@ -49,10 +49,10 @@ def title_results():
 
 def make_provenance_job():
     """Make the job that describes the run, from its plan."""
-    source = SETTINGS["corpus"]["source"]
+    source = SETTINGS.corpus.source
     papers = {RUN.find_paper(name).name for name in (*DRAWN_FIGURES, *WRITTEN_TABLES)}
     return ProvenanceJob(
-        name=SETTINGS["run"] or "",
+        name=SETTINGS.run or "",
         source=source,
         inputs=(
             f"corpus/{source}/alphabet.json",
@@ -65,7 +65,7 @@ def make_provenance_job():
         locks=tuple(str(RUN.lock_file(name)) for name in RUN.list_models("repository")),
         papers=tuple((paper.title, paper.citation) for paper in RUN.papers if paper.name in papers),
         titles=title_results(),
-        configuration=hide_secrets_in_settings(SETTINGS),
+        configuration=hide_secrets_in_settings(SETTINGS.dump()),
     )
 
 

@@ -17,14 +17,14 @@ from shape_of_learning.metrics.series import TablesJob
 
 # Measurements in memory have another folder than measurements of a dump: otherwise Snakemake would take the files of
 # one rule for outputs of the other rule, even if their protocols differ.
-MEASUREMENTS = "measurements" if SETTINGS["embeddings"]["dump"] else "measurements_in_memory"
+MEASUREMENTS = "measurements" if SETTINGS.embeddings.dump else "measurements_in_memory"
 
 
 def list_measurement_files(model):
     """List the measurements of all checkpoints: files per family and layer with a dump, else a folder."""
     estimators = RUN.list_estimators_by_checkpoint(model)
     folders = {revision: f"<results>/{MEASUREMENTS}/{model}/{revision}" for revision in estimators}
-    if not SETTINGS["embeddings"]["dump"]:
+    if not SETTINGS.embeddings.dump:
         return [folder for revision, folder in folders.items() if estimators[revision]]
     return [
         f"{folder}/{family}/layer_{layer}.csv"

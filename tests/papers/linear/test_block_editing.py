@@ -5,6 +5,7 @@ import re
 import pytest
 
 from papers.linear.resources import estimate_editing
+from papers.linear.settings import BlockEditing
 from plans import catch_refusal, make_run
 from shape_of_learning.plan.jobs import make_figure_job
 
@@ -27,9 +28,11 @@ def test_a_bad_section_is_refused_in_one_sentence(name):
 
 
 def test_missing_keys_have_their_defaults():
-    section = make_run({"block_editing": {"learning_rate": "2E-5"}}).settings["block_editing"]
-    assert section["learning_rate"] == 2e-5
-    assert section["orders"][-1] == "alone"
+    section = make_run({"block_editing": {"learning_rate": "2E-5"}}).settings.find_section(
+        BlockEditing
+    )
+    assert section.learning_rate == 2e-5
+    assert section.orders[-1] == "alone"
 
 
 @pytest.mark.long
@@ -84,8 +87,8 @@ def test_figures_of_changed_blocks_state_their_number_of_windows():
     ):
         words = make_figure_job(run, target).sample
         assert re.findall(r"\d+", words) == [
-            str(settings["block_editing"][key]),
-            str(settings["sampling"]["window_characters"]),
+            str(getattr(settings.find_section(BlockEditing), key)),
+            str(settings.sampling.window_characters),
         ]
-        assert settings["corpus"]["source"] == "python_topics"
+        assert settings.corpus.source == "python_topics"
         assert "of Python's documentation" in words

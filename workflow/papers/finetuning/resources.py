@@ -1,8 +1,5 @@
 """Estimate the memory and the time of the job that measures a fine-tuning on its task."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.resources import (
     EXAMPLE_TOKENS,
@@ -10,9 +7,10 @@ from shape_of_learning.plan.resources import (
     count_examples,
     estimate_checkpoint,
 )
+from shape_of_learning.plan.settings import Settings
 
 
-def estimate_task(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_task(model: Entry, settings: Settings, threads: int) -> Needs:
     """Estimate the needs of a job that measures the checkpoints of a fine-tuning one after the other."""
     tokens = sum(count_examples(model, settings).values()) * EXAMPLE_TOKENS
     memory, minutes = estimate_checkpoint(model, settings, threads, tokens)

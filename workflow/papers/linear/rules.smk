@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from papers.linear.job import Distillation, Editing, EditJob
 from papers.linear.resources import estimate_editing
+from papers.linear.settings import BlockEditing
 
 
 def ask_last_checkpoint(function):
@@ -20,9 +21,9 @@ def ask_last_checkpoint(function):
 
 def make_edit_job(model):
     """Make the job of the last checkpoint of a decoder, which must have `most_blocks` blocks or more."""
-    section = SETTINGS["block_editing"]
+    section = SETTINGS.find_section(BlockEditing)
     shape = MODELS[model].shape
-    most_blocks = section["most_blocks"]
+    most_blocks = section.most_blocks
     if shape.role != "decoder":
         raise InputError(
             f"model `{model}` is an {shape.role}, but only the blocks of decoders, which predict the next token, "
@@ -36,16 +37,16 @@ def make_edit_job(model):
     revision = RUN.find_last_checkpoint(model).name
     sampling = replace(make_sampling_protocol(model), windows=0, last_layer="after_final_norm")
     distillation = Distillation(
-        steps=section["distillation_steps"],
-        windows=section["distillation_windows"],
-        learning_rate=section["learning_rate"],
+        steps=section.distillation_steps,
+        windows=section.distillation_windows,
+        learning_rate=section.learning_rate,
     )
     editing = Editing(
-        fitting_windows=section["fitting_windows"],
-        evaluation_windows=section["evaluation_windows"],
+        fitting_windows=section.fitting_windows,
+        evaluation_windows=section.evaluation_windows,
         most_blocks=most_blocks,
-        orders=tuple(section["orders"]),
-        kinds=tuple(section["kinds"]),
+        orders=tuple(section.orders),
+        kinds=tuple(section.kinds),
         distillation=distillation,
     )
     return EditJob(RUN.find_weights(model, revision), sampling, editing)

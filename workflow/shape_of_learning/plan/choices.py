@@ -18,7 +18,7 @@ from shape_of_learning.metrics.measure_entry import (
 )
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.plan.run import Run, thin_checkpoints
-from shape_of_learning.plan.settings import choose_measures
+from shape_of_learning.plan.settings import Measurement, Settings, choose_measures
 from shape_of_learning.validation import make_unknown_name_error
 
 # Names of other choices, and of columns of the tables of specifications.
@@ -43,8 +43,7 @@ class SpecificationGrid:
 
     Parameters
     ----------
-    settings : mapping
-        The configuration, validated by its schema.
+    settings : Settings
 
     Attributes
     ----------
@@ -64,18 +63,20 @@ class SpecificationGrid:
         if a batch would be too small. The sentence names the key.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._choices, self._measurement = settings["choices"], settings["measurement"]
+    def __init__(self, settings: Settings) -> None:
+        self._choices, self._measurement = settings.choices, settings.measurement
         _check_samples(settings)
-        run_options = {"text": "own", "windows_share": "1", "batch_share": "1", **self._measurement}
+        run_options = {"text": "own", "windows_share": "1", "batch_share": "1"}
+        run_options |= dict(self._measurement)
         self.rows = {
-            name: _list_options(self._choices[name], run_options[name]) for name in ROW_CHOICES
+            name: _list_options(getattr(self._choices, name), run_options[name])
+            for name in ROW_CHOICES
         }
-        last_layer = settings["forward"]["last_layer"].replace("both", AFTER)
-        self.last_layer = _list_options(self._choices["last_layer"], last_layer)
+        last_layer = settings.forward.last_layer.replace("both", AFTER)
+        self.last_layer = _list_options(self._choices.last_layer, last_layer)
         self.variants: dict[str, Measure] = {}
         self.families: dict[str, dict[str, str]] = {}
-        for family, entries in self._choices["estimators"].items():
+        for family, entries in self._choices.estimators.items():
             key = f"configuration key `choices.estimators.{family}`"
             if family in RESERVED_NAMES:
                 raise InputError(f"{key} has the name of another choice or of a column; rename it")
@@ -92,11 +93,10 @@ class SpecificationGrid:
         bases: dict[str, str] = {}
         for entry in entries:
             base, parameters = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
-            run_parameters = self._measurement["parameters"].get(base, {})
-            measurement = {
-                **self._measurement,
-                "parameters": {base: {**run_parameters, **parameters}},
-            }
+            run_parameters = self._measurement.parameters.get(base, {})
+            measurement = self._measurement.model_copy(
+                update={"parameters": {base: {**run_parameters, **parameters}}}
+            )
             if not _has_enough_neighbours(base, measurement):
                 continue
             try:
@@ -153,7 +153,7 @@ class SpecificationGrid:
                 decided_by[name] = family if is_alone else name
                 options = [option for option, base in variants.items() if is_alone or base == name]
                 choices[decided_by[name]] = _put_first(name, options)
-        choices["average_over"] = _put_first(claim.average_over, self._choices["average_over"])
+        choices["average_over"] = _put_first(claim.average_over, self._choices.average_over)
         choices["last_layer"] = self.last_layer
         for name in fixed_choices & choices.keys():
             choices[name] = choices[name][:1]
@@ -180,20 +180,20 @@ class SpecificationGrid:
         return replace(grid, models=list(grid_models), measures=measures)
 
 
-def _check_samples(settings: Mapping[str, Any]) -> None:
-    choices, measurement = settings["choices"], settings["measurement"]
-    text_names = ("own", "resampled", *settings["corpus"]["sources"])
-    for text in choices["text"]:
+def _check_samples(settings: Settings) -> None:
+    choices, measurement = settings.choices, settings.measurement
+    text_names = ("own", "resampled", *settings.corpus.sources)
+    for text in choices.text:
         if text not in text_names:
             raise make_unknown_name_error(
                 text, text_names, "text", "configuration key `choices.text`"
             )
-    if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
+    if {"own", source := settings.corpus.source} <= set(choices.text):
         raise InputError(
             f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove one"
         )
-    share, neighbours = min(choices["batch_share"]), measurement["neighbours"]
-    if (smallest := share * measurement["batch_vectors"]) <= neighbours:
+    share, neighbours = min(choices.batch_share), measurement.neighbours
+    if (smallest := share * measurement.batch_vectors) <= neighbours:
         raise InputError(
             f"configuration key `choices.batch_share` has {share:g}, which makes batches of {smallest:.0f} "
             f"vectors, but the neighbour search looks for {neighbours} others (`measurement.neighbours`); raise it"
@@ -209,15 +209,15 @@ def _put_first(first: str, options: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([first, *options]))
 
 
-def _has_enough_neighbours(name: str, measurement: Mapping[str, Any]) -> bool:
+def _has_enough_neighbours(name: str, measurement: Measurement) -> bool:
     """Return whether the run searches as many neighbours as an estimator needs."""
     if name not in list_measure_names():
         return True
     measure = find_measure(name)
     neighbours: Any = measure.neighbours
     if isinstance(neighbours, str):
-        neighbours = {**measure.parameters, **measurement["parameters"].get(name, {})}[neighbours]
-    return not isinstance(neighbours, int) or neighbours <= measurement["neighbours"]
+        neighbours = {**measure.parameters, **measurement.parameters.get(name, {})}[neighbours]
+    return not isinstance(neighbours, int) or neighbours <= measurement.neighbours
 
 
 class RunGrid:
@@ -231,7 +231,7 @@ class RunGrid:
 
     def __init__(self, run: Run) -> None:
         self.run, self.settings = run, SpecificationGrid(run.settings)
-        names, papers = [paper.name for paper in run.papers], run.settings["choices"]["papers"]
+        names, papers = [paper.name for paper in run.papers], run.settings.choices.papers
         for paper in papers or ():
             if paper not in names:
                 raise make_unknown_name_error(
@@ -318,7 +318,7 @@ class RunGrid:
             for name, checkpoints in good_checkpoints.items()
         ):
             reductions.append(
-                f"{self.run.settings['choices']['checkpoints']} checkpoints of a model at most"
+                f"{self.run.settings.choices.checkpoints} checkpoints of a model at most"
             )
         return " and ".join(reductions)
 
@@ -331,7 +331,7 @@ class RunGrid:
             c for c in self.run.list_checkpoints(model) if c.step is not None and c.name not in bad
         ]
         return (
-            thin_checkpoints(good_checkpoints, self.run.settings["choices"]["checkpoints"])
+            thin_checkpoints(good_checkpoints, self.run.settings.choices.checkpoints)
             if len(good_checkpoints) > 1
             else []
         )

@@ -1,6 +1,5 @@
 """Read the entries of models in ``config/models/*.yaml``, and list their checkpoints."""
 
-import math
 import re
 from abc import abstractmethod
 from collections import Counter
@@ -274,8 +273,6 @@ ARCHITECTURE_COLUMNS = {
     "gpt_neox": {"activation": "GELU", "position_embedding": "rotary", "tied_embeddings": False},
     "bert": {"activation": "GELU", "position_embedding": "learned", "tied_embeddings": True},
 }
-# An upper limit for the mean of English text; the demo's tokenizer has 3.9.
-MAX_CHARACTERS_PER_TOKEN = 5
 
 
 class Entry(Section):
@@ -466,12 +463,6 @@ class Entry(Section):
             is_from_scratch=self.kind in ("repository", "pretraining"),
             **self.treatment,
         )
-
-    def count_windows(self, sampling: Mapping[str, Any]) -> int:
-        """Count the windows of the model by section `sampling`; a wide model may have more."""
-        vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
-        windows = vectors * MAX_CHARACTERS_PER_TOKEN / sampling["window_characters"]
-        return max(sampling["windows"], math.ceil(windows))
 
     def complete_shape(self, checkpoint_shape: Shape) -> Self:
         """Fill gaps of the entry from the shape of a checkpoint; refuse a contradiction."""

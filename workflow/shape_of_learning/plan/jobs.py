@@ -26,6 +26,7 @@ from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.plan.papers import FigureEntry, Paper, sort_by_family_and_size
 from shape_of_learning.plan.run import Run
+from shape_of_learning.plan.settings import Corpus, Settings
 from shape_of_learning.words import capitalise
 
 DROPPED_TOKENS = {
@@ -59,10 +60,7 @@ def make_drawn_models(
 
 
 def write_opening(
-    figure: FigureEntry,
-    models: Sequence[Entry],
-    measures: Sequence[Measure],
-    settings: Mapping[str, Any],
+    figure: FigureEntry, models: Sequence[Entry], measures: Sequence[Measure], settings: Settings
 ) -> str:
     """Write the part of a caption that does not depend on tables.
 
@@ -78,7 +76,7 @@ def write_opening(
         "measures": _list_labels([measure.label for measure in measures]),
         "models": _list_labels(curves),
     }
-    return _fill_in_settings("caption", figure.caption, {**settings, **labels})
+    return _fill_in_settings("caption", figure.caption, settings, **labels)
 
 
 def describe_measures(measures: Iterable[Measure]) -> str:
@@ -95,10 +93,12 @@ def describe_measures(measures: Iterable[Measure]) -> str:
     return " ".join(sentences)
 
 
-def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
-    """Fill settings into a sentence of a paper.yaml."""
+def _fill_in_settings(key: str, words: str, settings: Settings, **labels: str) -> str:
+    """Fill settings and labels into a sentence of a paper.yaml; the name of a built-in text becomes words."""
+    values = settings.model_dump()
+    values["corpus"]["source"] = _name_text(settings.corpus)
     try:
-        return words.format(**_name_text(settings))
+        return words.format(**values | labels)
     except (KeyError, ValueError) as error:
         raise InputError(
             f"the {key} {words!r} has {error}, which is neither a setting of the configuration nor `models` nor "
@@ -106,12 +106,9 @@ def _fill_in_settings(key: str, words: str, settings: Mapping[str, Any]) -> str:
         ) from None
 
 
-def _name_text(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the name of the corpus in settings by words if its text is built in."""
-    corpus = settings["corpus"]
-    source = corpus.get("sources", {}).get(corpus["source"], {})
-    words = BUILTIN_TEXTS.get(source.get("builtin"), corpus["source"])
-    return {**settings, "corpus": {**corpus, "source": words}}
+def _name_text(corpus: Corpus) -> str:
+    """Name the source of the corpus, or describe it in words if it is built in."""
+    return BUILTIN_TEXTS.get(corpus.sources[corpus.source].builtin or "", corpus.source)
 
 
 def _list_labels(labels: Sequence[str]) -> str:
@@ -122,44 +119,47 @@ def _list_labels(labels: Sequence[str]) -> str:
 
 def describe_protocol(run: Run) -> list[str]:
     """Describe the sample, tokens, batches, intervals and measures that all figures of a run share."""
-    measurement = run.settings["measurement"]
+    measurement = run.settings.measurement
     models = [run.models[name] for name in run.measured_models]
-    last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
+    last_layer = run.settings.forward.last_layer.replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
-    dropped_tokens = [words for key, words in DROPPED_TOKENS.items() if measurement[key] == "drop"]
+    dropped_tokens = [
+        words for key, words in DROPPED_TOKENS.items() if getattr(measurement, key) == "drop"
+    ]
     tokens = "All tokens are measured, special ones and first ones, too."
     if dropped_tokens:
         tokens = f"Left out of the tokens: {' and '.join(dropped_tokens)}."
-    if measurement["same_window"] == "drop":
+    if measurement.same_window == "drop":
         tokens += " Neighbours in the window of a vector itself do not count."
-    if measurement["token_types"] == "one":
+    if measurement.token_types == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
-    if vector := SEQUENCES.get(measurement["sequence"], ""):
+    if vector := SEQUENCES.get(measurement.sequence, ""):
         tokens += f" One vector is measured of each window: {vector}."
-    exception = ", or all that massive tokens leave" * (measurement["massive_tokens"] == "drop")
+    exception = ", or all that massive tokens leave" * (measurement.massive_tokens == "drop")
     return [
         f"{describe_sampling(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
         "n is the number of vectors of a batch, a mean over batches. They hold at least "
-        f"{measurement['batch_vectors']:,}{exception}; fewer than twice as many vectors are one batch. Intervals are "
+        f"{measurement.batch_vectors:,}{exception}; fewer than twice as many vectors are one batch. Intervals are "
         f"of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over "
         "batches, in the column batch_sd where there are several.",
         describe_measures(run.all_measures.values()),
         *(
-            f"{paper.title}: {paper.protocol.format(**_name_text(run.settings))}"
+            f"{paper.title}: {_fill_in_settings('protocol', paper.protocol, run.settings)}"
             for paper in run.papers
             if paper.protocol and {*paper.figures, *paper.tables} & {*run.shown_models}
         ),
     ]
 
 
-def describe_sampling(models: Iterable[Entry], settings: Mapping[str, Any]) -> str:
+def describe_sampling(models: Iterable[Entry], settings: Settings) -> str:
     """Describe the number, the length and the text of the windows."""
-    sampling = settings["sampling"]
-    numbers = {model.count_windows(sampling) for model in models} or {sampling["windows"]}
+    sampling = settings.sampling
+    widths = [model.shape.hidden_size for model in models]
+    numbers = {sampling.count_windows(width) for width in widths} or {sampling.windows}
     windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
-    characters = sampling["window_characters"]
-    source = _name_text(settings)["corpus"]["source"]
-    vector = SEQUENCES.get(settings["measurement"]["sequence"], "")
+    characters = sampling.window_characters
+    source = _name_text(settings.corpus)
+    vector = SEQUENCES.get(settings.measurement.sequence, "")
     return f"{windows} windows of {characters} characters of {source}{vector and f', {vector} of each'}"
 
 
@@ -189,7 +189,10 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
         function=figure.draw,
         models=make_drawn_models(models, last),
         measures=make_drawn_measures(measures),
-        options={**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
+        options={
+            **figure.options,
+            **{k: getattr(run.settings.figures, k) for k in figure.settings},
+        },
         caption=write_opening(figure, models, measures, run.settings),
         note=_describe_checkpoints(run, figure, names),
         sample=sample or describe_sampling(models, run.settings),

@@ -515,7 +515,7 @@ def choose_papers(
     names : sequence of str or None
         Key ``papers`` of the configuration; None for the papers with a target in `models_by_target`.
     models_by_target : mapping
-        Section ``figures`` of the configuration.
+        The models of figures in section ``figures``.
     papers : sequence of Paper
 
     Raises
@@ -575,7 +575,7 @@ def choose_target_models(
     Parameters
     ----------
     models_by_target : mapping
-        Section ``figures`` of the configuration. If it names no model of the run for a target, the target shows all
+        The models of figures in section ``figures``. If it names no model of the run for a target, the target shows all
         models that it can, or as many as fit.
     targets : mapping of str to TargetEntry
     models : mapping of str to Entry

@@ -5,12 +5,13 @@ machine. Memory is in megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from shape_of_learning.metrics.measure_entry import count_searched_neighbours
 from shape_of_learning.plan.entries import Entry, PretrainingEntry
+from shape_of_learning.plan.settings import Settings
+from shape_of_learning.tasks.entry import SplitName
 
 MB = 1e6
 LARGEST_VOCABULARY = 250_880  # of BLOOM; assumed if an entry does not state the vocabulary
@@ -25,7 +26,8 @@ CORE_FLOPS, BYTES_PER_SECOND = 2e10, 10e6
 START_MINUTES, CLEANING_MINUTES = 5, 30
 PARTS = 17  # measurements of a batch: of all windows, and without each of sixteen groups
 EXAMPLE_TOKENS = 128  # of an example of a task, including its padding
-EXAMPLES = {"train": 10_000, "held_out": 2_000}  # of a task whose entry does not limit them
+# The examples of a task whose entry does not limit them.
+EXAMPLES: dict[SplitName, int] = {"train": 10_000, "held_out": 2_000}
 
 
 class Needs(NamedTuple):
@@ -61,13 +63,15 @@ class Work:
     tokens: int
 
     @classmethod
-    def make_work(cls, model: Entry, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
+    def make_work(cls, model: Entry, settings: Settings, tokens: int = 0) -> "Work":
         """Make the work of a model on a sample of some tokens; by default on the windows of the run."""
         return cls(
             model.shape.layers,
             model.shape.hidden_size,
             model.vocabulary or LARGEST_VOCABULARY,
-            tokens or model.count_windows(settings["sampling"]) * count_window_tokens(settings),
+            tokens
+            or settings.sampling.count_windows(model.shape.hidden_size)
+            * count_window_tokens(settings),
         )
 
     @property
@@ -86,9 +90,7 @@ def estimate_cleaning(threads: int) -> Needs:
     return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
 
 
-def estimate_forward(
-    model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
-) -> Needs:
+def estimate_forward(model: Entry, settings: Settings, threads: int, tokens: int = 0) -> Needs:
     """Estimate the needs of a forward pass that writes its states.
 
     In memory: the weights, twice while they are read; the states of a window batch per thread, and of another batch
@@ -103,19 +105,17 @@ def estimate_forward(
     return Needs(TORCH_MB + CUDA_MB + 4 * values / MB, seconds / 60)
 
 
-def estimate_layer(
-    model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
-) -> Needs:
+def estimate_layer(model: Entry, settings: Settings, threads: int, tokens: int = 0) -> Needs:
     """Estimate the needs of all measures of a layer or block: neighbours, spectra and fits.
 
     Spectra and fits are repeated without each group of windows. In memory: the layer, a few batches as float64, all
     products of a batch or a few matrices of the width, and several lists of neighbours of a batch.
     """
-    work, measurement = Work.make_work(model, settings, tokens), settings["measurement"]
-    d, size = work.width, measurement["batch_vectors"]
+    work, measurement = Work.make_work(model, settings, tokens), settings.measurement
+    d, size = work.width, measurement.batch_vectors
     vectors, side, batches = min(work.tokens, 2 * size), min(d, size), max(1, work.tokens // size)
     products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
-    lists = (36 * work.tokens + 96 * vectors) * count_searched_neighbours(measurement["neighbours"])
+    lists = (36 * work.tokens + 96 * vectors) * count_searched_neighbours(measurement.neighbours)
     searches = 2 * work.tokens * size * d
     spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
     fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
@@ -123,9 +123,7 @@ def estimate_layer(
     return Needs(memory, (searches + spectra + fits) / CORE_FLOPS / 60)
 
 
-def estimate_checkpoint(
-    model: Entry, settings: Mapping[str, Any], threads: int, tokens: int = 0
-) -> Needs:
+def estimate_checkpoint(model: Entry, settings: Settings, threads: int, tokens: int = 0) -> Needs:
     """Estimate the needs of a forward pass that keeps its states in memory, and of all their measures.
 
     `threads` layers are measured at a time, after the weights have left the memory.
@@ -138,14 +136,14 @@ def estimate_checkpoint(
     return Needs(memory, forward.minutes + rounds * layer.minutes)
 
 
-def estimate_controls(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_controls(model: Entry, settings: Settings, threads: int) -> Needs:
     """Estimate the needs of the forward passes and measures of all null models, one after the other."""
     checkpoint = estimate_checkpoint(model, settings, threads)
-    repetitions = 1 + len(settings["controls"]["kinds"])
+    repetitions = 1 + len(settings.controls.kinds)
     return checkpoint._replace(minutes=repetitions * checkpoint.minutes)
 
 
-def estimate_training(model: Entry, settings: Mapping[str, Any], threads: int) -> Needs:
+def estimate_training(model: Entry, settings: Settings, threads: int) -> Needs:
     """Estimate the needs of a pretraining, or of a fine-tuning with an evaluation at each saved step."""
     recipe = model.recipe
     if isinstance(model, PretrainingEntry):
@@ -166,14 +164,14 @@ def estimate_training(model: Entry, settings: Mapping[str, Any], threads: int) -
     )
 
 
-def count_window_tokens(settings: Mapping[str, Any]) -> int:
+def count_window_tokens(settings: Settings) -> int:
     """Bound the number of tokens of a window."""
-    return math.ceil(settings["sampling"]["window_characters"] / CHARACTERS_PER_TOKEN)
+    return math.ceil(settings.sampling.window_characters / CHARACTERS_PER_TOKEN)
 
 
-def count_examples(model: Entry, settings: Mapping[str, Any]) -> dict[str, int]:
+def count_examples(model: Entry, settings: Settings) -> dict[SplitName, int]:
     """Bound the numbers of examples of the task that a model is fine-tuned on, by split."""
-    return {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
+    return {**EXAMPLES, **(settings.tasks[model.recipe["task"]].most or {})}
 
 
 def estimate_updates(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:

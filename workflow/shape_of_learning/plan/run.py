@@ -43,7 +43,7 @@ from shape_of_learning.plan.papers import (
     collect_tables,
 )
 from shape_of_learning.plan.series import CheckpointSeries, resolve_checkpoints
-from shape_of_learning.plan.settings import add_sections, choose_measures
+from shape_of_learning.plan.settings import Settings, add_sections, choose_measures
 from shape_of_learning.tasks.entry import TaskEntry
 from shape_of_learning.training.job import FinetuningJob, PretrainingJob
 from shape_of_learning.validation import make_unknown_name_error, validate_yaml
@@ -68,8 +68,7 @@ class Run:
 
     Attributes
     ----------
-    settings : mapping
-        The sections of the configuration, as plain values.
+    settings : Settings
     papers : sequence of Paper
         All papers, whether the run has their figures or not.
     models : dict of str to Entry
@@ -94,7 +93,7 @@ class Run:
         Shows a line on the terminal.
     """
 
-    settings: Mapping[str, Any]
+    settings: Settings
     papers: Sequence[Paper]
     models: dict[str, Entry]
     measured_models: list[str]
@@ -109,8 +108,8 @@ class Run:
     say: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self.estimators: list[str] = self.settings["measurement"]["estimators"]
-        self.includes_flagged = self.settings["bad_checkpoints"] == "flag"
+        self.estimators: list[str] = self.settings.measurement.estimators
+        self.includes_flagged = self.settings.bad_checkpoints == "flag"
         measures = self.all_measures
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
         self.weight_measures = sorted(n for n, m in measures.items() if m.family == WEIGHTS)
@@ -248,7 +247,7 @@ class Run:
         """Make the job that pretrains a model."""
         model = self.models[name]
         assert isinstance(model, PretrainingEntry)
-        return PretrainingJob(name, model.make_recipe(self.settings["seed"]))
+        return PretrainingJob(name, model.make_recipe(self.settings.seed))
 
     def make_finetuning_job(self, name: str) -> FinetuningJob:
         """Make the job that fine-tunes a model."""
@@ -279,7 +278,7 @@ class Run:
             name,
             checkpoints=tuple(self.resolve_checkpoints(name).judgements.values()),
             measured_names=tuple(checkpoint.name for checkpoint in self.list_checkpoints(name)),
-            policy=self.settings["bad_checkpoints"],
+            policy=self.settings.bad_checkpoints,
             # A user's own folders may hold a pretraining or a fine-tuning.
             is_from_scratch=self.models[name].kind in ("repository", "pretraining"),
         )
@@ -343,7 +342,7 @@ class Run:
             role=shape.role,
             layers=shape.layers,
             checkpoints=tuple((c.name, c.step, c.tokens) for c in self.list_checkpoints(name)),
-            average_over=self.settings["figures"]["average_over"],
+            average_over=self.settings.figures.average_over,
             width=shape.hidden_size or 0,
         )
         series = (
@@ -377,9 +376,7 @@ class Run:
             for checkpoint in self.list_checkpoints(name)
             if checkpoint.name not in self.list_bad_verdicts(name)
         ]
-        return thin_checkpoints(good_checkpoints, self.settings["controls"]["checkpoints"]) or [
-            last
-        ]
+        return thin_checkpoints(good_checkpoints, self.settings.controls.checkpoints) or [last]
 
     def list_control_measures(self, model: str, revision: str) -> list[Measure]:
         """List the measures of the null models of a checkpoint, for the figures that draw these."""
@@ -441,7 +438,7 @@ class Run:
             measures=drop_labels_and_rules(self.all_measures[name] for name in names),
             points=is_in("weight_points"),
             massive=is_in("massive"),
-            seed=self.settings["seed"],
+            seed=self.settings.seed,
         )
 
     def list_weight_tables(self) -> list[tuple[str, str]]:
@@ -566,22 +563,19 @@ def read_run(
     for folder in model_folders:
         entries |= read_entries(folder)
     entries, settings = expand_seeds(entries, settings)
-    sections = collect_sections(papers)
-    configuration = validate_yaml(add_sections(sections), settings, "configuration")
-    settings = configuration.model_dump(exclude_unset=True)
-    settings |= {key: getattr(configuration, key).model_dump() for key in sections}
-    source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
+    configuration = validate_yaml(add_sections(collect_sections(papers)), settings, "configuration")
+    source, sources = configuration.corpus.source, configuration.corpus.sources
     if source not in sources:
         raise make_unknown_name_error(source, sources, "source", "key `corpus.source`")
     for paper in papers:
         check_names(paper, list_measure_names(), entries)
-    figures = choose_figure_measures(collect_figures(papers), settings["measurement"]["estimators"])
+    figures = choose_figure_measures(collect_figures(papers), configuration.measurement.estimators)
     tables = collect_tables(papers)
     targets = {**figures, **tables}
     check_targets(configuration.figures.targets, targets, entries)
-    chosen_papers = choose_papers(settings["papers"], settings["figures"], papers)
-    entries = _set_steps(entries, settings["training_steps"])
-    models = read_models(entries, settings["models"])
+    chosen_papers = choose_papers(configuration.papers, configuration.figures.targets, papers)
+    entries = _set_steps(entries, configuration.training_steps)
+    models = read_models(entries, configuration.models)
     for model in [*models.values(), *find_origins(models.values()).values()]:
         _check_task(model, configuration.tasks)
     reasons = {
@@ -597,17 +591,17 @@ def read_run(
         name: targets[name]
         for name in (*collect_figures(chosen_papers), *collect_tables(chosen_papers))
     }
-    shown_models = choose_target_models(settings["figures"], run_targets, models, notices)
-    measurement = settings["measurement"]
-    last_layer = settings["forward"]["last_layer"]
+    shown_models = choose_target_models(configuration.figures.targets, run_targets, models, notices)
+    measurement = configuration.measurement
+    last_layer = configuration.forward.last_layer
     drawn_estimators = [
         name for target in shown_models if target in figures for name in figures[target].estimators
     ]
     measures = choose_measures(
-        measurement, [*measurement["estimators"], *drawn_estimators], last_layer
+        measurement, [*measurement.estimators, *drawn_estimators], last_layer
     )
     run = Run(
-        settings=settings,
+        settings=configuration,
         papers=papers,
         models={**find_origins(models.values()), **models},
         measured_models=list(models),

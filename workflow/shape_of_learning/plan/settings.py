@@ -26,6 +26,7 @@ from shape_of_learning.validation import (
     Name,
     Names,
     Section,
+    ValidSection,
     Words,
     format_value,
     make_unknown_name_error,
@@ -157,6 +158,8 @@ Sequences = Literal["all", "last_token", "mean"]
 AverageOver = Literal["block_outputs", "all_layers"]
 LastLayer = Literal["after_final_norm", "before_final_norm"]
 nonempty_unique = (Field(min_length=1), unique)
+# An upper limit for the mean of English text; the demo's tokenizer has 3.9.
+MAX_CHARACTERS_PER_TOKEN = 5
 
 
 class Sampling(Section):
@@ -177,6 +180,11 @@ class Sampling(Section):
     windows: Count = 128
     window_characters: Count = 512
     vectors_per_dimension: Annotated[float, Field(ge=0, le=1000), number_reader] = 0
+
+    def count_windows(self, width: int) -> int:
+        """Count the windows of a model with hidden states of a width; a wide model may have more."""
+        characters = self.vectors_per_dimension * width * MAX_CHARACTERS_PER_TOKEN
+        return max(self.windows, math.ceil(characters / self.window_characters))
 
 
 class Forward(Section):
@@ -479,6 +487,15 @@ class Settings(Section):
             )
         return self
 
+    def find_section(self, kind: type[ValidSection]) -> ValidSection:
+        """Find a section that a paper adds, by its class."""
+        return next(section for _, section in self if isinstance(section, kind))
+
+    def dump(self) -> dict[str, Any]:
+        """Return the keys of the configuration files, and all keys of sections of papers, as plain values."""
+        paper_sections = type(self).model_fields.keys() - Settings.model_fields.keys()
+        return self.model_dump(exclude_unset=True) | self.model_dump(include=paper_sections)
+
 
 def add_sections(sections: Mapping[str, type[Section]]) -> type[Settings]:
     """Return the configuration with the sections that papers add; every key of these sections has a default."""
@@ -493,14 +510,13 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def choose_measures(
-    measurement: Mapping[str, Any], names: Collection[str], last_layer: str = "after_final_norm"
+    measurement: Measurement, names: Collection[str], last_layer: str = "after_final_norm"
 ) -> dict[str, Measure]:
     """Look up measures and give them their settings.
 
     Parameters
     ----------
-    measurement : mapping
-        Section ``measurement`` of the configuration.
+    measurement : Measurement
     names : collection of str
         The names of the measures, from ``measurement.estimators`` or from figures.
     last_layer : str
@@ -513,7 +529,7 @@ def choose_measures(
         needs the state before the final norm and that state is not kept; also as :func:`list_measure_names` and
         :func:`find_measure`. The sentence names the key.
     """
-    known_names, settings = list_measure_names(), measurement["parameters"]
+    known_names, settings = list_measure_names(), measurement.parameters
     for key, key_names in (("estimators", names), ("parameters", settings)):
         for name in key_names:
             if name not in known_names:
@@ -521,7 +537,7 @@ def choose_measures(
                     name, known_names, "estimator", f"key `measurement.{key}`"
                 )
     measures = {
-        name: _choose_measure(name, measurement["neighbours"], settings.get(name, {}))
+        name: _choose_measure(name, measurement.neighbours, settings.get(name, {}))
         for name in dict.fromkeys([*names, *settings])
     }
     for name in names:

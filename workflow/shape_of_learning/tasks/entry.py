@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from shape_of_learning.validation import Name, Section, make_validation_error, must_be
 
+SplitName = Literal["train", "held_out"]
 SplitLimit = Annotated[int, Field(ge=2, le=100_000_000)]
 
 
@@ -72,7 +73,7 @@ class TaskEntry(Section):
     builtin: Literal["topic"] | None = None
     hub: HubTask | None = None
     metric: Literal["accuracy", "matthews", "spearman"] | None = None
-    most: dict[Literal["train", "held_out"], SplitLimit] | None = None
+    most: dict[SplitName, SplitLimit] | None = None
 
     @model_validator(mode="after")
     def _check_origin(self) -> "TaskEntry":
