@@ -24,11 +24,11 @@ DPI = 150  # resolution of the published images, so that their files are small
 def main(*arguments: str) -> None:
     """Copy the results and write the page, or compare the page with the copies."""
     if arguments == ("--check",):
-        if PAGE.read_text(encoding="utf-8") != write_page():
+        if PAGE.read_text(encoding="utf-8") != format_page():
             sys.exit(f"{PAGE} differs from the copies in {KEPT}; run `make docs/showcase.md`")
         return
     keep_results()
-    PAGE.write_text(write_page(), encoding="utf-8")
+    PAGE.write_text(format_page(), encoding="utf-8")
 
 
 def keep_results() -> None:
@@ -62,7 +62,7 @@ def publish_image(source: Path, target: Path) -> None:
     small.save(target, optimize=True)
 
 
-def write_page() -> str:
+def format_page() -> str:
     """Write the page: the introduction, then the verdicts and figures of each paper of the run."""
     lines = [INTRODUCTION.read_text(encoding="utf-8")]
     for paper in list_papers():

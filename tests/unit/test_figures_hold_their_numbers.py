@@ -36,7 +36,7 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.jobs import describe_measures, make_drawn_models, write_opening
+from shape_of_learning.plan.jobs import describe_measures, format_opening, make_drawn_models
 from shape_of_learning.plan.papers import choose_figure_measures, collect_figures, read_papers
 from shape_of_learning.plan.run import add_defaults, read_run
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -211,7 +211,7 @@ def prepare_figure(target):
     inputs = FigureInputs(
         make_drawn_models(models, revisions),
         make_drawn_measures(measures),
-        write_opening(figure, models, measures, RUN.settings),
+        format_opening(figure, models, measures, RUN.settings),
         tables,
         sample=SAMPLE,
     )

@@ -17,8 +17,8 @@ from shape_of_learning.metrics.suspects import (
     NEAR_THE_WIDTH,
     WIDE_INTERVAL,
     find_reasons,
+    format_reasons,
     read_reasons,
-    write_reasons,
 )
 from shape_of_learning.results import Cell, format_cell, print_estimates
 
@@ -46,7 +46,7 @@ def test_a_value_is_suspect_for_the_listed_reasons(name):
     measure, numbers, shares, expected = CASES[name]
     reasons = find_reasons(MEASURES[measure].conditions, *numbers, width=WIDTH, **shares)
     assert reasons == expected
-    assert read_reasons(write_reasons(reasons)) == reasons
+    assert read_reasons(format_reasons(reasons)) == reasons
 
 
 def make_rows(estimator, values, *, half=0.01, n=4096, reason=""):

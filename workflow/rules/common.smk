@@ -240,33 +240,33 @@ def count_forward_threads(wildcards):
 
 
 @cache
-def estimate_needs(job, model, threads):
-    """Estimate the needs of a job by a formula of plan/resources.py."""
-    return job(MODELS[model], SETTINGS, threads)
+def estimate_needs(estimate, model, threads):
+    """Estimate the needs of a job of a model by a function of plan/resources.py."""
+    return estimate(MODELS[model], SETTINGS, threads)
 
 
-def request_resources(job):
+def request_resources(estimate):
     """Return the memory and the time of a job, which grow at each attempt."""
     return {
         "mem_mb": lambda wildcards, threads, attempt: (
-            estimate_needs(job, wildcards.model, threads).mem_mb(attempt)
+            estimate_needs(estimate, wildcards.model, threads).mem_mb(attempt)
         ),
         "runtime": lambda wildcards, threads, attempt: (
-            estimate_needs(job, wildcards.model, threads).runtime(attempt)
+            estimate_needs(estimate, wildcards.model, threads).runtime(attempt)
         ),
     }
 
 
-def find_weights(wildcards, input):
+def ask_weights_folder(wildcards, input):
     """Find the folder of the checkpoint that a job reads."""
     return find_weights_folder(wildcards.model, wildcards.revision, input.get("checkpoint", []))
 
 
 # No number depends on these values. They are resources, which Snakemake does not compare, so a change reruns nothing.
-RUNTIME_PARAMS = {
-    "checkpoint": find_weights,
+RUNTIME_RESOURCES = {
+    "checkpoint": ask_weights_folder,
     "tokenizer": lambda wildcards, input: find_tokenizer_folder(
-        wildcards.model, find_weights(wildcards, input)
+        wildcards.model, ask_weights_folder(wildcards, input)
     ),
     "gpu": 1,
 }

@@ -23,7 +23,7 @@ def make_controls_job(model, revision):
     """Make the job that measures the null models of a checkpoint."""
     control_checkpoint = RUN.find_checkpoint(model, revision)
     return ControlsJob(
-        RUN.find_weights(model, revision),
+        RUN.describe_weights(model, revision),
         control_checkpoint.step,
         control_checkpoint.tokens,
         make_sampling_protocol(model),
@@ -60,7 +60,7 @@ rule measure_controls:
         "../../envs/models.yaml"
     threads: count_forward_threads
     resources:
-        **RUNTIME_PARAMS,
+        **RUNTIME_RESOURCES,
         **request_resources(needs.estimate_controls),
     params:
         code=ask_plan(digest_controls, "model", "revision"),

@@ -151,7 +151,7 @@ def list_choice_measurements():
 def make_choices_job(model, revision):
     sampling = make_sampling_protocol(model)
     return ChoicesJob(
-        RUN.find_weights(model, revision),
+        RUN.describe_weights(model, revision),
         RUN.find_checkpoint(model, revision).step,
         texts=tuple(dict.fromkeys(SETTINGS.choices.text)),
         sampling=replace(sampling, last_layer="both"),
@@ -190,7 +190,7 @@ rule measure_choices:
         "../../envs/models.yaml"
     threads: count_forward_threads
     resources:
-        **RUNTIME_PARAMS,
+        **RUNTIME_RESOURCES,
         **request_resources(estimate_choices),
     params:
         code=ask_plan(digest_choices, "model", "revision"),

@@ -34,7 +34,7 @@ def make_measure_job(model, revision, family, layer):
 
 def make_dump_job(model, revision):
     return DumpJob(
-        RUN.find_weights(model, revision),
+        RUN.describe_weights(model, revision),
         make_sampling_protocol(model),
         RUN.make_matrix_protocol(model, revision),
     )
@@ -42,7 +42,7 @@ def make_dump_job(model, revision):
 
 def make_checkpoint_job(model, revision):
     return CheckpointJob(
-        RUN.find_weights(model, revision),
+        RUN.describe_weights(model, revision),
         make_sampling_protocol(model),
         RUN.make_matrix_protocol(model, revision),
         drop_labels_and_rules(RUN.list_measures(model, revision)),
@@ -86,7 +86,7 @@ if SETTINGS.embeddings.dump:
             "../../envs/models.yaml"
         threads: count_forward_threads
         resources:
-            **RUNTIME_PARAMS,
+            **RUNTIME_RESOURCES,
             **request_resources(needs.estimate_forward),
         params:
             code=digest_measures("dump_embeddings", WEIGHT_MEASURES),
@@ -138,7 +138,7 @@ else:
             "../../envs/models.yaml"
         threads: count_forward_threads
         resources:
-            **RUNTIME_PARAMS,
+            **RUNTIME_RESOURCES,
             **request_resources(needs.estimate_checkpoint),
         params:
             code=ask_plan(digest_checkpoint, "model", "revision"),

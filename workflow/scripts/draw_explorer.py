@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shape_of_learning.explorer.explorer_page import read_content, read_table, write_page
+from shape_of_learning.explorer.explorer_page import format_page, read_content, read_table
 from shape_of_learning.explorer.job import ExplorerJob
 from shape_of_learning.files import atomic_write
 from shape_of_learning.job import run_job
@@ -23,7 +23,7 @@ def main(
     rows = read_table(estimates)
     content = read_content(job, rows, sentences, verdicts, further, claims, choices)
     with atomic_write(output) as partial:
-        partial.write_text(write_page(content), encoding="utf-8", newline="\n")
+        partial.write_text(format_page(content), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

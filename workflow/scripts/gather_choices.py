@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from shape_of_learning.claims.specifications import FLIP_COLUMNS, write_flip_page
+from shape_of_learning.claims.specifications import FLIP_COLUMNS, format_flip_page
 from shape_of_learning.files import atomic_write, read_rows, write_table
 from shape_of_learning.job import run_job
 
@@ -14,7 +14,7 @@ def main(flips: Sequence[Path], table: Path, page: Path) -> None:
     write_table(table, FLIP_COLUMNS, rows)
     with atomic_write(page) as partial:
         cells = [dict(zip(FLIP_COLUMNS, row, strict=True)) for row in rows]
-        partial.write_text(write_flip_page(cells), encoding="utf-8")
+        partial.write_text(format_flip_page(cells), encoding="utf-8")
 
 
 if __name__ == "__main__":

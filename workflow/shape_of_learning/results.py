@@ -124,7 +124,7 @@ def draw_plot(rows: Sequence[Sequence[Any]], path: Path, kind: str, text: str) -
 
 def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
     """Return the explorer's page for rows of estimates that were measured on `text`."""
-    from shape_of_learning.explorer.explorer_page import read_content, write_page
+    from shape_of_learning.explorer.explorer_page import format_page, read_content
     from shape_of_learning.explorer.job import ExplorerJob, ShownModel, make_shown_measures
 
     objects = name_cells(rows)
@@ -139,7 +139,7 @@ def make_explorer(rows: Sequence[Sequence[object]], text: str = "") -> str:
         sample=_describe_windows(objects, text),
     )
     table = [dict(zip(ESTIMATE_COLUMNS, format_row(row), strict=True)) for row in rows]
-    return write_page(read_content(job, table, find_all_sentences(objects, checkpoints)))
+    return format_page(read_content(job, table, find_all_sentences(objects, checkpoints)))
 
 
 def _describe_windows(rows: Sequence[Row], text: str) -> str:

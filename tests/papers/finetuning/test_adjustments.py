@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from clouds import gaussian, hidden_states
-from papers.finetuning.adjustments import ClusterBased
+from papers.finetuning.adjustments import ClusterAdjustment
 from shape_of_learning import average_cosine
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -17,7 +17,7 @@ def draw_blobs(sizes, d=12, seed=0):
 @pytest.mark.parametrize("shape", [(400, 48), (30, 48)])
 def test_the_remainder_without_principal_directions_has_the_smaller_eigenvalues(shape):
     X = hidden_states(*shape)
-    adjustment = ClusterBased(1, 4).fit(X)
+    adjustment = ClusterAdjustment(1, 4).fit(X)
     whole_lengths = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
     rest, projection = adjustment.apply(X), adjustment.project(X)
     rest_lengths, projection_lengths = (
@@ -31,12 +31,12 @@ def test_the_remainder_without_principal_directions_has_the_smaller_eigenvalues(
 
 def test_leading_directions_of_a_larger_fit_are_those_of_a_smaller_one():
     X, Y = hidden_states(), hidden_states(seed=1)
-    many, few = (ClusterBased(1, k).fit(X) for k in (32, 5))
+    many, few = (ClusterAdjustment(1, k).fit(X) for k in (32, 5))
     np.testing.assert_allclose(many.select_leading(5).apply(Y), few.apply(Y), atol=1e-9)
     np.testing.assert_allclose(many.select_leading(0).apply(Y), Y - X.mean(axis=0), atol=1e-9)
 
 
-@pytest.mark.parametrize("adjustment", [ClusterBased(1, 3), ClusterBased(9, 0)])
+@pytest.mark.parametrize("adjustment", [ClusterAdjustment(1, 3), ClusterAdjustment(9, 0)])
 def test_held_out_vectors_do_not_change_the_fit(adjustment):
     """Nor do the vectors that are adjusted together change each other."""
     X, Y = hidden_states(), hidden_states(seed=1)
@@ -50,13 +50,13 @@ def test_held_out_vectors_do_not_change_the_fit(adjustment):
 def test_each_cluster_loses_its_mean_and_directions_and_a_small_one_everything():
     sizes = [60, 40, 3, 1]
     X = draw_blobs(sizes)
-    adjustment = ClusterBased(4, 5).fit(X)
+    adjustment = ClusterAdjustment(4, 5).fit(X)
     assert sorted(len(direction) for direction in adjustment.directions) == [0, 2, 5, 5]
     rest = adjustment.apply(X)
     start = 0
     for size in sizes:
         rows = X[start : start + size]
-        cluster_rest = ClusterBased(1, min(5, size - 1)).fit(rows).apply(rows)
+        cluster_rest = ClusterAdjustment(1, min(5, size - 1)).fit(rows).apply(rows)
         np.testing.assert_allclose(rest[start : start + size], cluster_rest, atol=1e-9)
         start += size
     # Few vectors become exactly zero, and are left out of cosines.

@@ -13,13 +13,12 @@ from sklearn.cluster import KMeans
 
 from shape_of_learning.estimators.arrays import centre, read_matrix
 
-ROUNDING = (
-    1e-12  # of the length of vectors: a shorter difference between them is 0 apart from rounding
-)
+# Share of the length of vectors: a shorter difference between them is 0 apart from rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class ClusterBased:
+class ClusterAdjustment:
     """A method that removes the mean and the leading principal directions of each cluster of vectors.
 
     Attributes

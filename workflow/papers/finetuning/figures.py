@@ -209,7 +209,7 @@ def adjustments(
         numbers = [row[f"{value}_{moment}"] for value in values[:2] for moment in STYLES]
         cells = ["" if np.isnan(number) else f"{number:.3f}" for number in numbers]
         lines.append([str(row["family"]), _name_adjustment(row), *cells])
-    return table, captions.write_markdown_table(heading, lines, words=2)
+    return table, captions.format_markdown_table(heading, lines, words=2)
 
 
 def _name_adjustment(row: Mapping[str, Any]) -> str:

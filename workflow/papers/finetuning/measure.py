@@ -8,7 +8,7 @@ import numpy as np
 
 from papers.finetuning.adjustments import (
     Adjustment,
-    ClusterBased,
+    ClusterAdjustment,
     number_frequency_bands,
     share_between,
 )
@@ -140,7 +140,7 @@ def make_structure_rows(
     for clusters in CLUSTER_NUMBERS:
         value = math.nan
         if _has_clusters(X, clusters):
-            adjusted_vectors = ClusterBased(clusters, 0, _derive_seed(seed)).fit(X).apply(X)
+            adjusted_vectors = ClusterAdjustment(clusters, 0, _derive_seed(seed)).fit(X).apply(X)
             value = log_partition_isotropy(adjusted_vectors)
         yield last, "log_partition_isotropy", clusters, len(X), value
 
@@ -207,11 +207,11 @@ def _adjust_splits(
     are fitted on each split for itself.
     """
 
-    def fit_adjustments(method: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
+    def fit_adjustments(method: ClusterAdjustment) -> Iterable[tuple[Adjustment, np.ndarray]]:
         adjustments = [method.fit(X) for X in fitting_splits]
         return list(zip(adjustments * (len(splits) // len(fitting_splits)), splits, strict=True))
 
-    directions = fit_adjustments(ClusterBased(1, max(REMOVED)))
+    directions = fit_adjustments(ClusterAdjustment(1, max(REMOVED)))
     for k in (0, *REMOVED):
         yield (
             ("without_directions", 1, k),
@@ -223,7 +223,9 @@ def _adjust_splits(
             [adjustment.select_leading(k).project(X) for adjustment, X in directions],
         )
     if all(_has_clusters(X, CLUSTERS) for X in fitting_splits):
-        clusters = fit_adjustments(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _derive_seed(seed)))
+        clusters = fit_adjustments(
+            ClusterAdjustment(CLUSTERS, CLUSTER_DIRECTIONS, _derive_seed(seed))
+        )
         for k in (0, CLUSTER_DIRECTIONS):
             yield (
                 ("cluster_based", CLUSTERS, k),

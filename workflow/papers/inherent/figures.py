@@ -155,7 +155,7 @@ def final_norm_by_depth(inputs: FigureInputs, names_before_norm: Mapping[str, st
         (measure.label, table[table["estimator"] == measure.name]) for measure in measures
     ]
     drawn_rows = table[table["estimator"].isin(names_before_norm)]
-    notes = captions.write_footnote(replace(inputs, measures=measures), drawn_rows)
+    notes = captions.format_footnote(replace(inputs, measures=measures), drawn_rows)
     notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(
         inputs, "depth", [titled_tables], *notes, draws_all=True

@@ -63,7 +63,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     )
     edge_note = "Thin lines end at the edge of the panel where that score is below it."
     notes = [
-        *captions.write_footnote(inputs, adjusted_rows),
+        *captions.format_footnote(inputs, adjusted_rows),
         edge_note if (held_out_rows["value"] < lowest).any() else "",
         interval_note if table.drop(index=adjusted_rows.index)["low"].isna().all() else "",
     ]
@@ -108,7 +108,7 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
     tables = dict(list(table.groupby("estimator", sort=False)))
     progress = scales.choose_progress_column(table)
     titled_tables = [(title, tables[f"{score}_adjusted"]) for score, title in SCORES.items()]
-    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, progress)]
+    notes = [*captions.format_footnote(inputs, table), scales.describe_progress(table, progress)]
     notes.append(captions.SCALES_DIFFER)
     figure, (panels,), lines = marks.make_model_panels(
         inputs, progress, [titled_tables], *notes, frame=0.4
@@ -137,7 +137,7 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Draw figure 3: the norm of a block's increment over the norm of its output, on a logarithmic axis."""
     table = select_layers(inputs)
-    notes = captions.write_footnote(inputs, table)
+    notes = captions.format_footnote(inputs, table)
     figure, ((axes,),), lines = marks.make_model_panels(inputs, "depth", [[("", table)]], *notes)
     axes.set_ylabel(inputs.measures[0].axis.replace(" / ", " /\n"))  # one line would be too tall
     scales.set_log_axis(axes)
@@ -155,7 +155,7 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
         ]
         for suffix, tokens in ROWS.items()
     ]
-    notes = captions.write_footnote(inputs, table)
+    notes = captions.format_footnote(inputs, table)
     figure, grid, lines = marks.make_model_panels(
         inputs, "depth", titled_tables, *notes, sharex=True, sharey=True
     )

@@ -49,7 +49,7 @@ def make_edit_job(model):
         kinds=tuple(section.kinds),
         distillation=distillation,
     )
-    return EditJob(RUN.find_weights(model, revision), sampling, editing)
+    return EditJob(RUN.describe_weights(model, revision), sampling, editing)
 
 
 def find_edited_weights(wildcards, input):

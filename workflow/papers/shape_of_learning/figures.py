@@ -75,7 +75,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     table = select_layers(inputs)
     tables_by_role = _split_by_role(table)
     titled_tables = [(ROLES[role], rows) for role, rows in tables_by_role.items()]
-    notes = captions.write_footnote(inputs, table)
+    notes = captions.format_footnote(inputs, table)
     figure, (panels,), lines = marks.make_model_panels(
         inputs,
         "depth",
@@ -98,7 +98,7 @@ def measures_by_depth(inputs: FigureInputs) -> Drawing:
     titled_tables = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
-    notes = captions.write_footnote(inputs, table)
+    notes = captions.format_footnote(inputs, table)
     notes.append(captions.SCALES_DIFFER if len(titled_tables) > 1 else "")
     # Four panels beside each other would have no room for the labels of their x axes.
     rows = [titled_tables[:2], titled_tables[2:]] if len(titled_tables) == 4 else [titled_tables]
@@ -127,7 +127,7 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     tables = {estimator: table[table["estimator"] == estimator] for estimator in PANELS}
     titled_tables = [(title, tables[estimator]) for estimator, title in PANELS.items()]
     rows = [titled_tables[:2], titled_tables[2:]]
-    notes = captions.write_footnote(inputs, table)
+    notes = captions.format_footnote(inputs, table)
     figure, grid, lines = marks.make_model_panels(
         inputs, "depth", rows, *notes, sharex=True, sharey=True
     )
@@ -170,7 +170,7 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
     titled_tables = list(table.groupby("block", sort=False))
-    notes = captions.write_footnote(inputs, table)
+    notes = captions.format_footnote(inputs, table)
     notes.insert(
         0, "Gride compares the distances to the n1-th and to the 2 n1-th nearest neighbour."
     )
@@ -227,7 +227,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     looks = {name: look for name, (_, look) in kinds.items()}
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
     lines = drawn_rows.assign(kind=drawn_rows["quantity"])
-    notes = captions.write_footnote(inputs, layer_rows)
+    notes = captions.format_footnote(inputs, layer_rows)
     notes.append("Massive tokens are longer than five times the median of their layer.")
     notes += _describe_massive_tokens(inputs, massive_rows)
     figure, grid = draw_line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
@@ -370,7 +370,7 @@ def training_recipes(entries: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame
         [head, *(_format_recipe(entry, key) for entry in entries)]
         for key, (head, _) in RECIPE.items()
     ]
-    return table, captions.write_markdown_table(["", *models], lines, words=1)
+    return table, captions.format_markdown_table(["", *models], lines, words=1)
 
 
 def _format_recipe(entry: Mapping[str, Any], key: str) -> str:

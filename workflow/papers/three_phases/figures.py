@@ -14,7 +14,7 @@ def last_layer_by_step(inputs: FigureInputs) -> Drawing:
     titled_tables = [
         (measure.label, table[table["estimator"] == measure.name]) for measure in inputs.measures
     ]
-    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, progress)]
+    notes = [*captions.format_footnote(inputs, table), scales.describe_progress(table, progress)]
     figure, (panels,), lines = marks.make_model_panels(
         inputs, progress, [titled_tables], *notes, captions.SCALES_DIFFER, frame=0.4
     )

@@ -54,7 +54,7 @@ STANDSTILL = 3
 # their few numbers may stay the same, or return.
 LEAST_SHARE = 0.01
 # Nats. Rounding to 16 bits, another batch size or another machine change a loss less than this.
-DIFFERENT_LOSSES = 0.01
+MAX_LOSS_DIFFERENCE = 0.01
 # Ours: the last step at which every training still holds its initial values, and the distances above and below which
 # weights are unrelated and related.
 EARLY, UNRELATED, RELATED = 512, 0.9, 0.5
@@ -694,7 +694,7 @@ def have_same_weights(a: WeightEvidence, b: WeightEvidence) -> bool | None:
     difference = abs(loss.loss - other.loss)  # NaN if a loss is NaN, or both are infinite
     if difference == 0 and loss.predicted_tokens == other.predicted_tokens:
         return True
-    return False if DIFFERENT_LOSSES < difference < math.inf else None
+    return False if MAX_LOSS_DIFFERENCE < difference < math.inf else None
 
 
 def distance(a: Sequence[float], b: Sequence[float]) -> float:

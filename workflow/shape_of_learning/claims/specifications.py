@@ -157,7 +157,7 @@ def find_flips(grid: ClaimGrid, judgements: SpecificationJudgements) -> list[dic
     return rows
 
 
-def write_flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
+def format_flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """Write the matrix of claims and choices in Markdown from the rows of :func:`find_flips`."""
     if not rows:
         return (

@@ -42,7 +42,7 @@ CLAIM_COLUMNS = ("claim", "sentence", "where", "verdict", "summary", "because", 
 Row = Mapping[str, str]
 
 
-def write_page(content: Mapping[str, Any]) -> str:
+def format_page(content: Mapping[str, Any]) -> str:
     """Return the page as HTML.
 
     Equal content gives equal bytes, and text of the content cannot become an HTML element.

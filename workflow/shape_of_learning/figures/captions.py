@@ -72,7 +72,7 @@ def describe_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = 
     return f"{signs.value_mark}: {words}{'; bands: 95 % intervals' if has_bands else ''}."
 
 
-def write_footnote(
+def format_footnote(
     inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, *, bands: bool = True
 ) -> list[str]:
     """List the sentences below the panels: omissions, marks, missing values and intervals, the sample, bands.
@@ -303,7 +303,7 @@ def escape_markup(words: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", " ".join(words.split()))
 
 
-def write_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
+def format_markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
     """Write a table whose first `words` columns are left-aligned text and whose other columns are numbers."""
     sides = [":--"] * words + ["--:"] * (len(heading) - words)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))

@@ -172,7 +172,7 @@ def _make_drawing(
     if x == "layer":
         rings += " A ratio or difference has a ring if one of its two values has one."
     notes = [
-        *captions.write_footnote(inputs, model_rows),
+        *captions.format_footnote(inputs, model_rows),
         rings if table.loc[is_null, "marked"].astype(bool).any() else "",
         *definitions,
         captions.join_sentences(

@@ -157,7 +157,7 @@ def means_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> 
     table, measures = select_averages(inputs, average_over), inputs.measures
     x = scales.choose_progress_column(table)
     row = [(measure.label, table[table["estimator"] == measure.name]) for measure in measures]
-    notes = [*captions.write_footnote(inputs, table), scales.describe_progress(table, x)]
+    notes = [*captions.format_footnote(inputs, table), scales.describe_progress(table, x)]
     notes.append(captions.SCALES_DIFFER if len(measures) > 1 else "")
     figure, (panels,), lines = marks.make_model_panels(inputs, x, [row], *notes, frame=0.4)
     panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
@@ -202,7 +202,7 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
         _describe_embedding_output(table, cells_by_measure[measure.name], measure)
         for measure in inputs.measures
     ]
-    notes += captions.write_footnote(inputs, table, captions.CELLS)
+    notes += captions.format_footnote(inputs, table, captions.CELLS)
     rows = len(inputs.measures)
     figure, grid = marks.make_panels(rows, len(models), _choose_height(rows), *notes)
     panels = []
@@ -294,7 +294,7 @@ def _make_footnote(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     """List the sentences below the panels, with the models whose steps are too many for bands."""
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
-    notes = captions.write_footnote(inputs, table, bands=steps.min() <= MOST_BANDS)
+    notes = captions.format_footnote(inputs, table, bands=steps.min() <= MOST_BANDS)
     return [*notes, f"Too many steps for bands: {many}." if many else ""]
 
 

@@ -65,7 +65,7 @@ def draw_specification_curve(
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(grid.free_choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     note = marks.wrap_sentences(
-        _write_footnote(grid, judgements, table, sample),
+        _format_footnote(grid, judgements, table, sample),
         TEXT_WIDTH - 2 * marks.SIDE,
         marks.NOTE["fontsize"],
     )
@@ -113,7 +113,7 @@ def draw_specification_curve(
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
     spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), **spaces)
-    return Drawing(figure, table, _write_caption(grid, judgements, table))
+    return Drawing(figure, table, _format_caption(grid, judgements, table))
 
 
 def _tabulate_specifications(grid: ClaimGrid, judgements: SpecificationJudgements) -> pd.DataFrame:
@@ -131,7 +131,7 @@ def _tabulate_specifications(grid: ClaimGrid, judgements: SpecificationJudgement
     return table
 
 
-def _write_caption(
+def _format_caption(
     grid: ClaimGrid, judgements: SpecificationJudgements, table: pd.DataFrame
 ) -> str:
     claim, counts = grid.claim, table["verdict"].value_counts()
@@ -157,7 +157,7 @@ def _describe_bars(grid: ClaimGrid, judgements: SpecificationJudgements) -> str:
     return f"Bars: 95 % intervals over {units}."
 
 
-def _write_footnote(
+def _format_footnote(
     grid: ClaimGrid, judgements: SpecificationJudgements, table: pd.DataFrame, sample: str
 ) -> list[str]:
     """List the sentences below the choices: on bars and level lines, the text, and the number of vectors."""

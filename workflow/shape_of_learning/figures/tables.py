@@ -14,8 +14,8 @@ from shape_of_learning.metrics.suspects import (
     FEW_WINDOWS,
     REASONS,
     Reason,
+    format_reasons,
     read_reasons,
-    write_reasons,
 )
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
@@ -211,7 +211,7 @@ def _average_seeds(
 
 def _merge_reasons(cells: pd.Series) -> str:
     names = {reason.name for cell in cells.dropna() for reason in read_reasons(cell)}
-    return write_reasons(reason for name, reason in REASONS.items() if name in names)
+    return format_reasons(reason for name, reason in REASONS.items() if name in names)
 
 
 def _merge_verdicts(

@@ -133,7 +133,7 @@ def find_reasons(
     return [reason for reason in applies if applies[reason]]
 
 
-def write_reasons(reasons: Iterable[Reason]) -> str:
+def format_reasons(reasons: Iterable[Reason]) -> str:
     """Write reasons for the column ``reason``."""
     return SEPARATOR.join(reason.name for reason in reasons)
 

@@ -19,7 +19,7 @@ from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
 from shape_of_learning.metrics.measure_entry import find_first_layer
 from shape_of_learning.metrics.series import MeasuredCheckpoint, MeasuredModel, MeasuredSeries
-from shape_of_learning.metrics.suspects import find_reasons, write_reasons
+from shape_of_learning.metrics.suspects import find_reasons, format_reasons
 from shape_of_learning.metrics.tidy import (
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
@@ -284,7 +284,7 @@ def _list_estimate_cells(
         row.same_token,
         row.effective_windows,
         "yes" if reasons else "no",
-        write_reasons(reasons),
+        format_reasons(reasons),
     ]
 
 

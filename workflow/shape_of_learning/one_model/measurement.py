@@ -34,8 +34,8 @@ from shape_of_learning.metrics.suspects import (
     REASONS,
     WIDE_INTERVAL,
     Reason,
+    format_reasons,
     read_reasons,
-    write_reasons,
 )
 from shape_of_learning.metrics.tables import (
     CheckpointValues,
@@ -130,7 +130,7 @@ class MeasurementResult:
             ordered_reasons = [reason for reason in REASONS.values() if reason in names]
             row |= {
                 "suspect": "yes" if ordered_reasons else "no",
-                "reason": write_reasons(ordered_reasons),
+                "reason": format_reasons(ordered_reasons),
             }
         return rows
 

@@ -21,11 +21,11 @@ from shape_of_learning.plan.run import Run, thin_checkpoints
 from shape_of_learning.plan.settings import Measurement, Settings, choose_measures
 from shape_of_learning.validation import make_unknown_name_error
 
-# Names of other choices, and of columns of the tables of specifications.
+# The choices that are not estimators.
+CHOICE_NAMES = (*ROW_CHOICES, "average_over", "last_layer")
+# These choices, and columns of the tables of specifications.
 RESERVED_NAMES = (
-    *ROW_CHOICES,
-    "average_over",
-    "last_layer",
+    *CHOICE_NAMES,
     "claim",
     "rank",
     "is_reference",
@@ -136,7 +136,7 @@ class SpecificationGrid:
         """
         fixed_choices = {
             name
-            for name in RESERVED_NAMES
+            for name in CHOICE_NAMES
             if all(name in measure.rows for measure in measures.values())
         }
         if all(measure.family in WHOLE for measure in measures.values()):

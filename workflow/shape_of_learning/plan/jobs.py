@@ -59,7 +59,7 @@ def make_drawn_models(
     )
 
 
-def write_opening(
+def format_opening(
     figure: FigureEntry, models: Sequence[Entry], measures: Sequence[Measure], settings: Settings
 ) -> str:
     """Write the part of a caption that does not depend on tables.
@@ -193,7 +193,7 @@ def make_figure_job(run: Run, target: str) -> FigureJob:
             **figure.options,
             **{k: getattr(run.settings.figures, k) for k in figure.settings},
         },
-        caption=write_opening(figure, models, measures, run.settings),
+        caption=format_opening(figure, models, measures, run.settings),
         note=_describe_checkpoints(run, figure, names),
         sample=sample or describe_sampling(models, run.settings),
         protocol=describe_measures(

@@ -253,10 +253,10 @@ class Run:
         """Make the job that fine-tunes a model."""
         model = self.models[name]
         assert isinstance(model, FinetuningEntry)
-        origin = self.find_weights(*self.find_origin(name))
+        origin = self.describe_weights(*self.find_origin(name))
         return FinetuningJob(name, origin, model.make_recipe())
 
-    def find_weights(self, name: str, revision: str) -> Weights:
+    def describe_weights(self, name: str, revision: str) -> Weights:
         """Describe the weights of a checkpoint that a job reads."""
         return Weights(
             name,
