@@ -10,7 +10,7 @@ from shape_of_learning.claims.bounds import BoundedNumber, bound_repetitions, sh
 from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import ClaimData, NotMeasured
 
-MASSIVE = {
+MASSIVE_CHANGES = {
     "massive_by_types": "share_between_token_types",
     "massive_by_frequency": "share_between_frequency_bands",
 }
@@ -46,7 +46,7 @@ def change_of_local_structure(data: ClaimData, least_share: float, least_varianc
         return absolute_change(start_rows, end_rows) / start if start else np.nan
 
     units: dict[str, dict[str, BoundedNumber]] = defaultdict(dict)
-    for quantity in MASSIVE.values():
+    for quantity in MASSIVE_CHANGES.values():
         query = f"quantity == '{quantity}'"
         for name, change in ((quantity, relative_change), (f"{quantity}_by", absolute_change)):
             for family, number in _average_change(
@@ -54,7 +54,7 @@ def change_of_local_structure(data: ClaimData, least_share: float, least_varianc
             ).items():
                 units[family][name] = number
     for numbers in units.values():
-        for name, quantity in MASSIVE.items():
+        for name, quantity in MASSIVE_CHANGES.items():
             relative_excess = shift(numbers[quantity], -least_share)
             excess = shift(numbers[f"{quantity}_by"], -least_variance)
             numbers[name] = stack_bounds([relative_excess, excess]).least()

@@ -26,9 +26,8 @@ ROW_HEIGHT = 1.7  # inches, if there are several rows
 FRAME = 0.4  # inches
 OVERVIEW_COLUMNS = 3  # panels beside each other
 CELL_COLOURS = matplotlib.colormaps["viridis"]
-MOST_SPAN = (
-    2  # layer 0 has no colour if it would widen the span of the blocks by more than this factor
-)
+# Layer 0 has no colour if it would widen the span of the blocks by more than this factor.
+MOST_SPAN = 2
 WIDE = 10  # values whose ratio is larger have a logarithmic scale
 LIGHT = 0.6  # colours above this share are light, so marks on them are dark
 NO_VALUE = "0.9"  # a grey level

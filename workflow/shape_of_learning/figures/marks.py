@@ -47,9 +47,8 @@ LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
 SAMPLE_ROOM = 0.5  # inches of a legend for the sample of a line and the gaps beside it
 LABEL_ROOM = 1.3  # inches that a figure always has for labels beside a panel
 TITLE_ROOM = 0.6  # inches of a column's width that a title cannot take
-MOST_JOINED = (
-    3  # labels of at most so many lines stand at the ends; the labels of more lines are a list
-)
+# Labels of at most so many lines stand at the ends; the labels of more lines are a list.
+MOST_JOINED = 3
 # The style of footnotes; the contrast of the grey with white is 7 to 1.
 NOTE: dict[str, Any] = {"fontsize": 6, "color": "0.35", "va": "bottom", "linespacing": 1.25}
 SIDE = 0.04  # inches around the note, at both sides and below

@@ -24,9 +24,8 @@ from shape_of_learning.figures.style import BEYOND, MARKS, SUSPECT, measure_widt
 
 ZERO_GAP = 0.45  # decades between 0 and the first step after it
 BAR_ASPECT = 25  # height over width of a bar beside one panel
-CROWDED = (
-    0.7  # the last label but one is dropped if it is nearer to the last than this share of a stride
-)
+# The last label but one is dropped if it is nearer to the last than this share of a stride.
+CROWDED = 0.7
 FEW_POWERS = 1000  # a log axis whose ends have a smaller ratio also labels multiples of powers
 NARROW = 5  # a log axis whose ends have a smaller ratio has the labels of a linear axis
 MOST_RANKS = 14  # labels of steps along a panel
@@ -40,9 +39,8 @@ MOST_BEYOND = 2
 MOST_BELOW = 2  # bands do not extend a log axis below the smallest value over this number
 UPPER_EDGE = 0.97  # of a panel's height
 format_exact = "{:,.0f}".format
-SAME_SIZE = (
-    1.01  # batch sizes up to this ratio count as equal, since some models round their tokens
-)
+# Batch sizes up to this ratio count as equal, since some models round their tokens.
+SAME_SIZE = 1.01
 
 
 def choose_progress_column(table: pd.DataFrame) -> str:

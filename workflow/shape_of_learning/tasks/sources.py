@@ -238,9 +238,8 @@ def download_dataset(hub: HubTask, where: str) -> Any:
 
     from shape_of_learning.checkpoints.hub import hub_errors
 
-    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = (
-        False  # the library would ask another host than the Hub
-    )
+    # The library would ask another host than the Hub.
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
     datasets.utils.logging.set_verbosity_error()
     datasets.disable_progress_bars()
     dataset, revision = hub.dataset, hub.revision
