@@ -157,7 +157,7 @@ def make_choices_job(model, revision):
         sampling=replace(sampling, last_layer="both"),
         measures=drop_labels_and_rules(plan_choices().list_measures(model, revision)),
         protocol=make_measuring_protocol(model),
-        variants=tuple(plan_choices().settings.list_sample_variants()),
+        variants=tuple(plan_choices().grid.list_sample_variants()),
     )
 
 
@@ -170,7 +170,7 @@ def estimate_choices(*job):
 
     The time is half of that of as many measurements, since one vector per token type takes much less time.
     """
-    variants = len(plan_choices().settings.list_sample_variants())
+    variants = len(plan_choices().grid.list_sample_variants())
     checkpoint_needs = needs.estimate_checkpoint(*job)
     return checkpoint_needs._replace(minutes=checkpoint_needs.minutes * max(1, variants / 2))
 

@@ -230,7 +230,7 @@ class RunGrid:
     """
 
     def __init__(self, run: Run) -> None:
-        self.run, self.settings = run, SpecificationGrid(run.settings)
+        self.run, self.grid = run, SpecificationGrid(run.settings)
         names, papers = [paper.name for paper in run.papers], run.settings.choices.papers
         for paper in papers or ():
             if paper not in names:
@@ -245,7 +245,7 @@ class RunGrid:
         }
         models_by_checkpoints = {"training": trainings, "last": models}
         grids = [
-            self.settings.plan_claim(claim, models_by_checkpoints[claim.checkpoints])
+            self.grid.plan_claim(claim, models_by_checkpoints[claim.checkpoints])
             for paper, claims in run.claims.items()
             if papers is None or paper in papers
             for claim in claims.values()
@@ -306,11 +306,7 @@ class RunGrid:
             if share != "1"
         ]
         good_checkpoints = {
-            name: [
-                c.name
-                for c in self.run.list_checkpoints(name)
-                if c.name not in self.run.list_bad_verdicts(name)
-            ]
+            name: self.run.list_good_checkpoints(name)
             for name in (grid.models if grid.claim.checkpoints == "training" else ())
         }
         if any(
@@ -326,9 +322,10 @@ class RunGrid:
         """Choose the checkpoints of a model at which a claim is judged: all, or some of a long training."""
         if claim.checkpoints == "last":
             return [self.run.find_last_checkpoint(model)]
-        bad = self.run.list_bad_verdicts(model)
         good_checkpoints = [
-            c for c in self.run.list_checkpoints(model) if c.step is not None and c.name not in bad
+            checkpoint
+            for checkpoint in self.run.list_good_checkpoints(model)
+            if checkpoint.step is not None
         ]
         return (
             thin_checkpoints(good_checkpoints, self.run.settings.choices.checkpoints)

@@ -199,6 +199,13 @@ class Run:
             )
         return checkpoints
 
+    def list_good_checkpoints(self, name: str) -> list[Checkpoint]:
+        """List the measured checkpoints of a model that are not bad."""
+        bad = self.list_bad_verdicts(name)
+        return [
+            checkpoint for checkpoint in self.list_checkpoints(name) if checkpoint.name not in bad
+        ]
+
     def find_checkpoint(self, name: str, revision: str) -> Checkpoint:
         """Find a measured checkpoint of a model by its name."""
         return next(c for c in self.list_checkpoints(name) if c.name == revision)
@@ -232,9 +239,7 @@ class Run:
 
     def find_last_checkpoint(self, name: str) -> Checkpoint:
         """Find the last good checkpoint of a model; the last flagged checkpoint if none is good."""
-        checkpoints, bad = self.list_checkpoints(name), self.list_bad_verdicts(name)
-        good = [checkpoint for checkpoint in checkpoints if checkpoint.name not in bad]
-        return (good or checkpoints)[-1]
+        return (self.list_good_checkpoints(name) or self.list_checkpoints(name))[-1]
 
     def find_origin(self, name: str) -> tuple[str, str]:
         """Find the model and the revision that a fine-tuning begins with."""
@@ -371,11 +376,7 @@ class Run:
         last = self.find_last_checkpoint(name)
         if not any(figure.draws_every_checkpoint for figure in control_figures):
             return [last]
-        good_checkpoints = [
-            checkpoint
-            for checkpoint in self.list_checkpoints(name)
-            if checkpoint.name not in self.list_bad_verdicts(name)
-        ]
+        good_checkpoints = self.list_good_checkpoints(name)
         return thin_checkpoints(good_checkpoints, self.settings.controls.checkpoints) or [last]
 
     def list_control_measures(self, model: str, revision: str) -> list[Measure]:
@@ -419,12 +420,8 @@ class Run:
         last = self.find_last_checkpoint(name)
         if kind == "last_weights":
             return [last]
-        good_checkpoints = [
-            c for c in self.list_checkpoints(name) if c.name not in self.list_bad_verdicts(name)
-        ] or [last]
-        return list(
-            dict.fromkeys([good_checkpoints[0], good_checkpoints[len(good_checkpoints) // 2], last])
-        )
+        checkpoints = self.list_good_checkpoints(name) or [last]
+        return list(dict.fromkeys([checkpoints[0], checkpoints[len(checkpoints) // 2], last]))
 
     def make_matrix_protocol(self, model: str, revision: str) -> MatrixProtocol:
         """Choose the measures of a checkpoint's own matrices, and whether its massive tokens are listed."""
