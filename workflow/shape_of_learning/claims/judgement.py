@@ -1,6 +1,6 @@
 """The verdict on a claim, with the numbers behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import isfinite, nan
@@ -382,48 +382,22 @@ def judge_data(claim: Claim, data: ClaimData) -> Judgement:
         suspects = _describe_suspects(data)
         because = f"{capitalise(reason)}{f'; {suspects}' if suspects else ''}."
         return Judgement(reason.verdict, because, suspects=suspects)
-    shown_verdicts = [
-        verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown
+    verdict = _decide_verdict(claim, units, families)
+    distances = _measure_distances(claim, units, families)
+    sentences = [
+        _explain_verdict(claim, verdict, units, families),
+        *_describe_left_out(claim, data, left_out),
     ]
-    verdict = shown_verdicts[0] if len(shown_verdicts) == 1 else ClaimVerdict.UNDECIDED
-    because = _explain_verdict(claim, verdict, units, families)
     withheld = _describe_withheld(data)
     if withheld and verdict not in DECIDED:
-        because = f"{capitalise(withheld)}. {because}"
-    if data.outside:
-        because += f" Outside the claim: {group_models(data.outside)}; {describe_scope(claim)}."
-    if data.suspects:
-        because += f" {capitalise(_describe_suspects(data))}."
-    because += f" Left out, since {left_out}." if left_out else ""
-    if undefined_layers := sum(curve.undefined_layers for curve in data.curves_read.values()):
-        because += (
-            f" Left out as undefined: {undefined_layers:,} layer{'s' * (undefined_layers > 1)}."
-        )
-    distances = {}
-    for criterion in criteria.list_criteria(claim.contradicted):
-        name = criterion.number or "value"
-        margin = criteria.margin(criteria.select_number(claim.contradicted, name), units, families)
-        distances[name] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
+        sentences.insert(0, f"{capitalise(withheld)}.")
     if distances and not any(distances.values()):
-        because += " No number that decides has an interval."
+        sentences.append("No number that decides has an interval.")
     curves = data.curves_read.values()
-    results = [
-        CriterionResult(
-            numbers[unit, criteria.find_number(criterion, units[unit])],
-            criterion.comparison,
-            criterion.bound,
-            is_met,
-            condition_verdict,
-        )
-        for condition_verdict in (DECIDED if verdict not in DECIDED else [verdict])
-        for (_, criterion, unit), is_met in criteria.check_criteria(
-            claim.find_condition(condition_verdict), units, families
-        ).items()
-    ]
     estimate, low, high, smallest_visible = _estimate_margin(claim.supported, units, families)
     return Judgement(
         verdict,
-        because,
+        " ".join(sentences),
         tuple(data.substitutes.get(name, name) for name in claim.estimators),
         len(criteria.list_units(units)),
         estimate,
@@ -438,12 +412,66 @@ def judge_data(claim: Claim, data: ClaimData) -> Judgement:
         p_contradicted=criteria.p_value(claim.contradicted, units, families),
         to_contradict=distances,
         numbers=tuple(numbers.values()),
-        results=tuple(dict.fromkeys(results)),
+        results=_list_results(claim, verdict, units, families, numbers),
         deciding_numbers=_find_deciding_numbers(claim, verdict, units, families),
         curves=data.curves_read,
         withheld=withheld,
         suspects=_describe_suspects(data),
     )
+
+
+def _decide_verdict(claim: Claim, units: Units, families: Families) -> ClaimVerdict:
+    """Return the verdict whose condition is shown; undecided if neither or both are."""
+    shown_verdicts = [
+        verdict for verdict, is_shown in decide(claim, units, families).items() if is_shown
+    ]
+    return shown_verdicts[0] if len(shown_verdicts) == 1 else ClaimVerdict.UNDECIDED
+
+
+def _measure_distances(claim: Claim, units: Units, families: Families) -> dict[str, float]:
+    """Measure how far beyond its bound each number would have to lie to contradict the claim."""
+    distances = {}
+    for criterion in criteria.list_criteria(claim.contradicted):
+        name = criterion.number or "value"
+        margin = criteria.margin(criteria.select_number(claim.contradicted, name), units, families)
+        distances[name] = float(margin.estimate - margin.bounds(TAIL, TAIL)[0])
+    return distances
+
+
+def _describe_left_out(claim: Claim, data: ClaimData, left_out: str) -> Iterator[str]:
+    """Say which models are outside the claim, and which units, values and layers are left out."""
+    if data.outside:
+        yield f"Outside the claim: {group_models(data.outside)}; {describe_scope(claim)}."
+    if data.suspects:
+        yield f"{capitalise(_describe_suspects(data))}."
+    if left_out:
+        yield f"Left out, since {left_out}."
+    if layers := sum(curve.undefined_layers for curve in data.curves_read.values()):
+        yield f"Left out as undefined: {layers:,} layer{'s' * (layers > 1)}."
+
+
+def _list_results(
+    claim: Claim,
+    verdict: ClaimVerdict,
+    units: Units,
+    families: Families,
+    numbers: Mapping[tuple[str, str], UnitNumber],
+) -> tuple[CriterionResult, ...]:
+    """List the results of the condition that is shown; if no single condition is, those of both."""
+    results = [
+        CriterionResult(
+            numbers[unit, criteria.find_number(criterion, units[unit])],
+            criterion.comparison,
+            criterion.bound,
+            is_met,
+            condition_verdict,
+        )
+        for condition_verdict in (DECIDED if verdict not in DECIDED else [verdict])
+        for (_, criterion, unit), is_met in criteria.check_criteria(
+            claim.find_condition(condition_verdict), units, families
+        ).items()
+    ]
+    return tuple(dict.fromkeys(results))
 
 
 def _find_deciding_numbers(
