@@ -38,9 +38,8 @@ from shape_of_learning.one_model.measurement import (
     measure_states,
 )
 from shape_of_learning.one_model.options import BATCH_VECTORS, BUILT_IN_TEXT, UNKNOWN_TEXT
+from shape_of_learning.one_model.request import Request, choose_layers
 from shape_of_learning.one_model.sample import (
-    Request,
-    choose_layers,
     find_role,
     list_texts,
     make_protocol,
@@ -53,7 +52,6 @@ from shape_of_learning.one_model.vector_files import is_vector_file, read_vector
 if TYPE_CHECKING:
     import pandas as pd
 
-POOLS = ("all", "last", "mean")
 FORWARD_PASS_OPTIONS = ("tokenizer", "texts", "windows", "window_tokens", "batch_size", "device")
 STATE_OPTIONS = ("mask", "groups")
 
@@ -213,50 +211,20 @@ def measure_request(
     model: Any, request: Request, shuffle_name: str = ""
 ) -> tuple[MeasurementResult, dict[str, Any]]:
     """Measure a model or hidden states; also return the attributes of the table, which describe the measurement."""
-    if request.tokens not in POOLS:
-        raise InputError(f"`tokens` is {request.tokens!r:.80}; give one of {', '.join(POOLS)}")
-    for key in ("windows", "window_tokens", "batch_size"):
-        number = getattr(request, key)
-        if number is not None and (not isinstance(number, int | np.integer) or number < 1):
-            raise InputError(
-                f"`{key}` is {number!r:.80}; give a whole number from 1 on, or leave it out"
-            )
-    if not isinstance(request.name, str):
-        raise InputError(f"`name` is {request.name!r:.80}; give text, or leave it out")
-    if request.step is not None and not isinstance(request.step, int | np.integer):
-        raise InputError(f"`step` is {request.step!r:.80}; give a whole number, or leave it out")
+    request.check_values()
     measures = find_measures(request.measures)
-    if isinstance(model, str | Path) and is_vector_file(str(model)):
-        name = request.name or Path(model).name
-        model, groups = read_vectors(str(model))
-        if request.groups is None:
-            request = replace(request, groups=groups)
-        request = replace(request, name=name)
-    elif isinstance(model, str | Path):
-        model, request = load_checkpoint(model, request)
+    if isinstance(model, str | Path):
+        model, request = _read_file_or_checkpoint(model, request)
     name, role = request.name or "model", ""
     adapters: dict[str, str] = {}
+    text = UNKNOWN_TEXT
+    states: HiddenStates
     if isinstance(model, torch.nn.Module):
-        request.refuse_options(STATE_OPTIONS, "vectors or hidden states")
-        loaded_model = LoadedModel.inspect_model(model)
-        loaded_model.require_all_ranks("measure")
+        states, role, adapters = _compute_states(model, name, request)
         text = BUILT_IN_TEXT if request.texts is None else "given"
-        with (
-            LOCK,
-            move_model(model, request.device),
-            preserve_model(loaded_model),
-            rewrite_remedies(),
-        ):
-            sample = prepare_sample(loaded_model, request.tokenizer, request.texts, name, request)
-            memory = StatesInMemory(sample)
-            windows = len(sample.windows)
-            sample.store_states(_add_bar(memory, windows) if request.progress else memory)
-            states: HiddenStates = memory
-            role, adapters = find_role(loaded_model), loaded_model.adapters
     else:
         hidden_states = find_states(model)  # an input without states is refused before its options
         request.refuse_options(FORWARD_PASS_OPTIONS, "a model that runs on a text")
-        text = UNKNOWN_TEXT
         states = ArrayStates(hidden_states, request.mask, request.groups)
     if request.tokens != "all":
         states = PooledStates(states, request.tokens)
@@ -279,6 +247,31 @@ def measure_request(
         "measures": [measure.name for measure in measures],
         "version": __version__,
     }
+
+
+def _compute_states(
+    model: torch.nn.Module, name: str, request: Request
+) -> tuple[StatesInMemory, str, dict[str, str]]:
+    """Run the texts through a model, which is left as it was; return its hidden states, its role and its adapters."""
+    request.refuse_options(STATE_OPTIONS, "vectors or hidden states")
+    loaded_model = LoadedModel.inspect_model(model)
+    loaded_model.require_all_ranks("measure")
+    with LOCK, move_model(model, request.device), preserve_model(loaded_model), rewrite_remedies():
+        sample = prepare_sample(loaded_model, request.tokenizer, request.texts, name, request)
+        states = StatesInMemory(sample)
+        windows = len(sample.windows)
+        sample.store_states(_add_bar(states, windows) if request.progress else states)
+        return states, find_role(loaded_model), loaded_model.adapters
+
+
+def _read_file_or_checkpoint(model: str | Path, request: Request) -> tuple[Any, Request]:
+    """Read a file of vectors, or load a model; return a request with its name, and with its groups or tokenizer."""
+    if not is_vector_file(str(model)):
+        return load_checkpoint(model, request)
+    vectors, groups = read_vectors(str(model))
+    if request.groups is not None:
+        groups = request.groups
+    return vectors, replace(request, name=request.name or Path(model).name, groups=groups)
 
 
 def load_checkpoint(model: str | Path, request: Request) -> tuple[torch.nn.Module, Request]:

@@ -1,11 +1,9 @@
-"""Check the arguments of a user of Python, and prepare the sample that goes through a loaded model."""
+"""Prepare the texts that go through a loaded model."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -22,68 +20,15 @@ from shape_of_learning.embeddings.tokenizers import list_tokenizer_names, load_t
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.protocol import MeasuringProtocol
-from shape_of_learning.metrics.registry import DEFAULT_MEASURES
 from shape_of_learning.one_model.loaded_model import LoadedModel
 from shape_of_learning.one_model.measurement import draw_built_in_windows
 from shape_of_learning.one_model.options import BATCH_VECTORS, NEIGHBOURS, WINDOWS
+from shape_of_learning.one_model.request import Request
 
 logger = logging.getLogger(__name__)
 
 # With one vector per window, the usual number of windows gives too few neighbours.
 POOLED_WINDOWS = 384
-
-
-@dataclass(frozen=True)
-class Request:
-    """The arguments of :func:`.measure`, except the model."""
-
-    tokenizer: Any = None
-    texts: Iterable[str] | None = None
-    revision: str = "main"
-    mask: Any = None
-    groups: Any = None
-    measures: Iterable[str] = DEFAULT_MEASURES
-    layers: int | Iterable[int] | None = None
-    tokens: str = "all"
-    windows: int | None = None
-    window_tokens: int | None = None
-    name: str = ""
-    step: int | None = None
-    seed: int = 0
-    batch_vectors: int = BATCH_VECTORS
-    batch_size: int | None = None
-    device: str | None = None
-    progress: bool = False
-
-    def refuse_options(self, keys: Sequence[str], requirement: str) -> None:
-        """Raise InputError for arguments that do not apply to the input, instead of ignoring them."""
-        for key in keys:
-            if getattr(self, key) is not None:
-                raise InputError(f"`{key}` needs {requirement}; leave it out")
-
-
-def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
-    """Return layers as numbers from 0 to `last`; -1 is `last`, and a missing layer raises InputError."""
-    if layers is None:
-        return list(range(last + 1))
-    numbers = check_whole_numbers(layers)
-    for layer in numbers:
-        if not -last - 1 <= layer <= last:
-            raise InputError(f"there is no layer {layer}; layers are 0 to {last}")
-    return list(dict.fromkeys(layer % (last + 1) for layer in numbers))
-
-
-def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
-    """Return layers as a list; InputError if they are not whole numbers."""
-    try:
-        numbers = [index(layer) for layer in (layers if isinstance(layers, Iterable) else [layers])]
-    except TypeError:
-        raise InputError(
-            f"`layers` is {layers!r:.80}; give whole numbers, such as [1, -1]"
-        ) from None
-    if not numbers:
-        raise InputError("`layers` is empty; give some layers, or leave it out")
-    return numbers
 
 
 def list_texts(texts: Iterable[str], number: Any = None) -> list[str]:
@@ -125,33 +70,16 @@ def prepare_sample(
     warns: bool = True,
 ) -> SampleRun:
     """Tokenise texts for a model in evaluation mode; InputError if they cannot go through it."""
-    from transformers import PreTrainedModel
-
     request = request or Request()
-    if texts is None:
-        number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
-        texts = draw_built_in_windows(request.windows or number, request.seed)
-    texts = list_texts(texts, request.windows)
-    if warns and (copies := len(texts) - len({*texts})):
-        logger.warning(
-            "%d of %d texts are copies of other texts; intervals are too narrow, since they take texts for independent",
-            copies,
-            len(texts),
-        )
+    text_list = _list_sample_texts(texts, request)
+    if warns:
+        _warn_of_copies(text_list)
     tokenizer = (
         load_model_tokenizer(loaded_model) if tokenizer is None else find_tokenizer(tokenizer)
     )
-    has_both = hasattr(loaded_model.base, "encoder") and hasattr(loaded_model.base, "decoder")
-    if has_both and loaded_model.inner.config.is_encoder_decoder:
-        can_be_given = isinstance(loaded_model.base.get_encoder(), PreTrainedModel)
-        raise InputError(
-            "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` "
-            + ("one of them, such as `model.get_encoder()`" if can_be_given else "another model")
-        )
+    _refuse_encoder_with_decoder(loaded_model)
     for adapter, kind in loaded_model.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
-    # All threads share the hooks of a wrapped model.
-    threads = 1 if loaded_model.is_wrapped else torch.get_num_threads()
     forward = ForwardPass(loaded_model.choose_callable(), None, last_layer=AFTER)
     context = forward.find_context()
     limit = None if context is None else context - loaded_model.virtual_tokens
@@ -159,40 +87,74 @@ def prepare_sample(
         raise InputError(
             f"`window_tokens` is {request.window_tokens}, but the model was made for {limit}; give fewer"
         )
-    tokenised_windows = tokenise(tokenizer, texts)
+    windows = tokenise(tokenizer, text_list)
     if warns:
-        warn_of_unknown(tokenizer, tokenised_windows)
+        warn_of_unknown(tokenizer, windows)
     if request.window_tokens is not None:
-        tokenised_windows = split_windows(tokenised_windows, request.window_tokens)
-    forward.refuse_unsuitable(tokenised_windows, name)
-    longest = max(len(window.ids) for window in tokenised_windows)
+        windows = split_windows(windows, request.window_tokens)
+    forward.refuse_unsuitable(windows, name)
+    longest = max(len(window.ids) for window in windows)
     if limit is not None and longest > limit:
         raise InputError(
             f"a text has {longest} tokens and its adapter {loaded_model.virtual_tokens} more, but the model was made "
             f"for {context}; give shorter `texts`, or `window_tokens`, which splits them"
         )
-    states, _ = forward.compute_hidden_states(tokenised_windows[:1], 0)
-    if (
-        warns
-        and not forward.has_last_state
-        and not type(loaded_model.inner).__module__.startswith("transformers.")
-    ):
-        logger.warning(
-            "the output of %s has no `last_hidden_state`, so the last layer is the output of the last block, before "
-            "any final norm; give its backbone for the state after it",
-            type(loaded_model.inner).__name__,
-        )
+    states, _ = forward.compute_hidden_states(windows[:1], 0)
+    if warns:
+        _warn_of_missing_norm(forward, loaded_model)
     return SampleRun(
         forward,
         name,
-        tokenised_windows,
+        windows,
         predicted_tokens=None,
         padding=forward.choose_padding(tokenizer),
         layers=len(states) - 1,
         widths=[state.shape[-1] for state in states],
-        threads=threads,
+        # All threads share the hooks of a wrapped model.
+        threads=1 if loaded_model.is_wrapped else torch.get_num_threads(),
         batch_size=request.batch_size,
     )
+
+
+def _list_sample_texts(texts: Iterable[str] | None, request: Request) -> list[str]:
+    """List the texts of a user, or windows of the built-in text."""
+    if texts is None:
+        number = WINDOWS if request.tokens == "all" else POOLED_WINDOWS
+        texts = draw_built_in_windows(request.windows or number, request.seed)
+    return list_texts(texts, request.windows)
+
+
+def _warn_of_copies(texts: Sequence[str]) -> None:
+    if copies := len(texts) - len({*texts}):
+        logger.warning(
+            "%d of %d texts are copies of other texts; intervals are too narrow, since they take texts for independent",
+            copies,
+            len(texts),
+        )
+
+
+def _refuse_encoder_with_decoder(loaded_model: LoadedModel) -> None:
+    """Refuse a model of two stacks, and name the stack that can be measured."""
+    from transformers import PreTrainedModel
+
+    has_both = hasattr(loaded_model.base, "encoder") and hasattr(loaded_model.base, "decoder")
+    if has_both and loaded_model.inner.config.is_encoder_decoder:
+        can_be_given = isinstance(loaded_model.base.get_encoder(), PreTrainedModel)
+        raise InputError(
+            "the model is an encoder and a decoder; give `measure` or a `ShapeProbe` "
+            + ("one of them, such as `model.get_encoder()`" if can_be_given else "another model")
+        )
+
+
+def _warn_of_missing_norm(forward: ForwardPass, loaded_model: LoadedModel) -> None:
+    """Warn if the last layer is taken before a final norm that a user's own class may have."""
+    kind = type(loaded_model.inner)
+    if not forward.has_last_state and not kind.__module__.startswith("transformers."):
+        logger.warning(
+            "the output of %s has no `last_hidden_state`, so the last layer is the output of the last block, before "
+            "any final norm; give its backbone for the state after it",
+            kind.__name__,
+        )
 
 
 def load_model_tokenizer(loaded_model: LoadedModel) -> Any:

@@ -8,7 +8,7 @@ from shape_of_learning.files import expand_home
 from shape_of_learning.one_model.in_python import measure_request
 from shape_of_learning.one_model.measurement import MeasurementResult, Progress, measure_checkpoint
 from shape_of_learning.one_model.options import MeasurementOptions
-from shape_of_learning.one_model.sample import Request
+from shape_of_learning.one_model.request import Request
 from shape_of_learning.one_model.vector_files import is_vector_file
 
 

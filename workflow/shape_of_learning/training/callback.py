@@ -24,10 +24,9 @@ from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
 from shape_of_learning.one_model.measurement import CheckpointName, find_measures, measure_states
+from shape_of_learning.one_model.request import check_whole_numbers, choose_layers
 from shape_of_learning.one_model.sample import (
     Request,
-    check_whole_numbers,
-    choose_layers,
     find_role,
     find_tokenizer,
     list_texts,
