@@ -1,6 +1,7 @@
 """Wrong configurations are refused before any job, in one sentence that names the key and the remedy."""
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from plans import MODELS, PLAIN, RECIPE, SIZE, catch_refusal, make_finetuning, m
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan.entries import read_entries
+from shape_of_learning.plan.jobs import format_opening, make_figure_job
 from shape_of_learning.plan.papers import check_names, read_papers
 
 NAME = "must be up to 100 letters, digits"
@@ -180,6 +182,33 @@ def test_a_wrong_figure_of_a_paper_is_refused_with_its_file(tmp_path, key, value
         read_papers(tmp_path)
     assert sentence in str(refusal.value)
     assert str(refusal.value).startswith(str(tmp_path / "x" / "paper.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("{sampling[foo]}", "has 'foo', which is {kind}; correct it in paper.yaml"),
+        ("{foo}", "has 'foo', which is {kind}; correct it in paper.yaml"),
+        *(
+            (words, "write a setting as `{{sampling[windows]}}` in paper.yaml")
+            for words in ("{sampling.windows}", "{}", "{", "{seed[0]}", "{sampling[windows]:q}")
+        ),
+    ],
+)
+def test_wrong_braces_of_a_paper_are_refused_in_one_sentence(words, sentence):
+    run = make_run({})
+    target = next(name for name in run.shown_models if name in run.figures)
+    figure = run.figures[target].model_copy(update={"caption": words, "sample": words})
+    with pytest.raises(InputError) as refusal:
+        format_opening(figure, [], [], run.settings)
+    kind = "neither a setting of the configuration nor `measures` nor `models`"
+    assert str(refusal.value).startswith(f"the caption {words!r} has ")
+    assert str(refusal.value).endswith(sentence.format(kind=kind))
+    with pytest.raises(InputError) as refusal:
+        make_figure_job(replace(run, figures={**run.figures, target: figure}), target)
+    kind = "no setting of the configuration"
+    assert str(refusal.value).startswith(f"the sample {words!r} has ")
+    assert str(refusal.value).endswith(sentence.format(kind=kind))
 
 
 def test_two_papers_do_not_share_a_target(tmp_path):

@@ -97,12 +97,18 @@ def _fill_in_settings(key: str, words: str, settings: Settings, **labels: str) -
     """Fill settings and labels into a sentence of a paper.yaml; the name of a built-in text becomes words."""
     values = settings.model_dump()
     values["corpus"]["source"] = _name_text(settings.corpus)
+    where = f"the {key} {words!r}"
     try:
         return words.format(**values | labels)
-    except (KeyError, ValueError) as error:
+    except KeyError as error:
+        others = "".join(f" nor `{label}`" for label in labels)
+        kind = f"{'neither a' if others else 'no'} setting of the configuration{others}"
         raise InputError(
-            f"the {key} {words!r} has {error}, which is neither a setting of the configuration nor `models` nor "
-            "`measures`; correct it in paper.yaml"
+            f"{where} has {error}, which is {kind}; correct it in paper.yaml"
+        ) from None
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{where} has wrong braces ({error}); write a setting as `{{sampling[windows]}}` in paper.yaml"
         ) from None
 
 
