@@ -222,7 +222,7 @@ except ValueError as error:
 """
 
 
-def test_from_pretrained_loads_a_sound_revision_of_a_hub_and_refuses_a_copy(tmp_path, hub_program):
+def test_from_pretrained_loads_a_good_revision_of_a_hub_and_refuses_a_copy(tmp_path, hub_program):
     root = tmp_path / "hub"
     repository = HubRepository(root, "EleutherAI/pythia-2.8b")
     for seed, step in enumerate(("step1000", "step66000")):

@@ -206,7 +206,7 @@ def test_planted_faults_are_found_and_no_others(hub, tmp_path):
 
 
 @pytest.mark.long
-def test_a_thousand_sound_revisions_are_ok_and_listed_once(hub, tmp_path):
+def test_a_thousand_good_revisions_are_ok_and_listed_once(hub, tmp_path):
     proxy = Proxy(hub)
     with serve_proxy(proxy) as endpoint:
         rows, output, code = run(endpoint, tmp_path, "org/honest")

@@ -456,7 +456,7 @@ def test_removing_blocks_or_replacing_them_is_enough(dropped_cost, replaced_cost
     assert judge_decoder([], claim, {"edits": rows}).verdict == verdict
 
 
-def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
+def test_a_ledger_is_written_from_good_checkpoints(tmp_path):
     steps = {"step0": [9, 1, 1], "step8": [9, 0.5, 0.5], "step4": [9, 0.8, 1]}
     values, verdicts = tmp_path / "tables/jackknife/d.csv", tmp_path / "tables/verdicts/d.csv"
     rows = [

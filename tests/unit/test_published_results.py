@@ -356,7 +356,7 @@ def test_no_honest_training_of_a_thousand_is_accused(honest):
     assert counts[SUITE]["unknown"] == 0
 
 
-def test_each_planted_copy_of_a_suite_is_found_and_no_copy_is_called_sound():
+def test_each_planted_copy_of_a_suite_is_found_and_no_copy_is_called_good():
     counts: Counter[str] = Counter()
     for seed in range(60):
         training = simulate(seed, SUITE, copies=1 + seed % 3)
@@ -417,7 +417,7 @@ def test_equal_rounded_scores_are_no_copies_though_one_step_is_not_rounded(full)
         ("???A???A???A???B?B?", ""),  # one after the other
         ("ABC??ABC??", ""),  # two sequences of steps with equal results
         ("A??B??A??B", ""),
-        # Copies of one step and a pair of another among many sound ones.
+        # Copies of one step and a pair of another among many good ones.
         ("?????A?A?B?A?B?A?A??", ""),
     ],
 )

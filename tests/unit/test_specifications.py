@@ -172,7 +172,7 @@ def compute_value(rows, estimator, layer, last_layer):
 def write_measured_choices(tmp_path):
     """Write values of one decoder and the verdicts on its revisions; return the inputs of the script."""
 
-    def make_tables(compute_value=compute_value, *, sound=None, revisions=("last",), near=0.2):
+    def make_tables(compute_value=compute_value, *, good=None, revisions=("last",), near=0.2):
         places = [*((layer, AFTER) for layer in range(LAYERS + 1)), (LAYERS, BEFORE)]
         names = CHOICES.choices["centring"]
         options = product(("keep", "drop"), names, places, enumerate(revisions))
@@ -184,13 +184,13 @@ def write_measured_choices(tmp_path):
             cells = ("m", revision, step, *astuple(rows), last_layer, name, "all", layer, None)
             table.append((*cells, 4096, 4000, near, 0, 128, None, value, *jackknife_values))
         write_table(tmp_path / "measured.csv", CHOICE_COLUMNS, table)
-        verdicts = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
+        verdicts = [("m", name, "yes" if name in (good or ()) else "no") for name in revisions]
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), verdicts)
         return {
             "models": [EvidenceModel("m", "decoder", LAYERS)],
             "near_duplicate_limits": {"anisotropy": 0.3},
             "tables": [tmp_path / "measured.csv"],
-            "verdicts": [] if sound is None else [tmp_path / "verdicts.csv"],
+            "verdicts": [] if good is None else [tmp_path / "verdicts.csv"],
         }
 
     return make_tables
@@ -294,11 +294,11 @@ def test_a_specification_chooses_estimator_and_layers(write_measured_choices):
     assert estimates["anisotropy", "block_outputs", BEFORE] == pytest.approx((1 + 2 + 3 + 14) / 4)
 
 
-def test_unsound_checkpoints_are_left_out(write_measured_choices):
+def test_bad_checkpoints_are_left_out(write_measured_choices):
     options = {"revisions": ("first", "last")}
-    reference, *_ = judge_measured(write_measured_choices(sound=["first"], **options)).values()
+    reference, *_ = judge_measured(write_measured_choices(good=["first"], **options)).values()
     assert reference.revisions == ("m@first",)
-    flip = find_flips_by_choice(write_measured_choices(sound=[], **options))["first_token"]
+    flip = find_flips_by_choice(write_measured_choices(good=[], **options))["first_token"]
     assert (flip["verdict"], flip["flips"]) == ("not measured", "")
 
 

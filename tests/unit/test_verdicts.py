@@ -363,7 +363,7 @@ CURVE = [
     JudgedCheckpoint("step3", 3, 300, Verdict(Kind.SAME_AS_STEP, steps=(9,))),
     JudgedCheckpoint("step4", 4, 400),
 ]
-SOUND = {"step0": 6.9, "step1": math.nan, "step3": 0.694, "step4": math.log(2)}
+GOOD_LOSSES = {"step0": 6.9, "step1": math.nan, "step3": 0.694, "step4": math.log(2)}
 
 
 def read_verdicts(folder, losses, policy):
@@ -398,13 +398,13 @@ def test_the_short_verdict_leaves_out_the_place_of_a_report(tmp_path):
 
 def test_bad_checkpoints_are_hidden_or_hollow(tmp_path):
     rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
-    assert read_verdicts(tmp_path, SOUND, "skip") == rows
+    assert read_verdicts(tmp_path, GOOD_LOSSES, "skip") == rows
     rows[3] = (COPY, "hollow")
-    assert read_verdicts(tmp_path, SOUND, "flag") == rows
-    bad = SOUND | {"step4": math.inf}
+    assert read_verdicts(tmp_path, GOOD_LOSSES, "flag") == rows
+    bad = GOOD_LOSSES | {"step4": math.inf}
     assert read_verdicts(tmp_path, bad, "skip")[-1] == ("broken: perplexity is infinite", "no")
     for policy in ("skip", "flag"):  # a suspicious checkpoint may be right
-        verdict, display = read_verdicts(tmp_path, SOUND | {"step0": 0.7}, policy)[0]
+        verdict, display = read_verdicts(tmp_path, GOOD_LOSSES | {"step0": 0.7}, policy)[0]
         assert (verdict, display) == ("suspicious: loss 0.7, where a guess has 6.9", "hollow")
 
 
@@ -425,7 +425,7 @@ def test_the_words_of_the_atlas_for_every_verdict_can_be_read_back():
 # Simulated trainings --------------------------------------------------------------------------
 
 
-def test_simulated_mistakes_are_found_and_sound_trainings_raise_no_alarm():
+def test_simulated_mistakes_are_found_and_good_trainings_raise_no_alarm():
     faults, false_alarms, steps = [], 0, 0
     for seed in range(10_000, 10_100):
         clean = simulate_curve(seed, is_clean=True)

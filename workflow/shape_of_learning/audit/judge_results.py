@@ -115,8 +115,8 @@ def judge_results(
                 reasons[name] = f"{equalities[name]}; {ALTERNATING}"
     good = [checkpoint for checkpoint in judgements.values() if checkpoint.verdict == OK]
     apart = _find_far_losses(results, good)
-    sound = [checkpoint for checkpoint in good if checkpoint.name not in apart]
-    for name, evidence in (apart | _find_far_scores(results, coincidences, sound)).items():
+    rest = [checkpoint for checkpoint in good if checkpoint.name not in apart]
+    for name, evidence in (apart | _find_far_scores(results, coincidences, rest)).items():
         judgements[name] = replace(judgements[name], verdict=Verdict(Kind.APART))
         reasons[name] = evidence
     return [JudgedResults(judgements[name], reasons[name]) for name in names]
@@ -236,8 +236,8 @@ def _find_far_losses(results: PublishedResults, good: Sequence[JudgedCheckpoint]
             # Nothing comes before the first step, and the loss of a guess is unknown.
             if step != first:
                 broken.setdefault(step, f"{name}: {verdict.evidence}")
-        sound = [checkpoint for checkpoint in good if checkpoint.name not in broken]
-        for step, verdict in find_unlikely_losses(sound, losses, is_from_scratch=False).items():
+        whole = [checkpoint for checkpoint in good if checkpoint.name not in broken]
+        for step, verdict in find_unlikely_losses(whole, losses, is_from_scratch=False).items():
             unlikely.setdefault(step, []).append(f"{name}: {verdict.evidence}")
     frequent = {
         step: evidence[0]
