@@ -101,8 +101,8 @@ def _fill_in_settings(key: str, words: str, settings: Settings, **labels: str) -
     try:
         return words.format(**values | labels)
     except KeyError as error:
-        others = "".join(f" nor `{label}`" for label in labels)
-        kind = f"{'neither a' if others else 'no'} setting of the configuration{others}"
+        names = "".join(f" nor `{label}`" for label in labels)
+        kind = f"{'neither a' if names else 'no'} setting of the configuration{names}"
         raise InputError(
             f"{where} has {error}, which is {kind}; correct it in paper.yaml"
         ) from None
