@@ -15,9 +15,14 @@ from shape_of_learning.corpus.job import CleaningJob, SourceJob
 SOURCES = SETTINGS.corpus.sources
 
 
+def list_addresses(source):
+    """List the addresses of a source; none if its text is built in."""
+    return SOURCES[source].urls or []
+
+
 def find_source_file(wildcards):
     """List the first address of a source as an input if it is a file here, so that a changed file is fetched again."""
-    file = find_local_file(SOURCES[wildcards.source].urls[0])
+    file = find_local_file(list_addresses(wildcards.source)[0])
     return [file] if file is not None and file.is_file() else []
 
 
@@ -63,7 +68,7 @@ rule fetch_corpus:
     conda:
         "../../envs/corpus.yaml"
     resources:
-        urls=lambda wildcards: "\n".join(SOURCES[wildcards.source].urls),
+        urls=lambda wildcards: "\n".join(list_addresses(wildcards.source)),
         shared=name_pinned_source,
     params:
         job=ask_job(make_source_job, "source"),
@@ -109,7 +114,7 @@ rule clean_corpus:
         runtime=lambda wildcards, threads, attempt: needs.estimate_cleaning(threads).runtime(
             attempt
         ),
-        origin=lambda wildcards: (SOURCES[wildcards.source].urls or [wildcards.source])[0],
+        origin=lambda wildcards: (list_addresses(wildcards.source) or [wildcards.source])[0],
     params:
         code=lambda wildcards: digest_code("clean_corpus"),
         job=ask_job(make_cleaning_job, "source"),
