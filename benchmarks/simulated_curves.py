@@ -199,7 +199,7 @@ def is_doubted(verdict: Verdict) -> bool:
 
 
 def list_alarms(curve: Curve, verdicts: Mapping[int, Verdict]) -> set[int]:
-    """List condemned steps without a mistake whose weights were not copied."""
+    """List bad steps without a mistake whose weights were not copied."""
     bad = {
         step
         for step, verdict in verdicts.items()
@@ -447,7 +447,7 @@ def _exchange(curve: Curve, wrong: int, other: int) -> None:
 
 
 def main(curves: int = 1000) -> None:
-    """Print counts of found, suspicious, missed and falsely condemned steps in clean curves and those with mistakes."""
+    """Print counts of found, suspicious, missed and falsely accused steps in clean curves and those with mistakes."""
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in SHOWN_BY}
     for is_clean in (False, True):
         total: Counter[str] = Counter()

@@ -217,7 +217,7 @@ def test_a_thousand_good_revisions_are_ok_and_listed_once(hub, tmp_path):
         assert (code, len(rows), len(proxy.requests) - questions <= 2) == (0, HONEST, True)
 
 
-def test_a_copy_under_the_last_name_condemns_no_other(hub, tmp_path):
+def test_a_copy_under_the_last_name_makes_no_other_bad(hub, tmp_path):
     rows, _, code = run(hub, tmp_path, "org/latest")
     # Nothing tells which of the two is right, and main has others.
     assert (code, rows["step4"]["verdict"], rows["step11"]["verdict"]) == (

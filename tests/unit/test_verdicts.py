@@ -168,7 +168,7 @@ def test_main_ends_a_curve_that_contains_it():
     assert [format_verdict(judgement.verdict) for judgement in judgements] == ["ok", COPY, "ok"]
 
 
-def test_unusable_weights_do_not_condemn_other_steps():
+def test_unusable_weights_make_no_other_step_bad():
     broken = make_listing("a 1").model_copy(update={"problem": "mixed shards"})
     assert judge_files({1: broken, 2: "a 1", 3: "b 2"}) == {1: "mixed shards", 2: "ok", 3: "ok"}
 
@@ -179,7 +179,7 @@ def test_equal_weights_are_found_in_both_formats():
     assert curve == {1: COPY, 5: COPY, 9: "ok"}
 
 
-def test_without_a_listing_only_reports_condemn():
+def test_without_a_listing_only_reports_make_a_step_bad():
     judgements = verdicts.judge_listing([point(0), point(1)], {}, {}, [report(1, because="broken")])
     assert [format_verdict(judgement.verdict) for judgement in judgements] == ["ok", BAD]
 
