@@ -28,7 +28,7 @@ demo: $(ENVIRONMENT)/demo
 	@echo "In one page, for a browser: results/explorer.html"
 	@echo "Your own model: source .venv/bin/activate; shape-of-learning measure MODEL"
 
-# Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
+# Decoders and encoders of one size, pretrained on real text, and four papers of them: about 90 minutes on two
 # cores.
 showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml --cores $(CORES)

@@ -1,1 +1,1 @@
-"""Speed of the library, beside peers and on a GPU: `python -m benchmarks.NAME`. Nothing here is a timed test."""
+"""Measurements that docs/ states: speed, coverage, wrong verdicts. `PYTHONPATH=workflow python -m benchmarks.NAME`."""

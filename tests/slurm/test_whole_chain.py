@@ -1,4 +1,4 @@
-"""The demo's chain through the committed profile, on a real SLURM of one host."""
+"""The whole chain on two tiny models through the committed profile, on a real SLURM of one host."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""`make demo` with fewer windows: two published models from packages, and all papers.
+"""`make demo` with fewer windows: two published models from packages, and four papers.
 
 DEMO_RUN may name a clone in which the demo was run, as the clean room leaves it.
 """

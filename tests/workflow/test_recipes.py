@@ -78,7 +78,7 @@ def measured_clone(tmp_path_factory: pytest.TempPathFactory, environment: Path) 
         shutil.copy2(REPOSITORY / name, clone.folder / name, follow_symlinks=False)
     (clone.folder / ".venv").symlink_to(environment)
     defaults = yaml.safe_load((clone.folder / "config/config.yaml").read_text())
-    # The pages need one paper; the tests of the demo draw the figures of all papers.
+    # The pages need one paper; the tests of the demo draw the figures of four papers.
     defaults["papers"] = ["shape_of_learning"]
     defaults["corpus"]["source"] = "python_topics"
     defaults["sampling"] |= {"windows": 32, "window_characters": 100}
