@@ -30,6 +30,7 @@ class StoredStates:
 
     def __post_init__(self):
         shapes = [(self.sample.tokens, width) for width in self.sample.widths]
+        self.layers = len(shapes) - 1
         self.states = [np.full(shape, np.nan, dtype=np.float32) for shape in shapes]
 
     def write(self, state, rows, values):

@@ -371,10 +371,12 @@ def test_weights_of_eight_bits_are_multiplied_out_with_a_note(tmp_path, caplog):
 def test_quantised_weights_need_their_package(tmp_path, caplog):
     folder = save(tmp_path / "model", make_model(hf.LlamaForCausalLM, LLAMA))
     config = json.loads((folder / "config.json").read_text())
-    four = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": four}))
-    with caplog.at_level(logging.WARNING), pytest.raises(InputError) as caught:
-        measure(folder)
-    assert "quantised (bitsandbytes, 4 bits)" in caplog.text
+    for bits in (4, 8):
+        quantisation = {"quant_method": "bitsandbytes", f"load_in_{bits}bit": True}
+        config["quantization_config"] = quantisation
+        (folder / "config.json").write_text(json.dumps(config))
+        with caplog.at_level(logging.WARNING), pytest.raises(InputError) as caught:
+            measure(folder)
+        assert f"quantised (bitsandbytes, {bits} bits)" in caplog.text
     assert "pip install" in str(caught.value)
     assert "bitsandbytes" in str(caught.value)

@@ -165,6 +165,7 @@ def test_the_atlas_is_read_with_the_standard_library():
     answer = run_without(packages, command, "where", "pythia-2.8b", "1000")
     assert (answer.returncode, "same as main" in answer.stdout) == (1, True), answer.stderr
     assert run_without(packages, command, "where", "pythia-14m", "1000").returncode == 2
+    assert run_without(packages, command, "where", "pythia-2.8b", "1,000").returncode == 2
     refusal = run_without(packages, command, "where", "pythia-2.8", "1000")
     assert (refusal.returncode, "did you mean" in refusal.stderr) == (2, True)
 

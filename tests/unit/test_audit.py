@@ -273,13 +273,14 @@ def test_a_wrong_target_does_not_stop_the_audit_of_others(hub, tmp_path):
     rows, output, code = run(hub, tmp_path, "org/crfm", "org/none", "org/shard")
     assert (code, len(rows), "org/none" in output) == (2, 4, True)
     assert "org/none" in (tmp_path / "audit.md").read_text()
-    entries = tmp_path / "own.yaml"
+    entries = tmp_path / "my entries.yaml"
     entries.write_text("""
 gone: {repository: org/none, training: {revision: "step{step}", steps: all}}
 there: {repository: org/shard, training: {revision: "step{step}", steps: all}}
 """)
     rows, _, code = run(hub, tmp_path, str(entries))
     assert (code, len(rows)) == (2, 2)
+    assert f"audit '{entries}'" in (tmp_path / "audit.md").read_text()
     for content in ("- a", "hello"):
         entries.write_text(content)
         _, output, code = run(hub, tmp_path, str(entries))

@@ -6,6 +6,7 @@ import hashlib
 import io
 import logging
 import lzma
+import re
 import socket
 import time
 import zipfile
@@ -81,6 +82,14 @@ def test_a_failure_names_every_address_and_the_key(tmp_path):
     for part in (missing, dead, f"{gone}: 404", "ftp", "corpus.sources.enwik8.urls"):
         assert str(part) in message
     assert "\n" not in message
+
+
+def test_an_invalid_address_is_named_like_one_that_does_not_answer(tmp_path):
+    for url in ("http://example.org:99999/a.zip", "http://[broken/a.zip"):
+        with pytest.raises(InputError, match=re.escape(url)):
+            fetch_enwik8(tmp_path / "none", url)
+        with serve_mirror(Mirror(make_zip(enwik8=CONTENT))) as good:
+            fetch_enwik8(tmp_path / "enwik8", url, good)
 
 
 def test_a_server_that_is_busy_or_breaks_off_is_asked_again_and_one_that_refuses_is_not(

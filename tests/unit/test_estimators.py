@@ -42,6 +42,13 @@ ESTIMATORS = {
 FILES = Path(estimators.__file__).parent.glob("*.py")
 
 
+@pytest.mark.parametrize("estimator", [inter_window_cosine, intra_window_cosine])
+def test_numbers_of_windows_may_have_any_whole_type(estimator):
+    X, windows = hidden_states(), np.arange(len(hidden_states())) // 10
+    for dtype in (np.uint8, np.int16, np.uint64):
+        assert estimator(X, windows.astype(dtype)) == estimator(X, windows)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_tensor_gives_the_value_of_its_array_and_stays_unchanged(name, dtype):

@@ -146,6 +146,9 @@ def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):
     ]
     with pytest.raises(InputError, match="delete it"):
         read_rows(file, ("a", "b"))
+    file.write_text("")
+    with pytest.raises(InputError, match="delete it"):
+        read_rows(file, columns)
 
 
 MERGED = """

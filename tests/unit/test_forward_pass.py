@@ -15,6 +15,7 @@ from shape_of_learning.embeddings.forward_pass import ROUNDING, ForwardPass, fin
 from shape_of_learning.embeddings.model import require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
+from shape_of_learning.one_model.measurement import ProgressStates
 
 # Batches of fewer than 16 tokens are padded, and padding may change the last bits.
 LONG_WINDOWS = [f"{window} ; ; ; ; ; ; ; ; a model" for window in WINDOWS]
@@ -257,9 +258,12 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, windows_at_on
     expected = run(checkpoint, "gpt_neox")
     windows_at_once(4)
     sample = load_sample(checkpoint, tiny.WIDTHS["gpt_neox"])
-    store = StoredStates(limit_rows(sample, 2))
-    assert sample.store_states(store) == expected.loss
+    store, progress = StoredStates(limit_rows(sample, 2)), []
+    counted_store = ProgressStates(store, len(WINDOWS), lambda *numbers: progress.append(numbers))
+    assert sample.store_states(counted_store) == expected.loss
     np.testing.assert_array_equal(store.states, expected.states)
+    sample.store_states(counted_store)  # a window that is written again counts once
+    assert progress[-1] == max(progress) == ("windows", len(WINDOWS), len(WINDOWS))
 
 
 def test_weights_that_do_not_fit_are_refused_with_remedies(tmp_path, monkeypatch):

@@ -103,6 +103,11 @@ def test_one_array_is_one_layer():
         ({"model": torch.nn.Linear(3, 3), "windows": 0}, "`windows` is 0"),
         ({"model": torch.nn.Linear(3, 3), "window_tokens": -1}, "`window_tokens` is -1"),
         ({"model": torch.nn.Linear(3, 3), "batch_size": 0.5}, "`batch_size` is 0.5"),
+        (
+            {"model": np.ones((600, 3)), "measures": ["linearity", "mle"]},
+            "`linearity` is a measure",
+        ),
+        ({"model": np.ones((2, 600, 3)), "measures": ["linearity"], "layers": 0}, "further layers"),
     ],
 )
 def test_bad_arguments_are_refused_with_the_reason(arguments, message):
@@ -139,6 +144,29 @@ def test_masks_of_all_conventions_are_understood():
     masked_states[0, 3, 2, 1] = np.ma.masked
     with pytest.raises(InputError, match="mask whole vectors"):
         sol.measure(masked_states)
+
+
+def test_masked_vectors_are_left_out_together_with_their_groups():
+    vectors = np.random.default_rng(0).standard_normal((700, 6))
+    masked_vectors = np.ma.MaskedArray(vectors, np.zeros_like(vectors, bool))
+    masked_vectors[:100] = np.ma.masked
+    groups = np.arange(700) // 20
+    for some_groups in (None, groups):
+        remaining_groups = None if some_groups is None else some_groups[100:]
+        table = sol.measure(masked_vectors, groups=some_groups, measures=["anisotropy"])
+        expected = sol.measure(vectors[100:], groups=remaining_groups, measures=["anisotropy"])
+        assert (table["n"] == 600).all()
+        pd.testing.assert_frame_equal(table, expected)
+
+
+def test_a_block_that_changes_the_width_has_no_increment():
+    """As the last block of opt-350m, from 1024 to 512 coordinates."""
+    random = np.random.default_rng(0)
+    states = [random.standard_normal((20, 50, width)) for width in (16, 16, 8)]
+    table = sol.measure(states, measures=["linearity", "linearity_increment_adjusted"])
+    values = table[table["layer"].notna()].pivot(index="layer", columns="estimator", values="value")
+    assert values["linearity"].notna().all()
+    assert values["linearity_increment_adjusted"].notna().tolist() == [True, False]
 
 
 def test_layers_may_be_numbers_lists_and_ranges_and_texts_an_iterator(checkpoint, tokenizer):

@@ -409,6 +409,8 @@ def test_only_tables_of_measures_are_plotted(model):
         [table],
         "table.csv",
         table[["layer"]],
+        table.drop(columns="reason"),
+        table.drop(columns="n"),
     ):
         with pytest.raises(InputError, match="that `measure` returns"):
             sol.plot(wrong)

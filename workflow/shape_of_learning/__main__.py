@@ -23,7 +23,7 @@ def print_where(model: str, step: str) -> int:
     from shape_of_learning.errors import InputError
 
     try:
-        checkpoint = find(model, int(step.replace(",", "")))
+        checkpoint = find(model, int(step))
     except InputError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 2

@@ -225,7 +225,7 @@ def parse_cell(cell: Any) -> float:
 def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
     """Read the cells of a table of :func:`write_table` as text; InputError if the columns differ."""
     with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+        header, *rows = [*csv.reader(file)] or [[]]
     if tuple(header) != columns:
         raise InputError(
             f"{path} has the columns {header}, not {list(columns)}; delete it, so that it is made again"

@@ -59,7 +59,8 @@ class Difference(NamedTuple):
     file_cell, second_cell : str
         Cells of the file and of the second measurement; empty where a row or a value is missing.
     share : float
-        The difference of the cells as a share of the value; infinite if the cells are not numbers.
+        The difference of the cells divided by the value; of shares of vectors, the difference itself; infinite if the
+        cells are not numbers.
     agreement : Agreement
     """
 
@@ -391,7 +392,7 @@ def format_verification(verification: Verification) -> list[str]:
         case Agreement.LAST_DIGITS:
             sentence = (
                 f"{label}: holds to the last digits. {number} of {rows} rows differ, by at most "
-                f"{differences[0].share:.1g} of the value"
+                f"{differences[0].share:.1g} of the value, or of all vectors where the cell is a share of them"
             )
         case Agreement.DIFFERENT:
             number = sum(row.agreement is Agreement.DIFFERENT for row in differences)

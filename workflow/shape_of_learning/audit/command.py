@@ -135,11 +135,11 @@ def audit(  # noqa: PLR0913 (options)
             except InputError as error:
                 failures.append(str(error))
                 print_message(f"ERROR: {hide_secrets(str(error))}")
-        command = " ".join(["audit", *targets])
-        if pattern:
-            command += f" --pattern '{pattern}'"
-        if tensors:
-            command += " --tensors"
+        options = [
+            *(["--pattern", pattern] if pattern else []),
+            *(["--tensors"] if tensors else []),
+        ]
+        command = shlex.join(["audit", *targets, *options])
         _write_outputs(outputs, rows, ", ".join(targets), command, [*notes, *failures])
         _exit_by_verdicts(rows, has_failures=bool(failures))
 

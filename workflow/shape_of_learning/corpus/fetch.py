@@ -125,7 +125,7 @@ def _explain_failures(
         "`--config`, which counts once, or write `corpus: {source: python_topics}` into your configuration file"
     )
     if unreachable.keys() == failures.keys():
-        servers = dict.fromkeys(_find_server(url)[0] for url in unreachable)
+        servers = dict.fromkeys(_find_host(url) for url in unreachable)
         return (
             f"corpus {source!r} cannot be downloaded, since no server is reached ({', '.join(servers)}: "
             f"{next(iter(unreachable.values()))}): connect this machine to the network and run again, "
@@ -146,7 +146,7 @@ def _find_unreachable_servers(source: str, urls: Sequence[str]) -> dict[str, str
     remote = [url for url in urls if url.lower().startswith(WEB)]
     if not remote:
         return {}
-    servers = ", ".join(dict.fromkeys(_find_server(url)[0] for url in remote))
+    servers = ", ".join(dict.fromkeys(_find_host(url) for url in remote))
     logger.info("corpus %r: waiting for %s", source, servers)
     answers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
 
@@ -185,6 +185,13 @@ def _find_server(url: str) -> tuple[str, int]:
         if proxy := select_proxy(url, get_environ_proxies(url)):
             parts = urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _find_host(url: str) -> str:
+    """Return the host to which a download connects; an invalid address as it is."""
+    with suppress(ValueError):
+        return _find_server(url)[0]
+    return url
 
 
 def _is_temporary(error: BaseException) -> bool:

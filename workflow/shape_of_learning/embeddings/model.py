@@ -343,7 +343,8 @@ def describe_quantisation(config: Any) -> str:
     """Describe a quantisation by its method, and by its bits if the configuration has them."""
     settings = config if isinstance(config, dict) else config.to_dict()
     method = str(settings.get("quant_method", "method not stated")).rpartition(".")[2]
-    bits = settings.get("bits") or ("4" if settings.get("load_in_4bit") else "")
+    loaded_bits = next((bits for bits in ("4", "8") if settings.get(f"load_in_{bits}bit")), "")
+    bits = settings.get("bits") or loaded_bits
     return f"{method}, {bits} bits" if bits else method
 
 

@@ -163,7 +163,7 @@ def read_windows(windows: Any, count: int) -> np.ndarray:
             f"windows must hold one whole number for each of the {count} rows, but has the shape "
             f"{array.shape} and holds {array.dtype}"
         )
-    return array
+    return array.astype(np.int64, copy=False)
 
 
 def mark_remaining_rows(X: Any, parts: Sequence[np.ndarray]) -> Any:

@@ -91,7 +91,7 @@ def measure_layer(
             rows = {"windows": windows, "token_ids": windows}  # no two vectors are of one token
         vectors = len(rows["windows"])
         if vectors < protocol.batch_vectors <= count_vectors(protocol, states.rows, selection):
-            # Only for lack of its massive tokens is the sample smaller than a batch, so it is one batch.
+            # The sample is smaller than a batch only because massive tokens are left out, so it is one batch.
             size = max(vectors, protocol.neighbours + 1)
             selection_protocol = replace(selection_protocol, batch_vectors=size)
         batches = make_batches(arrays, rows, group, selection_protocol)
@@ -110,11 +110,18 @@ def measure_layer(
 
 
 def _count_effective_windows(arrays: Sequence[Any], windows: np.ndarray, moments: str) -> float:
-    """Count the windows that hold the largest variance; NaN if the measure uses no moments or a state is not finite."""
+    """Count the windows that hold the largest variance.
+
+    NaN if the measure uses no moments, if a state is not finite, or if there are no increments between states of
+    different width.
+    """
     if not moments or not all(is_finite(array) for array in arrays):
         return math.nan
-    X = arrays[-1] - arrays[0] if moments == "increments" else arrays[-1]
-    return effective_windows(X, windows)
+    if moments != "increments":
+        return effective_windows(arrays[-1], windows)
+    if arrays[0].shape[1] != arrays[-1].shape[1]:  # there is no increment
+        return math.nan
+    return effective_windows(arrays[-1] - arrays[0], windows)
 
 
 def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np.ndarray]:

@@ -116,8 +116,8 @@ def sort_checkpoint_rows(
     distinct = any(2 * row.n_unique > row.n for row in batches)
     if distinct and all(math.isnan(row.value) for row in batches):
         logger.warning(
-            "%s has no value of `%s`, although its vectors are distinct; all neighbours may be equally far. Correct "
-            "the measure if it is your own",
+            "%s has no value of `%s`, although its vectors are distinct: all neighbours may be equally far, or blocks "
+            "may change the width. Correct the measure if it is your own",
             folder / checkpoint[0],
             rows[0].estimator,
         )

@@ -54,7 +54,10 @@ class ArrayStates:
                 raise InputError(
                     "`mask` needs states (text, token, hidden); leave masked vectors out"
                 )
-            states = [state[None] for state in map(_convert_array, states)]
+            states = [
+                (state if isinstance(state, np.ma.MaskedArray) else _convert_array(state))[None]
+                for state in states
+            ]
             shapes = {tuple(state.shape) for state in states}
         elif groups is not None:
             raise InputError(
@@ -83,13 +86,13 @@ class ArrayStates:
         windows, positions = np.nonzero(is_token)
         first_positions = is_token.argmax(axis=1)[windows]
         if groups is not None:
-            windows = _number_groups(groups, len(windows))
+            labels = _number_groups(groups, is_token.size)[is_token.ravel()]
+            windows = np.unique(labels, return_inverse=True)[1]
         self.rows: Mapping[str, np.ndarray] = {
             "windows": windows,
             "positions": positions - first_positions,
-            "token_ids": np.arange(
-                len(windows)
-            ),  # the tokens are unknown, so they count as different
+            # The tokens are unknown, so they count as different.
+            "token_ids": np.arange(len(windows)),
             "special": np.zeros(len(windows), bool),
         }
 

@@ -138,8 +138,8 @@ def measure(  # noqa: PLR0913 (keywords)
     Raises
     ------
     InputError
-        If a model or a measure is unknown, the model has an encoder and a decoder, or there are too few vectors for
-        the neighbour search.
+        If a model or a measure is unknown, the model has an encoder and a decoder, a measure of blocks has no block, or
+        there are too few vectors for the neighbour search.
 
     Examples
     --------

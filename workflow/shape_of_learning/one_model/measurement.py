@@ -284,14 +284,14 @@ class ProgressStates:
     def __init__(self, states: Any, windows: int, progress: Progress):
         self.device = states.device
         self._states, self._windows, self._progress = states, windows, progress
-        self._count = 0
+        self._first_rows: set[int] = set()  # after exhausted memory, a window is written again
 
     def write(self, state: int, rows: slice, values: Any) -> None:
         """Store one state of a window, and count the window after its last layer."""
         self._states.write(state, rows, values)
         if state == self._states.layers:
-            self._count += 1
-            self._progress("windows", self._count, self._windows)
+            self._first_rows.add(rows.start)
+            self._progress("windows", len(self._first_rows), self._windows)
 
 
 def measure_states(
@@ -319,29 +319,29 @@ def measure_states(
         Number of layers measured at a time; by default PyTorch's number of threads, and 1 on a GPU.
     progress : callable, optional
     """
+    layers = [layer for layer, _ in places] or range(states.layers + 1)
+    require_layers(measures, layers)
     if threads is None:
         import torch
 
         threads = torch.get_num_threads() if isinstance(states[0], np.ndarray) else 1
     rows: list[TidyRow] = []
-    count, last = len(places) or states.layers + 1, None
+    last = None
     for layer, *_, layer_rows in measure_layers(
         states, [Part(protocol, measures)], threads, places
     ):
         rows += layer_rows
         if progress and layer != last:
             last = layer
-            progress("layers", layer + 1, count)
+            progress("layers", layer + 1, len(layers))
     steps = (checkpoint.revision, checkpoint.step, None)
     curves = []
     for measure in measures:
         measure_rows = [row for row in rows if row.estimator == measure.name]
-        if measure_rows:
-            curve = MeasuredSeries(
-                measure.name, measure.family, measure.conditions, [checkpoint.revision]
-            )
-            values = sort_checkpoint_rows(steps, measure_rows, Path(protocol.model))
-            curves.append((curve, values))
+        series = MeasuredSeries(
+            measure.name, measure.family, measure.conditions, [checkpoint.revision]
+        )
+        curves.append((series, sort_checkpoint_rows(steps, measure_rows, Path(protocol.model))))
     model = MeasuredModel(
         checkpoint.model,
         checkpoint.role,
@@ -352,6 +352,17 @@ def measure_states(
     )
     _warn_of_undefined_values(model, [values for _, values in curves])
     return MeasurementResult(model, curves)
+
+
+def require_layers(measures: Sequence[Measure], layers: Iterable[int]) -> None:
+    """Raise InputError for a measure of blocks if no layer is the output of a block."""
+    last = max(layers)
+    for measure in measures:
+        if last < measure.first_layer:
+            raise InputError(
+                f"`{measure.name}` is a measure of blocks, and layer 0 alone has none; give further layers, or leave "
+                f"`{measure.name}` out"
+            )
 
 
 def _warn_of_undefined_values(model: MeasuredModel, curves: Sequence[CheckpointValues]) -> None:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-NEEDED_COLUMNS = ("model", "revision", "step", "layer", "estimator", "value")
+NEEDED_COLUMNS = (
+    *("model", "role", "revision", "step", "layer", "estimator"),
+    *("value", "low", "high", "batch_sd", "n", "windows", "reason"),
+)
 
 
 @contextmanager
@@ -95,7 +98,7 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         raise InputError("the table has no rows of layers; give a table that `measure` returns")
     names = list(dict.fromkeys(measures or table_measures))
     table = table[table["estimator"].isin(names)]
-    table = table.assign(revision=table["revision"].astype(str), tokens=table["tokens"])
+    table = table.assign(revision=table["revision"].astype(str))
     steps = table.groupby("model")["step"].nunique()
     has_training = bool((steps > 1).any())
     if len(steps) > 1 and has_training:

@@ -23,7 +23,12 @@ from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.loaded_model import LoadedModel, preserve_model
-from shape_of_learning.one_model.measurement import CheckpointName, find_measures, measure_states
+from shape_of_learning.one_model.measurement import (
+    CheckpointName,
+    find_measures,
+    measure_states,
+    require_layers,
+)
 from shape_of_learning.one_model.request import check_whole_numbers, choose_layers
 from shape_of_learning.one_model.sample import (
     Request,
@@ -167,13 +172,15 @@ class ShapeProbe:
         Raises
         ------
         InputError
-            If a text is too long for the model, a layer is missing, or the model cannot be measured.
+            If a text is too long for the model, a layer is missing, a measure of blocks has no block, or the model
+            cannot be measured.
         """
         with self.log_errors("the shape is not measured", InputError):
             loaded_model = LoadedModel.inspect_model(model)
             if self._meet_ranks(loaded_model, "check"):
                 with preserve_model(loaded_model), rewrite_remedies():
                     sample = self._prepare_sample(loaded_model, warns=True)
+                require_layers(self._measures, self._choose_layers(sample.layers))
                 self._bands = self._find_band_layers(sample.layers)
                 warn_of_small_batch(make_protocol(sample.rows, self.name), sample.tokens)
         self._is_checked = True
