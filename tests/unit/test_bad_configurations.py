@@ -129,6 +129,12 @@ def test_a_bad_entry_is_refused_in_one_sentence(tmp_path, entry, sentence):
     assert message.startswith("model `mine`")
 
 
+@pytest.mark.parametrize("entry", ["empty:", "empty: {repository: org/m, training: }", "empty: 3"])
+def test_steps_of_an_entry_without_steps_cannot_be_replaced(tmp_path, entry):
+    changes = {"models": ["empty"], "training_steps": {"empty": "all"}}
+    assert "has no `training.steps`" in catch_refusal(changes, tmp_path, entry)
+
+
 def test_numbers_with_an_exponent_are_numbers(tmp_path):
     """The YAML that Snakemake reads takes 1e-4 for text, and 1.0e-4 for a number."""
     recipe = {**RECIPE, "learning_rate": "1e-4"}

@@ -238,6 +238,15 @@ def test_a_main_branch_missing_from_the_lock_is_asked_for_later(tmp_path, monkey
     assert series.is_new
 
 
+def test_a_listed_step_that_the_hub_lacks_is_refused_whatever_the_pattern():
+    template = RevisionTemplate("step{step}-tokens{gigatokens}B")
+    names = ["main", "step0-tokens0B", "step1000-tokens4B"]
+    steps = OfferedSteps("org/model", "", template, [1000, 0], None)
+    assert steps.choose_branches(names, "model `m`") == names[1:]
+    with pytest.raises(InputError, match=r"model `m`: .*asks for 999, but `org/model` has"):
+        replace(steps, step_choice=[0, 999]).choose_branches(names, "model `m`")
+
+
 def test_a_listed_step_is_found_with_any_number_of_leading_zeros(tmp_path):
     steps = replace(OFFERED, step_choice=[0, 8])
     entry = read_model(tmp_path, "[0, 8]", TYPED)

@@ -14,15 +14,20 @@ RUNS = 1000
 
 
 def judge_directions(start_count, end_count, *costs, width=40):
-    """Judge a fine-tuning of two seeds by its elongated directions and the costs of their removal, at both ends."""
+    """Judge a fine-tuning of two seeds by its elongated directions and the costs of their removal, at both ends.
+
+    Tables have 64 directions of a layer.
+    """
     models, spectra, probes = {}, [], []
     for seed in (0, 1):
         name = f"e-{seed}"
-        models[name] = EvidenceModel(name, "encoder", 2, "fine_tuning", "e", treatment="t")
+        models[name] = EvidenceModel(
+            name, "encoder", 2, "fine_tuning", "e", treatment="t", width=width
+        )
         for step, number, cost in ((0, start_count, costs[0]), (9, end_count, costs[1])):
             row = {"model": name, "revision": f"s{step}", "step": step, "layer": 2, "sample": "x"}
             spectra += [row | {"median": 1.0, "place": p + 1, "eigenvalue": 20.0 if p < number else 1.0}
-                        for p in range(width)]  # fmt: skip
+                        for p in range(min(width, 64))]  # fmt: skip
             probe = row | {"clusters": 1, "fitted_on": "training"}
             probes.append(probe | {"adjustment": "none", "directions": 0, "score": 0.9})
             probes += [probe | {"adjustment": "without_directions", "directions": d, "score": 0.9 - cost}

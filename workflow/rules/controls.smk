@@ -14,7 +14,12 @@ from shape_of_learning.metrics.series import TablesJob
 
 def list_control_kinds(model, revision):
     """List the null models of a checkpoint; untrained weights are the same at all steps, so only the last has them."""
-    last = RUN.list_control_checkpoints(model)[-1].name
+    control_checkpoints = RUN.list_control_checkpoints(model)
+    if not control_checkpoints:
+        raise InputError(
+            f"no figure of this run draws null models of model `{model}`; name it in one that does"
+        )
+    last = control_checkpoints[-1].name
     kinds = SETTINGS.controls.kinds
     return tuple(kind for kind in kinds if kind != "untrained" or revision == last)
 

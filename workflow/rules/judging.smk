@@ -222,7 +222,7 @@ rule judge_choices:
         png=list_in_report(
             "<results>/figures/specification_{claim}.png",
             "Claims",
-            "specification",
+            "figure",
             lambda wildcards: {"result": name_specification(wildcards.claim)},
         ),
         csv="<results>/figures/specification_{claim}.csv",

@@ -34,3 +34,9 @@ def test_a_wrong_value_of_the_paper_stands_beside_the_right_one():
     }
     (heads,) = (line for line in markdown.splitlines() if "Attention heads" in line)
     assert "32 (the paper: 16)" in heads
+    # The paper's value may be text in a row of numbers.
+    published = {"batch_size": "about 1k", "tied_embeddings": "no"}
+    recipe = {"model": "m", "batch_size": 1024, "tied_embeddings": True, "published": published}
+    _, markdown = training_recipes([recipe])
+    assert "1,024 (the paper: about 1k)" in markdown
+    assert "yes (the paper: no)" in markdown

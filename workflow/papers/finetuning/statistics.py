@@ -70,24 +70,23 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
         The numbers of a family are means over its seeds. ``doublings`` is the logarithm to base 2 of the ratio of the
         numbers of elongated directions of the last layer, after adding one to each number. ``own_doublings`` is the
         same, but a direction after fine-tuning counts as elongated by the median after fine-tuning.
-        ``added_directions`` is the number of directions that are added, less the larger of `FEW` and a hundredth of
-        all directions. ``cost_before`` and ``cost_after`` are the probe score with all directions less the mean score
-        over the numbers of removed directions that `directions` lists.
+        ``added_directions`` is the number of directions that are added, less the larger of `FEW` and a hundredth of the
+        width. Counts end at the number of eigenvalues in the table, 64. ``cost_before`` and ``cost_after`` are the
+        probe score with all directions less the mean score over the numbers of removed directions that `directions`
+        lists.
     """
 
     def count_elongated(rows: pd.DataFrame, reference: pd.DataFrame) -> int:
         return int((rows["eigenvalue"] > ELONGATED * reference["median"].iloc[0]).sum())
 
-    def doublings(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+    def count_doublings(
+        start_rows: pd.DataFrame, end_rows: pd.DataFrame, reference: pd.DataFrame
+    ) -> float:
         start = count_elongated(start_rows, start_rows)
-        return float(np.log2((1 + count_elongated(end_rows, start_rows)) / (1 + start)))
+        return float(np.log2((1 + count_elongated(end_rows, reference)) / (1 + start)))
 
-    def own_doublings(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
-        start = count_elongated(start_rows, start_rows)
-        return float(np.log2((1 + count_elongated(end_rows, end_rows)) / (1 + start)))
-
-    def added_directions(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
-        few = max(FEW, len(start_rows) / 100)
+    def count_added(start_rows: pd.DataFrame, end_rows: pd.DataFrame) -> float:
+        few = max(FEW, start_rows["width"].iloc[0] / 100)
         start = count_elongated(start_rows, start_rows)
         return count_elongated(end_rows, start_rows) - start - few
 
@@ -99,11 +98,19 @@ def task_in_elongated_directions(data: ClaimData, directions: Sequence[int]) -> 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
     query = f"adjustment == 'none' or ({removals})"
     changes = {
-        "doublings": _average_change(data, "finetuning_spectra", "place > 0", doublings),
-        "own_doublings": _average_change(data, "finetuning_spectra", "place > 0", own_doublings),
-        "added_directions": _average_change(
-            data, "finetuning_spectra", "place > 0", added_directions
+        "doublings": _average_change(
+            data,
+            "finetuning_spectra",
+            "place > 0",
+            lambda start, end: count_doublings(start, end, start),
         ),
+        "own_doublings": _average_change(
+            data,
+            "finetuning_spectra",
+            "place > 0",
+            lambda start, end: count_doublings(start, end, end),
+        ),
+        "added_directions": _average_change(data, "finetuning_spectra", "place > 0", count_added),
         "cost_before": _average_change(
             data, "finetuning_probes", query, lambda start_rows, _: removal_cost(start_rows)
         ),
@@ -123,7 +130,8 @@ def _average_change(
 ) -> dict[str, BoundedNumber]:
     """Average a change of the last layer, from the first step to the last, over the seeds of each family.
 
-    `query`, as pandas reads it, selects the rows. Families with one seed are left out.
+    `query`, as pandas reads it, selects the rows; `change` gets them with a column `width`, that of the model. Families
+    with one seed are left out.
     """
     changes = defaultdict(list)
     for name, rows in data.select_rows(table).items():
@@ -132,8 +140,9 @@ def _average_change(
         model_rows = model_rows[model_rows["sample"].isin(model_rows["sample"].head(1))]
         if model_rows["step"].nunique() > 1:
             ends = model_rows["step"].min(), model_rows["step"].max()
-            start_rows, end_rows = (model_rows[model_rows["step"] == step] for step in ends)
             model = data.models[name]
+            model_rows = model_rows.assign(width=model.width)
+            start_rows, end_rows = (model_rows[model_rows["step"] == step] for step in ends)
             changes[f"{model.origin} on {model.treatment}"].append(change(start_rows, end_rows))
     bounds = {
         family: bound_repetitions(values) for family, values in changes.items() if len(values) > 1

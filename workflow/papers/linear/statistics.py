@@ -112,6 +112,7 @@ def change_over_training(data: ClaimData, estimators: Sequence[str], back: float
         rise on the way divided by `back`; and ``ESTIMATOR_of_layers``, the change that three quarters of the layers do
         not exceed. ``ESTIMATOR_throughout`` is below zero if every rise is smaller than the share `back` of the fall.
     """
+    data.require_training()
     units: dict[str, dict[str, BoundedNumber]] = {}
     for name, curves in data.select_curves(*estimators).items():
         units[name] = {}

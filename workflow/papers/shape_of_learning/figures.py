@@ -378,7 +378,11 @@ def _format_recipe(entry: Mapping[str, Any], key: str) -> str:
     value = entry.get(key)
     if value is None:
         return "unknown"
+    words = format_value(value)
     published_value = (entry.get("published") or {}).get(key)
-    return format_value(value) + (
-        f" (the paper: {format_value(published_value)})" if published_value is not None else ""
-    )
+    if published_value is None:
+        return words
+    # The paper may have text in a row of numbers, such as "about 1k".
+    if isinstance(published_value, str):
+        return f"{words} (the paper: {captions.escape_markup(published_value)})"
+    return f"{words} (the paper: {format_value(published_value)})"

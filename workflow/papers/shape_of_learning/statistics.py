@@ -423,11 +423,7 @@ def _select_curves(
     data: ClaimData, *estimators: str
 ) -> dict[str, tuple[list[float], list[np.ndarray], list[np.ndarray]]]:
     """Return the steps that all estimators of a model have, the means over layers, (..., steps, 17), and the values."""
-    if data.claim.checkpoints != "training":
-        raise InputError(
-            f"claim `{data.claim.name}`: `{data.claim.statistic}` reads all steps of a training; add "
-            "`checkpoints: training`"
-        )
+    data.require_training()
     curves_by_model = {}
     for name, curves in data.select_curves(*estimators).items():
         common_steps = [

@@ -5,7 +5,6 @@ import numpy as np
 from shape_of_learning.claims.bounds import bound_by_jackknife, stack_bounds
 from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import ClaimData, has_last_layer
-from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 4  # a beginning, a trough, a peak and an end
 BEGINNING = 0.1  # the share of the steps that holds the trough of a first collapse
@@ -23,11 +22,7 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
         to a trough, the rise from the trough to a later peak, and the fall from the peak to the last step. Bounds allow
         for the choice of the steps. If the measure rises first (`falls_first` is false), rises and falls change places.
     """
-    if data.claim.checkpoints != "training":
-        raise InputError(
-            f"claim `{data.claim.name}`: `{data.claim.statistic}` reads all steps of a training; add "
-            "`checkpoints: training`"
-        )
+    data.require_training()
     units = {}
     for name, (curve,) in data.select_curves(*estimators).items():
         if len(curve.steps) < FEWEST_STEPS or not has_last_layer(data, name, curve):

@@ -15,6 +15,7 @@ from shape_of_learning.checkpoints.verdict import Kind
 from shape_of_learning.claims.bounds import BoundedNumber, bound_by_jackknife
 from shape_of_learning.claims.claim import Claim, ClaimVerdict, EvidenceModel
 from shape_of_learning.claims.criteria import PAIR
+from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.suspects import are_copies, is_near_width
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, VALUE_COLUMNS, have_few_windows
 from shape_of_learning.words import list_first
@@ -367,6 +368,14 @@ class ClaimData:
         rows = rows[rows["model"] == model]
         self.checkpoints |= {(model, revision): None for revision in rows["revision"]}
         return rows
+
+    def require_training(self) -> None:
+        """Raise InputError unless the claim is about all steps of a training."""
+        if self.claim.checkpoints != "training":
+            raise InputError(
+                f"claim `{self.claim.name}`: `{self.claim.statistic}` reads all steps of a training; add "
+                "`checkpoints: training`"
+            )
 
     def require(self, models: Collection[str], quantity: str) -> None:
         """Raise NotMeasured unless as many models as the claim needs have `quantity`, a phrase for the message."""

@@ -160,7 +160,10 @@ class SpecificationGrid:
         return ClaimGrid(claim, choices, decided_by)
 
     def plan_claim(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimGrid | None:
-        """Plan a claim; None if the run has too few models or neighbours, or if it does not measure hidden states."""
+        """Plan a claim.
+
+        None if the run has too few models or neighbours, or if the claim reads more than measures of hidden states.
+        """
         claim = claim.restrict_to_run(run)
         models = claim.list_models(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
@@ -276,8 +279,14 @@ class RunGrid:
         return self._estimators[model]
 
     def list_measures(self, model: str, revision: str) -> list[Measure]:
-        """List the measures of a checkpoint."""
-        return [self.measures[name] for name in self.list_estimators(model)[revision]]
+        """List the measures of a checkpoint; InputError if no claim needs the checkpoint."""
+        estimators = self.list_estimators(model)
+        if revision not in estimators:
+            raise InputError(
+                f"model `{model}`: no claim of this run is judged under choices at `{revision}`; checkpoints with "
+                f"choices: {', '.join(estimators) or 'none'}"
+            )
+        return [self.measures[name] for name in estimators[revision]]
 
     def make_grid(self, claim: str) -> ClaimGrid:
         """Return the grid of a claim, without the models and measures, which the judging job does not read.

@@ -1035,7 +1035,7 @@ def expand_seeds(
             )
         for seed in numbers:
             seed_entry = {**_fill_in_seed(entry, str(seed)), "seeds_of": name}
-            seed_entry |= {"label": f"{entry.get('label', name)}, seed {seed}"}
+            seed_entry |= {"label": f"{entry.get('label') or name}, seed {seed}"}
             if f"{name}-{seed}" in entries:
                 raise InputError(
                     f"model `{name}-{seed}` is both an entry and a seed of `{name}` in {file}; rename one"

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shape_of_learning.metrics.measure_entry import count_searched_neighbours
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.entries import Entry, PretrainingEntry
 from shape_of_learning.plan.settings import Settings
 from shape_of_learning.tasks.entry import SplitName
 
 MB = 1e6
 LARGEST_VOCABULARY = 250_880  # of BLOOM; assumed if an entry does not state the vocabulary
-CHARACTERS_PER_TOKEN = 3  # at least: the demo's tokenizer makes 3.9 of English text
+CHARACTERS_PER_TOKEN = 3  # a lower bound; the demo's tokenizer has 3.9 in English text
 WINDOWS_AT_ONCE = 16  # through a model together, on a CPU
 SNAKEMAKE_MB = 300  # the two processes around a job on a cluster
 NUMPY_MB, TORCH_MB, CUDA_MB = 150, 600, 3000  # interpreter and libraries; CUDA's, in host memory
@@ -24,10 +25,10 @@ MIN_MB, MARGIN = 1000, 1.2
 # Slow on purpose: an old core, and a network and a file system that other users load.
 CORE_FLOPS, BYTES_PER_SECOND = 2e10, 10e6
 START_MINUTES, CLEANING_MINUTES = 5, 30
-PARTS = 17  # measurements of a batch: of all windows, and without each of sixteen groups
+REPETITIONS = 1 + GROUPS  # of a measurement: with all windows, and without each group
 EXAMPLE_TOKENS = 128  # of an example of a task, including its padding
-# The examples of a task whose entry does not limit them.
-EXAMPLES: dict[SplitName, int] = {"train": 10_000, "held_out": 2_000}
+# Assumed for a task whose entry does not limit its examples; SST-2, the largest here, has 67,000 for training.
+EXAMPLES: dict[SplitName, int] = {"train": 70_000, "held_out": 2_000}
 
 
 class Needs(NamedTuple):
@@ -94,8 +95,9 @@ def estimate_forward(model: Entry, settings: Settings, threads: int, tokens: int
     """Estimate the needs of a forward pass that writes its states.
 
     In memory: the weights, twice while they are read; the states of a window batch per thread, and of another batch
-    that waits to be written, each with about twice as many values within a block; on a GPU, CUDA's libraries in host
-    memory. Time: two operations per weight and token, and the double for a second pass of masked text.
+    that waits to be written, each with about twice as many further values inside blocks; on a GPU, CUDA's libraries in
+    host memory. Time: two operations per weight and token, doubled for a second pass of masked text, and the transfer
+    of weights and states.
     """
     work = Work.make_work(model, settings, tokens)
     batch_values = (work.layers + 2) * WINDOWS_AT_ONCE * count_window_tokens(settings) * work.width
@@ -117,8 +119,8 @@ def estimate_layer(model: Entry, settings: Settings, threads: int, tokens: int =
     products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
     lists = (36 * work.tokens + 96 * vectors) * count_searched_neighbours(measurement.neighbours)
     searches = 2 * work.tokens * size * d
-    spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
-    fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
+    spectra = 2 * REPETITIONS * (2 * work.tokens * d * side + 10 * batches * side**3)
+    fits = 8 * work.tokens * d**2 + 4 * REPETITIONS * d**3
     memory = NUMPY_MB + (16 * work.tokens * d + products + lists) / MB
     return Needs(memory, (searches + spectra + fits) / CORE_FLOPS / 60)
 
@@ -170,7 +172,7 @@ def count_window_tokens(settings: Settings) -> int:
 
 
 def count_examples(model: Entry, settings: Settings) -> dict[SplitName, int]:
-    """Bound the numbers of examples of the task that a model is fine-tuned on, by split."""
+    """Return the assumed numbers of examples of the task that a model is fine-tuned on, by split."""
     return {**EXAMPLES, **(settings.tasks[model.recipe["task"]].most or {})}
 
 

@@ -671,12 +671,13 @@ def _set_steps(entries: WrittenEntries, training_steps: Mapping[str, Any]) -> Wr
                 name, entries, "model", "configuration key `training_steps`"
             )
         file, entry = entries[name]
-        default = {"steps": "all"} if {"finetuning", "pretraining"} & entry.keys() else {}
-        training = entry.get("training", default)
-        if "steps" not in training:
+        content = entry if isinstance(entry, dict) else {}
+        default = {"steps": "all"} if {"finetuning", "pretraining"} & content.keys() else {}
+        training = content.get("training") or default
+        if not isinstance(training, dict) or "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "
                 "`training.steps` that could be replaced; remove the key"
             )
-        new_entries[name] = file, {**entry, "training": {**training, "steps": steps}}
+        new_entries[name] = file, {**content, "training": {**training, "steps": steps}}
     return new_entries

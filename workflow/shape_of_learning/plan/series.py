@@ -196,14 +196,17 @@ def pin_model(model: Entry, old: Lock) -> Lock:
         if hub_steps.is_list:
             checkpoints = hub_steps.name_steps(model.checkpoints, names)
         elif new_checkpoints := [
-            hub_steps.make_checkpoint(name) for name in hub_steps.choose(names)
+            hub_steps.make_checkpoint(name) for name in hub_steps.choose_branches(names, where)
         ]:
             checkpoints = list(sort_checkpoints([*model.checkpoints, *new_checkpoints]))
             chosen_names = {**chosen_names, str(hub_steps): [c.name for c in new_checkpoints]}
         else:
+            kind, key = "branch", "training.revision"
+            if hub_steps.folder_revision:
+                kind, key = "folder", "subfolder"
             raise InputError(
-                f"{where}: `{hub_steps.repository}` has no branch like `{hub_steps.template.pattern}`; correct "
-                "`repository` or `training.revision`"
+                f"{where}: `{hub_steps.repository}` has no {kind} like `{hub_steps.template.pattern}`; correct "
+                f"`repository` or `{key}`"
             )
     new_places = _list_places(checkpoints, old)
     repositories = _list_main_branches(checkpoints, old)

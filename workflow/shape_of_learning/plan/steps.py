@@ -207,10 +207,19 @@ class OfferedSteps:
         is_named_by_step = "{gigatokens}" not in pattern and "{stage}" not in pattern
         return isinstance(self.step_choice, list) and is_named_by_step and not self.folder_revision
 
-    def choose(self, branches: Iterable[str]) -> list[str]:
-        """Choose branches, in the order of their steps, with or without leading zeros in their names."""
+    def choose_branches(self, branches: Iterable[str], where: str) -> list[str]:
+        """Choose branches, in the order of their steps, with or without leading zeros in their names.
+
+        Raises
+        ------
+        InputError
+            If there are steps, but not one that the list has; `where` names the entry.
+        """
         branches_by_step = self._find_branches(branches)
-        return [branches_by_step[step] for step in choose(self.step_choice, branches_by_step)]
+        if not branches_by_step:
+            return []
+        steps = choose_steps(self.step_choice, branches_by_step, where, f"`{self.repository}` has")
+        return [branches_by_step[step] for step in steps]
 
     def name_steps(
         self, checkpoints: Iterable[Checkpoint], branches: Iterable[str]
